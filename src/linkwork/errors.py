@@ -1,0 +1,60 @@
+"""Every error that Linkwork raises on purpose. Messages say what was given, what is valid and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class LinkworkError(Exception):
+    """Base of all errors below: catch this to catch them all."""
+
+
+class ModelError(LinkworkError):
+    """A mechanism that makes no sense: two parents, a cycle, an inertia that no body can have."""
+
+
+class LoadError(ModelError):
+    """A file that cannot be read as a robot; names the file, the element and the remedy."""
+
+
+class NotFound(LinkworkError, KeyError):
+    """A name that nobody has; the message lists the valid ones."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class InputError(LinkworkError, ValueError):
+    """An argument with the wrong shape, type or value."""
+
+
+class UnsupportedError(LinkworkError):
+    """A method that cannot handle this model; the message names those that can."""
+
+
+class MissingExtra(LinkworkError, ImportError):
+    """An optional dependency that is not installed; the message names the extra."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(f"{purpose} needs the package '{package}': pip install 'linkwork[{extra}]'")
+
+
+class KernelError(LinkworkError):
+    """A program that cannot be compiled, or a call that its kernel cannot serve."""
+
+
+def listing(names: Iterable[str], limit: int = 12) -> str:
+    """The names, quoted and comma-separated, cut after `limit` of them."""
+    names = list(names)
+    more = f", ... ({len(names)} in all)" if len(names) > limit else ""
+    return ", ".join(f"'{n}'" for n in names[:limit]) + more if names else "(none)"
+
+
+def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
+    """The error for an unknown name, with near misses first."""
+    from difflib import get_close_matches
+
+    valid = list(valid)
+    near = get_close_matches(str(name), valid, n=3)
+    hint = f" Did you mean {listing(near)}?" if near else ""
+    return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
