@@ -1,0 +1,1 @@
+"""The algorithms, one per file; `registry` says what each can do."""

@@ -1,0 +1,98 @@
+"""The tracing backend: CasADi SX records every scalar operation of an algorithm.
+
+Constant zeros and ones fold while the graph is built, so a trace costs what the structure of the robot needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi
+import numpy as np
+
+from linkwork.backends.ops import Array, Factor
+
+
+class _LDL:
+    """A = L D L^T without square roots, on the lower triangle of A."""
+
+    def __init__(self, a: Array) -> None:
+        n = a.shape[0]
+        low = [[a[i, j] for j in range(i + 1)] for i in range(n)]
+        self._d_inv: list[Array] = []
+        self._l: list[list[Array]] = [[] for _ in range(n)]
+        for j in range(n):
+            d_inv = 1 / low[j][j]
+            column = [low[i][j] * d_inv for i in range(j + 1, n)]
+            for i in range(j + 1, n):
+                for k in range(j + 1, i + 1):
+                    low[i][k] = low[i][k] - column[i - j - 1] * low[k][j]
+            for i in range(j + 1, n):
+                self._l[i].append(column[i - j - 1])
+            self._d_inv.append(d_inv)
+
+    def solve(self, b: Array) -> Array:
+        n = len(self._d_inv)
+        x = [b[i, :] for i in range(n)]
+        for i in range(n):
+            for j, lij in enumerate(self._l[i]):
+                x[i] = x[i] - lij * x[j]
+        x = [xi * d for xi, d in zip(x, self._d_inv, strict=True)]
+        for i in reversed(range(n)):
+            for j, lij in enumerate(self._l[i]):
+                x[j] = x[j] - lij * x[i]
+        return casadi.vertcat(*x)
+
+
+class CasadiOps:
+    name = "casadi"
+    sin = staticmethod(casadi.sin)
+    cos = staticmethod(casadi.cos)
+    sqrt = staticmethod(casadi.sqrt)
+    atan2 = staticmethod(casadi.atan2)
+
+    def constant(self, a: Any) -> Array:
+        return casadi.SX(casadi.DM(np.asarray(a, dtype=float)))
+
+    def zeros(self, rows: int, cols: int = 1) -> Array:
+        return casadi.SX.zeros(rows, cols)
+
+    def eye(self, n: int) -> Array:
+        return casadi.densify(casadi.SX.eye(n))
+
+    def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
+        return casadi.vertcat(*(casadi.horzcat(*row) for row in rows))
+
+    def vstack(self, parts: Sequence[Array]) -> Array:
+        return casadi.vertcat(*parts)
+
+    def hstack(self, parts: Sequence[Array]) -> Array:
+        return casadi.horzcat(*parts)
+
+    def where(self, condition: Array, yes: Array, no: Array) -> Array:
+        return casadi.if_else(condition, yes, no)
+
+    def symmetric(self, a: Array) -> Array:
+        return casadi.tril2symm(casadi.tril(a))
+
+    def factor_spd(self, a: Array) -> Factor:
+        return _LDL(a)
+
+    def least_squares(self, a: Array, b: Array) -> Array:
+        """By proximal iteration on the normal equations, because singular values cannot be traced.
+
+        x <- x + (a^T a + rho)^-1 a^T (b - a x) from x = 0 stays in the row space of `a`, and shrinks the error
+        along a singular value s by rho / (s^2 + rho) each time: rank deficiency does it no harm.
+        """
+        n = a.shape[1]
+        gram = self.symmetric(a.T @ a)
+        rho = 1e-9 * casadi.trace(gram)
+        factor = _LDL(gram + rho * casadi.SX.eye(n))
+        x = factor.solve(a.T @ b)
+        for _ in range(3):
+            x = x + factor.solve(a.T @ (b - a @ x))
+        return x
+
+
+CASADI = CasadiOps()

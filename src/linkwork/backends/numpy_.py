@@ -1,0 +1,74 @@
+"""The reference backend: NumPy executes an algorithm directly, one state at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Factor
+
+
+class _Cholesky:
+    """A = L L^T, solved by two triangular substitutions (inverted once: the blocks here are small)."""
+
+    def __init__(self, a: Array) -> None:
+        l_inv = np.linalg.inv(np.linalg.cholesky(a))
+        self._inverse = l_inv.T @ l_inv
+
+    def solve(self, b: Array) -> Array:
+        return self._inverse @ b
+
+
+class _Scalar:
+    """A 1 x 1 matrix: its reciprocal."""
+
+    def __init__(self, a: Array) -> None:
+        self._inverse = 1.0 / a
+
+    def solve(self, b: Array) -> Array:
+        return self._inverse * b
+
+
+class NumpyOps:
+    name = "numpy"
+    sin = staticmethod(np.sin)
+    cos = staticmethod(np.cos)
+    sqrt = staticmethod(np.sqrt)
+    atan2 = staticmethod(np.arctan2)
+    where = staticmethod(np.where)
+
+    def constant(self, a: Any) -> Array:
+        a = np.asarray(a, dtype=float)
+        return a.reshape(-1, 1) if a.ndim == 1 else a
+
+    def zeros(self, rows: int, cols: int = 1) -> Array:
+        return np.zeros((rows, cols))
+
+    def eye(self, n: int) -> Array:
+        return np.eye(n)
+
+    def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
+        return np.array(rows, dtype=float)
+
+    def vstack(self, parts: Sequence[Array]) -> Array:
+        return np.concatenate(parts, axis=0)
+
+    def hstack(self, parts: Sequence[Array]) -> Array:
+        return np.concatenate(parts, axis=1)
+
+    def symmetric(self, a: Array) -> Array:
+        return a
+
+    def factor_spd(self, a: Array) -> Factor:
+        return _Scalar(a) if a.shape[0] == 1 else _Cholesky(a)
+
+    def least_squares(self, a: Array, b: Array) -> Array:
+        """By singular values; those below max(shape) * eps of the largest count as zero."""
+        u, s, vt = np.linalg.svd(a, full_matrices=False)
+        keep = s > max(a.shape) * np.finfo(float).eps * (s[0] if s.size else 0.0)
+        return vt[keep].T @ ((u[:, keep].T @ b) / s[keep, None])
+
+
+NUMPY = NumpyOps()

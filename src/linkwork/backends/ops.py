@@ -1,0 +1,68 @@
+"""The contract between algorithms and backends.
+
+Everything is a two-dimensional matrix: a vector is `n x 1`, and `A[i, j]` is a scalar. Operators `@ + - * / .T` and
+slices come from Python; the functions below come from the backend, always called `xp`. An algorithm written against
+this contract never mutates an array and never asks which backend it runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Array = Any
+"""A backend's matrix, or a scalar of it: `numpy.ndarray`, `casadi.SX`."""
+
+
+class Factor(Protocol):
+    """A factorised symmetric positive definite matrix A."""
+
+    def solve(self, b: Array) -> Array:
+        """A^-1 b, for a vector or for the columns of a matrix."""
+        ...
+
+
+class Ops(Protocol):
+    """What an algorithm may ask of a backend."""
+
+    name: str
+
+    def constant(self, a: Any) -> Array:
+        """Numbers as a matrix of the backend; zeros and ones in it fold away when traced."""
+        ...
+
+    def zeros(self, rows: int, cols: int = 1) -> Array: ...
+
+    def eye(self, n: int) -> Array: ...
+
+    def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
+        """A matrix from rows of scalars."""
+        ...
+
+    def vstack(self, parts: Sequence[Array]) -> Array: ...
+
+    def hstack(self, parts: Sequence[Array]) -> Array: ...
+
+    def sin(self, x: Array) -> Array: ...
+
+    def cos(self, x: Array) -> Array: ...
+
+    def sqrt(self, x: Array) -> Array: ...
+
+    def atan2(self, y: Array, x: Array) -> Array: ...
+
+    def where(self, condition: Array, yes: Array, no: Array) -> Array:
+        """Elementwise choice; both sides are evaluated, so both must be harmless."""
+        ...
+
+    def symmetric(self, a: Array) -> Array:
+        """`a`, known to be symmetric: a tracing backend computes one triangle only."""
+        ...
+
+    def factor_spd(self, a: Array) -> Factor:
+        """Factorise a symmetric positive definite matrix."""
+        ...
+
+    def least_squares(self, a: Array, b: Array) -> Array:
+        """The x of least norm among those that minimise |a x - b|, for any rank of `a`."""
+        ...

@@ -1,0 +1,48 @@
+"""Joint types, one per file. `make("revolute", axis="z")` builds one by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkwork.joints.base import Joint, unit_axis
+from linkwork.joints.cylindrical import Cylindrical
+from linkwork.joints.fixed import Fixed
+from linkwork.joints.free import Free
+from linkwork.joints.helical import Helical
+from linkwork.joints.planar import Planar
+from linkwork.joints.prismatic import Prismatic
+from linkwork.joints.revolute import Revolute
+from linkwork.joints.spherical import Spherical
+from linkwork.joints.universal import Universal
+
+KINDS: dict[str, type[Joint]] = {
+    cls.kind: cls
+    for cls in (Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed)
+}
+
+
+def make(kind: str, **parameters: Any) -> Joint:
+    """The joint called `kind` ("continuous" is "revolute") with its parameters: axis, second, pitch."""
+    from linkwork.errors import not_found
+
+    cls = KINDS.get("revolute" if kind == "continuous" else kind)
+    if cls is None:
+        raise not_found("joint type", kind, KINDS)
+    return cls(**parameters)
+
+
+__all__ = [
+    "KINDS",
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Helical",
+    "Joint",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Spherical",
+    "Universal",
+    "make",
+    "unit_axis",
+]

@@ -1,0 +1,103 @@
+"""What every joint type says about itself."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.errors import ModelError
+from linkwork.spatial.moves import Move
+
+
+class Joint:
+    """A joint from a parent frame to a child frame.
+
+    The relative velocity in child coordinates is `S(q) v`, and its apparent derivative `S(q) vdot + bias(q, v)`.
+    `selects` names the coordinates that S picks when its columns are unit vectors up to sign: the articulated
+    inertia has exact zeros there after the joint is eliminated.
+    """
+
+    kind: ClassVar[str]
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+    selects: tuple[int, ...] = ()
+
+    def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
+        """The moves from the frame before the joint to the frame behind it."""
+        raise NotImplementedError
+
+    def subspace(self, q: Array, xp: Ops) -> Array:
+        """S, 6 x nv: the motions the joint allows, in child coordinates."""
+        raise NotImplementedError
+
+    def bias(self, q: Array, v: Array, xp: Ops) -> Array:
+        """(dS/dt) v, in child coordinates; zero where S is constant."""
+        return xp.zeros(6)
+
+    def integrate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """The position after moving with the constant joint velocity `v` for unit time."""
+        return q + v
+
+    def difference(self, q0: Array, q1: Array, xp: Ops) -> Array:
+        """The joint velocity that `integrate` takes from `q0` to `q1`."""
+        return q1 - q0
+
+    def rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """dq/dt, of length nq."""
+        return v
+
+    def normalised(self, q: Array, xp: Ops) -> Array:
+        """The nearest valid position: unit quaternions and the like."""
+        return q
+
+    def neutral(self) -> np.ndarray:
+        return np.zeros(self.nq)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """A position anywhere in the joint's range: angles in +-pi, lengths in +-1 m."""
+        return rng.uniform(-1.0, 1.0, self.nq)
+
+    def describe(self) -> str:
+        return self.kind
+
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def unit_axis(axis: object) -> np.ndarray:
+    """A unit vector from "x", "-y" or three numbers; entries within rounding of 0 and 1 are made exact."""
+    if isinstance(axis, str):
+        sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
+        if name not in AXES:
+            raise ModelError(f"axis '{axis}' is not one of x, y, z, -x, -y, -z or three numbers")
+        return sign * np.array(AXES[name])
+    a = np.asarray(axis, dtype=float)
+    if a.shape != (3,) or not np.all(np.isfinite(a)):
+        raise ModelError(f"an axis is x, y, z, -x, -y, -z or three finite numbers, not {axis!r}")
+    norm = float(np.linalg.norm(a))
+    if norm < 1e-9:
+        raise ModelError("an axis must not be the zero vector; give the direction of the joint")
+    a = a / norm
+    a[np.abs(a) < 1e-12] = 0.0
+    return a / np.linalg.norm(a)
+
+
+def coordinate_axis(axis: np.ndarray) -> tuple[int, float] | None:
+    """(index, sign) of an axis that lies along a coordinate axis, else None."""
+    (k,) = np.nonzero(axis)[0][:1]
+    return (int(k), float(np.sign(axis[k]))) if np.count_nonzero(axis) == 1 else None
+
+
+def spatial_columns(*columns: tuple[np.ndarray | None, np.ndarray | None]) -> np.ndarray:
+    """A 6 x k matrix from (linear, angular) columns, None standing for zero."""
+    zero = np.zeros(3)
+    return np.array([np.concatenate([zero if l is None else l, zero if a is None else a]) for l, a in columns]).T
+
+
+def selection(S: np.ndarray) -> tuple[int, ...]:
+    """The coordinates that the columns of S pick, if each is a unit vector up to sign; else nothing."""
+    if all(np.count_nonzero(c) == 1 and abs(np.abs(c).sum() - 1) < 1e-15 for c in S.T):
+        return tuple(int(np.flatnonzero(c)[0]) for c in S.T)
+    return ()

@@ -1,0 +1,17 @@
+"""Fixed joint: no freedom. The builder merges links behind fixed joints into their parents unless told otherwise."""
+
+from __future__ import annotations
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.joints.base import Joint
+from linkwork.spatial.moves import Move
+
+
+class Fixed(Joint):
+    kind, nq, nv = "fixed", 0, 0
+
+    def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
+        return ()
+
+    def subspace(self, q: Array, xp: Ops) -> Array:
+        return xp.zeros(6, 0)

@@ -1,0 +1,40 @@
+"""Universal joint: q = [first angle, second angle], first about `axis`, then about `second` in the turned frame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.errors import ModelError
+from linkwork.joints.base import Joint, unit_axis
+from linkwork.joints.revolute import turn_about
+from linkwork.spatial.moves import Move
+from linkwork.spatial.vectors import cross
+
+
+class Universal(Joint):
+    kind, nq, nv = "universal", 2, 2
+
+    def __init__(self, axis: object = "x", second: object = "y") -> None:
+        self.axis, self.second = unit_axis(axis), unit_axis(second)
+        if np.linalg.norm(np.cross(self.axis, self.second)) < 1e-6:
+            raise ModelError("the two axes of a universal joint must not be parallel")
+
+    def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
+        return (turn_about(self.axis, q[0, 0], xp), turn_about(self.second, q[1, 0], xp))
+
+    def _first_axis(self, q: Array, xp: Ops) -> Array:
+        """The first axis, seen from behind the second turn."""
+        return turn_about(self.second, q[1, 0], xp).vector(xp.constant(self.axis))
+
+    def subspace(self, q: Array, xp: Ops) -> Array:
+        turning = xp.hstack([self._first_axis(q, xp), xp.constant(self.second)])
+        return xp.vstack([xp.zeros(3, 2), turning])
+
+    def bias(self, q: Array, v: Array, xp: Ops) -> Array:
+        """The first axis turns backwards with the second: -v1 v2 second x first."""
+        turning = cross(xp.constant(self.second), self._first_axis(q, xp), xp) * (v[0, 0] * v[1, 0])
+        return xp.vstack([xp.zeros(3), -turning])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-np.pi, np.pi, 2)

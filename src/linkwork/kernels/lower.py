@@ -1,0 +1,200 @@
+"""From a chunk of a scheduled program to LLVM IR: one function, one loop over tiles, one basic block.
+
+``chunk_k(workspace, tiles)`` runs its operations on ``tiles`` consecutive workspaces, W states in each. Running one
+short chunk over several tiles before the next chunk keeps its code in the instruction cache; a whole robot's code
+does not fit there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.errors import KernelError
+from linkwork.kernels.operations import COMPARISONS, LIBM
+from linkwork.kernels.schedule import Code, Schedule
+from linkwork.kernels.vector_math import literal
+
+_INFIX = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTRINSIC = {
+    "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "fmin": "minnum", "fmax": "maxnum",
+    "copysign": "copysign",
+}  # fmt: skip
+_COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The types of a kernel: ``lanes`` numbers of type ``scalar`` side by side."""
+
+    scalar: str  # "double" or "float"
+    lanes: int
+
+    @property
+    def vector(self) -> str:
+        return self.scalar if self.lanes == 1 else f"<{self.lanes} x {self.scalar}>"
+
+    @property
+    def mask(self) -> str:
+        return "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
+
+    @property
+    def suffix(self) -> str:
+        bits = 64 if self.scalar == "double" else 32
+        return f"f{bits}" if self.lanes == 1 else f"v{self.lanes}f{bits}"
+
+    @property
+    def size(self) -> int:
+        return 8 if self.scalar == "double" else 4
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.lanes
+
+    def constant(self, value: float) -> str:
+        text = literal(value, self.scalar)
+        return text if self.lanes == 1 else f"splat ({self.scalar} {text})"
+
+
+ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
+
+
+def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape, stride: int) -> str:
+    """The IR module of one code step; ``stride`` is the distance between tiles in bytes."""
+    return _Chunk(schedule, shape).module(step, name, stride)
+
+
+class _Chunk:
+    def __init__(self, schedule: Schedule, shape: Shape) -> None:
+        self.schedule, self.shape = schedule, shape
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self.name: dict[int, str] = {}  # node -> its value in this chunk
+        self.masks: dict[int, str] = {}  # node -> its truth, where that is how it was computed
+        self.fresh = 0
+
+    def module(self, step: Code, name: str, stride: int) -> str:
+        for node in step.order:
+            self.node(node)
+        body = "\n".join(self.lines)
+        return f"""
+define void @{name}(ptr noalias %ws, i64 %tiles) #0 {{
+entry:
+  br label %loop
+loop:
+  %base = phi ptr [%ws, %entry], [%following, %loop]
+  %t = phi i64 [%tiles, %entry], [%t1, %loop]
+{body}
+  %following = getelementptr inbounds i8, ptr %base, i64 {stride}
+  %t1 = add i64 %t, -1
+  %done = icmp eq i64 %t1, 0
+  br i1 %done, label %exit, label %loop
+exit:
+  ret void
+}}
+{"".join(sorted(self.declared))}{ATTRIBUTES}"""
+
+    def node(self, i: int) -> None:
+        """Emit one operation, and its stores."""
+        kind, *arguments = self.schedule.program.nodes[i]
+        if kind not in ("const", "input", "sin_of", "cos_of"):
+            if kind in COMPARISONS:
+                self.masks[i] = self.truth(kind, arguments)
+            else:
+                self.name[i] = self.operation(kind, arguments)
+        for slot in self.schedule.stores.get(i, ()):
+            value, place = self.value(i), self.address(slot)
+            self.lines.append(f"  store {self.shape.vector} {value}, ptr {place}, align {self.shape.bytes}")
+
+    def operation(self, kind: str, arguments: list[int]) -> str:
+        shape, v = self.shape, self.shape.vector
+        if kind in ("if_else_zero", "select"):
+            chosen = [self.value(a) for a in arguments[1:]] + [shape.constant(0.0)]
+            return self.emit(f"select {shape.mask} {self.mask(arguments[0])}, {v} {chosen[0]}, {v} {chosen[1]}")
+        x = [self.value(a) for a in arguments]
+        if kind in _INFIX:
+            return self.emit(f"{_INFIX[kind]} {v} {x[0]}, {x[1]}")
+        if kind in ("fma", "fms", "fnma", "fnms"):
+            if kind in ("fnma", "fnms"):
+                x[0] = self.emit(f"fneg {v} {x[0]}")
+            if kind in ("fms", "fnms"):
+                x[2] = self.emit(f"fneg {v} {x[2]}")
+            return self.call("fmuladd", x)
+        if kind == "neg":
+            return self.emit(f"fneg {v} {x[0]}")
+        if kind in _INTRINSIC:
+            return self.call(_INTRINSIC[kind], x)
+        if kind == "sign":
+            one = self.call("copysign", [shape.constant(1.0), x[0]])
+            nonzero = self.emit(f"fcmp one {v} {x[0]}, {shape.constant(0.0)}")
+            return self.emit(f"select {shape.mask} {nonzero}, {v} {one}, {v} {x[0]}")
+        if kind in LIBM:
+            return self.library(LIBM[kind], x)
+        raise KernelError(f"operation '{kind}' has no machine form")
+
+    def truth(self, kind: str, arguments: list[int]) -> str:
+        """A truth value as a mask."""
+        mask = self.shape.mask
+        if kind in _COMPARE:
+            a, b = (self.value(x) for x in arguments)
+            return self.emit(f"fcmp {_COMPARE[kind]} {self.shape.vector} {a}, {b}")
+        x = [self.mask(a) for a in arguments]
+        if kind == "not":
+            return self.emit(f"xor {mask} {x[0]}, {'true' if self.shape.lanes == 1 else 'splat (i1 true)'}")
+        return self.emit(f"{kind} {mask} {x[0]}, {x[1]}")
+
+    def mask(self, i: int) -> str:
+        """Whether the value is not zero."""
+        if i not in self.masks:
+            self.masks[i] = self.emit(f"fcmp une {self.shape.vector} {self.value(i)}, {self.shape.constant(0.0)}")
+        return self.masks[i]
+
+    def value(self, i: int) -> str:
+        """The value as a vector: computed here, constant, converted from a mask, or loaded."""
+        known = self.name.get(i)
+        if known is not None:
+            return known
+        kind, *rest = self.schedule.program.nodes[i]
+        if kind == "const":
+            text = self.shape.constant(rest[0])
+        elif i in self.masks:
+            text = self.emit(f"uitofp {self.shape.mask} {self.masks[i]} to {self.shape.vector}")
+        else:
+            place = self.address(self.schedule.loads[i])
+            text = self.emit(f"load {self.shape.vector}, ptr {place}, align {self.shape.bytes}")
+        self.name[i] = text
+        return text
+
+    def call(self, intrinsic: str, x: list[str]) -> str:
+        v = self.shape.vector
+        types = ", ".join([v] * len(x))
+        self.declared.add(f"declare {v} @llvm.{intrinsic}.{self.shape.suffix}({types})\n")
+        listed = ", ".join(f"{v} {a}" for a in x)
+        return self.emit(f"call {v} @llvm.{intrinsic}.{self.shape.suffix}({listed})")
+
+    def library(self, function: str, x: list[str]) -> str:
+        """One call of the C library per lane, in double precision."""
+        shape, v = self.shape, self.shape.vector
+        self.declared.add(f"declare double @{function}({', '.join(['double'] * len(x))})\n")
+        result = "poison" if shape.lanes > 1 else ""
+        for lane in range(shape.lanes):
+            arguments = []
+            for a in x:
+                one = a if shape.lanes == 1 else self.emit(f"extractelement {v} {a}, i32 {lane}")
+                arguments.append(one if shape.scalar == "double" else self.emit(f"fpext float {one} to double"))
+            listed = ", ".join(f"double {a}" for a in arguments)
+            value = self.emit(f"call double @{function}({listed})")
+            if shape.scalar == "float":
+                value = self.emit(f"fptrunc double {value} to float")
+            if shape.lanes == 1:
+                return value
+            result = self.emit(f"insertelement {v} {result}, {shape.scalar} {value}, i32 {lane}")
+        return result
+
+    def address(self, slot: int) -> str:
+        return self.emit(f"getelementptr inbounds i8, ptr %base, i64 {slot * self.shape.bytes}")
+
+    def emit(self, code: str) -> str:
+        self.fresh += 1
+        result = f"%v{self.fresh}"
+        self.lines.append(f"  {result} = {code}")
+        return result

@@ -1,0 +1,211 @@
+"""The intermediate form that every stage of the kernels works on: a straight line of scalar operations.
+
+A :class:`Program` is a list of nodes in single-assignment order: node ``i`` is a tuple ``(operation, *arguments)``
+whose arguments are numbers of earlier nodes. Two kinds carry data instead: ``("const", value)`` and
+``("input", port, element)``. Ports have names and row-major shapes; ``results[p]`` lists the node of every
+element of output port ``p``. That is all: no types, no memory, no control flow.
+
+The NumPy interpreter below is the definition of what a program means; the passes (``simplify``, ``fuse``,
+``schedule``) rewrite programs without changing what the interpreter says, up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwork.errors import InputError, KernelError, listing
+from linkwork.kernels.operations import ARITY, CASADI, FREE, SEMANTICS
+
+Node = tuple[Any, ...]
+Array = NDArray[Any]
+
+
+class Port(NamedTuple):
+    """A named input or output: shape () is never used, a CasADi column is ``(n,)``, anything else ``(r, c)``."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True)
+class Program:
+    """Straight-line scalar code with named inputs and outputs."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    nodes: Sequence[Node] = field(repr=False)
+    results: tuple[tuple[int, ...], ...] = field(repr=False)
+    name: str = "program"
+    source: ca.Function | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def from_casadi(function: ca.Function, optimize: bool = True) -> Program:
+        """Read a CasADi function of scalar (SX) operations; ``optimize`` runs the algebraic pass."""
+        program = read_casadi(function)
+        if optimize:
+            from linkwork.kernels.simplify import simplify
+
+            program = simplify(program)
+        return program
+
+    def counts(self) -> dict[str, int]:
+        """How many operations of each kind, constants and inputs not counted."""
+        return dict(sorted(Counter(node[0] for node in self.nodes if node[0] not in FREE).items()))
+
+    @property
+    def operations(self) -> int:
+        """The number of arithmetic operations; a fused multiply-add is two, a sincos is two."""
+        weight = {"fma": 2, "fms": 2, "fnma": 2, "fnms": 2, "sincos": 2}
+        return sum(weight.get(kind, 1) * n for kind, n in self.counts().items())
+
+    def check(self) -> Program:
+        """Raise :class:`KernelError` unless every node is known, well-formed and defined before its use."""
+        for i, node in enumerate(self.nodes):
+            kind = node[0]
+            if kind == "const":
+                ok = len(node) == 2 and isinstance(node[1], float)
+            elif kind == "input":
+                ok = len(node) == 3 and 0 <= node[1] < len(self.inputs) and 0 <= node[2] < self.inputs[node[1]].size
+            elif kind in ARITY:
+                ok = len(node) == ARITY[kind] + 1 and all(0 <= a < i for a in node[1:])
+                if ok and kind in ("sin_of", "cos_of"):
+                    ok = self.nodes[node[1]][0] == "sincos"
+                elif ok and kind != "sincos":
+                    ok = all(self.nodes[a][0] != "sincos" for a in node[1:])
+            else:
+                raise KernelError(f"node {i} of '{self.name}' has no meaning: {node!r}")
+            if not ok:
+                raise KernelError(f"node {i} of '{self.name}' is malformed or uses a later value: {node!r}")
+        for port, values in zip(self.outputs, self.results, strict=True):
+            if len(values) != port.size or not all(0 <= v < len(self.nodes) for v in values):
+                raise KernelError(f"output '{port.name}' of '{self.name}' is incomplete")
+        return self
+
+    def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
+        """Evaluate with NumPy: each input has its port's shape, or that shape behind one common batch axis."""
+        inputs, batch = broadcast(self.inputs, arrays, np.dtype(dtype))
+        flat = [np.moveaxis(x.reshape(x.shape[0], -1), 0, -1) for x in inputs]
+        values: list[Any] = []
+        with np.errstate(all="ignore"):
+            for node in self.nodes:
+                if node[0] == "const":
+                    values.append(np.asarray(node[1], dtype))
+                elif node[0] == "input":
+                    values.append(flat[node[1]][node[2]])
+                else:
+                    values.append(SEMANTICS[node[0]](*(values[a] for a in node[1:])))
+        outputs = []
+        for port, result in zip(self.outputs, self.results, strict=True):
+            columns = [np.broadcast_to(values[v], (batch or 1,)) for v in result]
+            rows = np.stack(columns, axis=-1) if columns else np.zeros((batch or 1, 0))
+            outputs.append(rows.astype(dtype).reshape((batch or 1, *port.shape)))
+        if batch is None:
+            outputs = [x[0] for x in outputs]
+        elif batch == 0:
+            outputs = [x[:0] for x in outputs]
+        return tuple(outputs)
+
+
+def broadcast(
+    ports: Sequence[Port], arrays: Sequence[ArrayLike], dtype: np.dtype[Any]
+) -> tuple[list[Array], int | None]:
+    """The arrays with a batch axis of common length or 1 each, and that length (None: nothing was batched)."""
+    if len(arrays) != len(ports):
+        names = listing(port.name for port in ports)
+        raise InputError(f"{len(ports)} inputs are needed ({names}), {len(arrays)} were given")
+    batch: int | None = None
+    ready = []
+    for port, given in zip(ports, arrays, strict=True):
+        x = np.asarray(given)
+        if x.dtype.kind not in "fiub":
+            raise InputError(f"input '{port.name}' has dtype {x.dtype}; numbers are needed")
+        if x.shape == port.shape:
+            x = x[None]
+        elif x.shape[1:] == port.shape:
+            if batch is not None and batch != x.shape[0]:
+                raise InputError(f"input '{port.name}' has a batch of {x.shape[0]}, an earlier input one of {batch}")
+            batch = x.shape[0]
+        else:
+            shape = ", ".join(str(n) for n in port.shape)
+            raise InputError(f"input '{port.name}' has shape {x.shape}; ({shape},) or (B, {shape}) is needed")
+        ready.append(np.ascontiguousarray(x, dtype))
+    return ready, batch
+
+
+def read_casadi(function: ca.Function) -> Program:
+    """The program of a CasADi function, operation by operation as CasADi would run it."""
+    if not function.is_a("SXFunction"):
+        try:
+            function = function.expand()
+        except RuntimeError as error:
+            raise KernelError(f"'{function.name()}' is not a function of scalar operations: {error}") from None
+    if function.has_free():
+        raise KernelError(f"'{function.name()}' has free symbols: {listing(map(str, function.free_sx()))}")
+    inputs = tuple(_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in()))
+    outputs = tuple(_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out()))
+    places_in = [_row_major(function.sparsity_in(k)) for k in range(function.n_in())]
+    places_out = [_row_major(function.sparsity_out(k)) for k in range(function.n_out())]
+    zero = 0
+    nodes: list[Node] = [("const", 0.0)]
+    results = [[zero] * port.size for port in outputs]
+    work: dict[int, int] = {}
+    for kind, where, to, value in _instructions(function):
+        if kind == "output":
+            results[to[0]][places_out[to[0]][to[1]]] = work[where[0]]
+            continue
+        if kind == "input":
+            nodes.append(("input", where[0], places_in[where[0]][where[1]]))
+        elif kind == "const":
+            nodes.append(("const", value))
+        elif kind == "assign":
+            work[to[0]] = work[where[0]]
+            continue
+        else:
+            arguments = [work[w] for w in where]
+            if kind == "twice":
+                kind, arguments = "add", arguments * 2
+            elif kind == "sq":
+                kind, arguments = "mul", arguments * 2
+            elif kind == "inv":
+                nodes.append(("const", 1.0))
+                kind, arguments = "div", [len(nodes) - 1, *arguments]
+            nodes.append((kind, *arguments))
+        work[to[0]] = len(nodes) - 1
+    return Program(inputs, outputs, nodes, tuple(map(tuple, results)), function.name(), function)
+
+
+def _instructions(function: ca.Function) -> Iterator[tuple[str, Sequence[int], Sequence[int], float]]:
+    """CasADi's instruction list with readable operation names."""
+    names: Mapping[int, str] = CASADI
+    for k in range(function.n_instructions()):
+        code = function.instruction_id(k)
+        kind = names.get(code)
+        if kind is None:
+            raise KernelError(
+                f"'{function.name()}' uses CasADi operation {code}, which has no kernel form; "
+                f"valid: {listing(sorted(set(names.values())), 80)}"
+            )
+        value = function.instruction_constant(k) if kind == "const" else 0.0
+        yield kind, function.instruction_input(k), function.instruction_output(k), value
+
+
+def _port(name: str, size: tuple[int, int]) -> Port:
+    rows, columns = size
+    return Port(name, (rows,) if columns == 1 else (rows, columns))
+
+
+def _row_major(sparsity: ca.Sparsity) -> list[int]:
+    """Where each of CasADi's column-major nonzeros goes in a dense row-major array."""
+    rows, columns = sparsity.get_triplet()
+    return [r * sparsity.size2() + c for r, c in zip(rows, columns, strict=True)]

@@ -1,0 +1,10 @@
+"""The mechanism as data: links, joints, frames, topology, and the readers of robot files."""
+
+from __future__ import annotations
+
+from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.builder import Builder
+from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+from linkwork.model.topology import Topology
+
+__all__ = ["WORLD", "BodyInertia", "Builder", "Frame", "Limits", "Link", "Model", "Placement", "Topology"]

@@ -1,0 +1,123 @@
+"""Numbers that describe one link: where its joint sits, and how its mass is spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linkwork.errors import ModelError
+
+
+def tidy(R: np.ndarray) -> np.ndarray:
+    """A rotation with entries within 1e-12 of 0 and +-1 made exact, so that they fold away when traced."""
+    R = np.where(np.abs(R) < 1e-12, 0.0, R)
+    return np.where(np.abs(np.abs(R) - 1) < 1e-12, np.sign(R), R)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A frame in another: the columns of R are its axes, p is its origin."""
+
+    R: np.ndarray = field(default_factory=lambda: np.eye(3))
+    p: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        R, p = np.array(self.R, dtype=float), np.array(self.p, dtype=float)
+        if R.shape != (3, 3) or p.shape != (3,) or not (np.isfinite(R).all() and np.isfinite(p).all()):
+            raise ModelError("a placement is a finite 3 x 3 rotation R and a finite 3-vector p")
+        if np.abs(R.T @ R - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0:
+            raise ModelError("the matrix R of a placement is not a rotation: its columns must be orthonormal, right-handed")
+        R = tidy(R)
+        R.setflags(write=False)
+        p.setflags(write=False)
+        object.__setattr__(self, "R", R)
+        object.__setattr__(self, "p", p)
+
+    @staticmethod
+    def at(xyz: object = (0.0, 0.0, 0.0), rpy: object = (0.0, 0.0, 0.0)) -> Placement:
+        """From a position and roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF and SDF."""
+        (cr, cp, cy), (sr, sp, sy) = np.cos(np.asarray(rpy, dtype=float)), np.sin(np.asarray(rpy, dtype=float))
+        R = [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+        return Placement(np.array(R), np.asarray(xyz, dtype=float))
+
+    @staticmethod
+    def from_quaternion(xyz: object, xyzw: object) -> Placement:
+        """From a position and a quaternion [x y z w] of any nonzero length."""
+        q = np.asarray(xyzw, dtype=float)
+        norm = float(np.linalg.norm(q))
+        if q.shape != (4,) or not norm > 1e-12:
+            raise ModelError("a quaternion is four numbers [x y z w], not all zero")
+        x, y, z, w = q / norm
+        R = np.array(
+            [
+                [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+            ]
+        )
+        return Placement(R, np.asarray(xyz, dtype=float))
+
+    def __matmul__(self, other: Placement) -> Placement:
+        """First this placement, then `other` in its frame."""
+        return Placement(self.R @ other.R, self.p + self.R @ other.p)
+
+    def inverse(self) -> Placement:
+        return Placement(self.R.T, -self.R.T @ self.p)
+
+
+@dataclass(frozen=True)
+class BodyInertia:
+    """Mass, centre of mass, and rotational inertia about the centre of mass, in link axes."""
+
+    mass: float = 0.0
+    com: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    I: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        com, I = np.array(self.com, dtype=float), np.array(self.I, dtype=float)
+        if com.shape != (3,) or I.shape != (3, 3):
+            raise ModelError("an inertia has a mass, a centre of mass (3) and a 3 x 3 matrix about it")
+        com.setflags(write=False)
+        I.setflags(write=False)
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "com", com)
+        object.__setattr__(self, "I", I)
+
+    def check(self, owner: str) -> None:
+        """Refuse what no body can have: negative mass, an inertia that is not positive semidefinite or not symmetric."""
+        remedy = "correct the <inertial> data, or leave the inertia out for a link without mass"
+        if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.I).all()):
+            raise ModelError(f"{owner}: mass, centre of mass and inertia must be finite numbers; {remedy}")
+        if self.mass < 0:
+            raise ModelError(f"{owner}: the mass is negative ({self.mass:g}); {remedy}")
+        scale = max(float(np.abs(self.I).max()), 1e-300)
+        if np.abs(self.I - self.I.T).max() > 1e-9 * scale:
+            raise ModelError(f"{owner}: the rotational inertia is not symmetric; {remedy}")
+        least = float(np.linalg.eigvalsh(self.I).min())
+        if least < -1e-9 * scale:
+            raise ModelError(f"{owner}: the rotational inertia has a negative principal moment ({least:g}); {remedy}")
+
+    @property
+    def about_origin(self) -> np.ndarray:
+        c = self.com
+        return np.asarray(self.I + self.mass * (c @ c * np.eye(3) - np.outer(c, c)))
+
+    def moved(self, X: Placement) -> BodyInertia:
+        """In the frame in which this link frame has placement X."""
+        return BodyInertia(self.mass, X.p + X.R @ self.com, X.R @ self.I @ X.R.T)
+
+    def __add__(self, other: BodyInertia) -> BodyInertia:
+        mass = self.mass + other.mass
+        if mass == 0:
+            return BodyInertia(0.0, self.com, self.I + other.I)
+        com = (self.mass * self.com + other.mass * other.com) / mass
+        shift = np.zeros((3, 3))
+        for part in (self, other):
+            d = part.com - com
+            shift = shift + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        return BodyInertia(mass, com, self.I + other.I + shift)

@@ -1,0 +1,154 @@
+"""Building a model link by link, in any order; `build` sorts the tree, merges fixed joints and checks it all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.errors import ModelError, listing
+from linkwork.joints import Fixed, Free, Joint, Planar, make
+from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+
+if TYPE_CHECKING:
+    from linkwork.constraints import Constraint
+
+
+@dataclass
+class _Draft:
+    name: str
+    parent: str
+    joint: Joint
+    joint_name: str
+    placement: Placement
+    inertia: BodyInertia
+    armature: np.ndarray
+    limits: Limits
+    actuated: bool
+
+
+@dataclass
+class Builder:
+    """Collects links, frames and constraints.
+
+    >>> b = Builder("pendulum")
+    >>> b.link("bob", joint="revolute", axis="y", inertia=BodyInertia(1.0, np.array([0, 0, -0.5]), np.eye(3) * 1e-3))
+    >>> b.build().nv
+    1
+    """
+
+    name: str = "model"
+    gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    constraints: list[Constraint] = field(default_factory=list)
+    independent: list[str] = field(default_factory=list)
+    _drafts: dict[str, _Draft] = field(default_factory=dict)
+    _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
+
+    def link(
+        self,
+        name: str,
+        parent: str = WORLD,
+        joint: Joint | str = "fixed",
+        *,
+        axis: object = None,
+        placement: Placement | None = None,
+        inertia: BodyInertia | None = None,
+        armature: object = 0.0,
+        joint_name: str | None = None,
+        limits: Limits | None = None,
+        actuated: bool = True,
+    ) -> None:
+        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint."""
+        if name == WORLD or name in self._drafts:
+            raise ModelError(f"link '{name}' is there already; link names must be unique and not '{WORLD}'")
+        if isinstance(joint, str):
+            joint = make(joint) if axis is None else make(joint, axis=axis)
+        inertia = inertia or BodyInertia()
+        inertia.check(f"link '{name}'")
+        rotor = np.broadcast_to(np.asarray(armature, dtype=float), (joint.nv,)).copy()
+        if not np.all(np.isfinite(rotor)) or np.any(rotor < 0):
+            raise ModelError(f"link '{name}': armature must be finite and not negative, not {armature!r}")
+        joint_name = joint_name or f"{name}_joint"
+        if any(d.joint_name == joint_name for d in self._drafts.values()):
+            raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
+        self._drafts[name] = _Draft(
+            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
+        )
+
+    def frame(self, name: str, link: str, placement: Placement | None = None) -> None:
+        """Name a place on a link, for contacts, loops and outputs."""
+        if name in self._frames:
+            raise ModelError(f"frame '{name}' is there already; frame names must be unique")
+        self._frames[name] = (link, placement or Placement())
+
+    def build(self, merge_fixed: bool = True) -> Model:
+        """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
+        order = self._sorted()
+        at: dict[str, tuple[int, Placement]] = {WORLD: (0, Placement())}
+        links = [Link(WORLD, 0, Fixed(), "", Placement(), BodyInertia(), np.zeros(0))]
+        frames: dict[str, Frame] = {}
+        for d in order:
+            carrier, on_carrier = at[d.parent]
+            placement = on_carrier @ d.placement
+            if merge_fixed and isinstance(d.joint, Fixed):
+                at[d.name] = (carrier, placement)
+                frames[d.name] = Frame(carrier, placement)
+                if carrier:
+                    links[carrier] = _heavier(links[carrier], d.inertia.moved(placement))
+                continue
+            at[d.name] = (len(links), Placement())
+            links.append(
+                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated)
+            )
+        for name, (owner, placement) in self._frames.items():
+            if owner not in at:
+                raise ModelError(f"frame '{name}' is on link '{owner}', which is not there. Links: {listing(at)}")
+            if name in at:
+                raise ModelError(f"frame '{name}' has the name of a link; give it another")
+            carrier, on_carrier = at[owner]
+            frames[name] = Frame(carrier, on_carrier @ placement)
+        kept = {l.joint_name for l in links}
+        independent = tuple(j for j in self.independent if j in kept)
+        model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)
+        return model.with_constraints(*self.constraints)
+
+    def _sorted(self) -> list[_Draft]:
+        """Depth first from the world, so that parents come before children and branches stay together."""
+        children: dict[str, list[_Draft]] = {}
+        for d in self._drafts.values():
+            if d.parent != WORLD and d.parent not in self._drafts:
+                raise ModelError(
+                    f"link '{d.name}' hangs on link '{d.parent}', which is not there. Links: {listing(self._drafts)}"
+                )
+            children.setdefault(d.parent, []).append(d)
+        order: list[_Draft] = []
+        stack = list(reversed(children.get(WORLD, [])))
+        while stack:
+            d = stack.pop()
+            order.append(d)
+            stack.extend(reversed(children.get(d.name, [])))
+        if len(order) < len(self._drafts):
+            lost = sorted(set(self._drafts) - {d.name for d in order})
+            raise ModelError(
+                f"the links {listing(lost)} form a cycle of parents that never reaches the world; "
+                "a tree is needed: cut one joint of the loop and add it as a closure"
+            )
+        return order
+
+
+def _heavier(link: Link, extra: BodyInertia) -> Link:
+    from dataclasses import replace
+
+    return replace(link, inertia=link.inertia + extra)
+
+
+def base_joint(base: str) -> Joint:
+    """The joint between the world and a robot's root: base = "fixed", "free" or "planar"."""
+    from linkwork.errors import not_found
+
+    kinds: dict[str, type[Joint]] = {"fixed": Fixed, "free": Free, "planar": Planar}
+    if base not in kinds:
+        raise not_found("base", base, kinds)
+    return kinds[base]()

@@ -1,0 +1,220 @@
+"""The mechanism: a frozen tree of links with the constraints that close its loops and hold its contacts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.errors import InputError, ModelError, not_found
+from linkwork.joints import Joint
+from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.topology import Topology
+
+if TYPE_CHECKING:
+    from linkwork.constraints import Constraint
+
+WORLD = "world"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    effort: float = np.inf
+    velocity: float = np.inf
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's."""
+
+    name: str
+    parent: int
+    joint: Joint
+    joint_name: str
+    placement: Placement
+    inertia: BodyInertia
+    armature: np.ndarray
+    limits: Limits = Limits()
+    actuated: bool = True
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A named place on a link."""
+
+    link: int
+    placement: Placement
+
+
+@dataclass(frozen=True)
+class Model:
+    """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
+
+    Positions are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
+    one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    frames: Mapping[str, Frame]
+    gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    constraints: tuple[Constraint, ...] = ()
+    independent: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        gravity = np.array(self.gravity, dtype=float)
+        gravity.setflags(write=False)
+        object.__setattr__(self, "gravity", gravity)
+        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+
+    @cached_property
+    def topology(self) -> Topology:
+        moving = [(0, 0, 0), *((l.parent, l.joint.nq, l.joint.nv) for l in self.links[1:])]
+        parent, nq, nv = zip(*moving, strict=True)
+        return Topology(parent, nq, nv)
+
+    @property
+    def nq(self) -> int:
+        return self.topology.nq
+
+    @property
+    def nv(self) -> int:
+        return self.topology.nv
+
+    @property
+    def nlinks(self) -> int:
+        """Moving links: the world does not count."""
+        return len(self.links) - 1
+
+    @property
+    def rows(self) -> int:
+        """Constraint rows in all."""
+        return sum(c.rows for c in self.constraints)
+
+    @cached_property
+    def mass(self) -> float:
+        return sum(l.inertia.mass for l in self.links)
+
+    @cached_property
+    def _link_index(self) -> dict[str, int]:
+        return {l.name: i for i, l in enumerate(self.links)}
+
+    @cached_property
+    def _joint_index(self) -> dict[str, int]:
+        return {l.joint_name: i for i, l in enumerate(self.links) if i}
+
+    def link(self, name: str) -> int:
+        """The index of a link, by its name."""
+        if name not in self._link_index:
+            raise not_found("link", name, self._link_index)
+        return self._link_index[name]
+
+    def joint(self, name: str) -> int:
+        """The index of the link that a joint moves, by the joint's name."""
+        if name not in self._joint_index:
+            raise not_found("joint", name, self._joint_index)
+        return self._joint_index[name]
+
+    def frame(self, name: str) -> Frame:
+        """A frame by its name: one of `frames`, a link, or "world"."""
+        if name in self.frames:
+            return self.frames[name]
+        if name in self._link_index:
+            return Frame(self._link_index[name], Placement())
+        raise not_found("frame", name, [*self._link_index, *self.frames])
+
+    def with_constraints(self, *constraints: Constraint) -> Model:
+        """A new model with these constraints besides those that it has."""
+        for c in constraints:
+            c.check(self)
+        return replace(self, constraints=(*self.constraints, *constraints))
+
+    def without_constraints(self) -> Model:
+        return replace(self, constraints=())
+
+    def with_gravity(self, gravity: object) -> Model:
+        g = np.asarray(gravity, dtype=float)
+        if g.shape != (3,) or not np.isfinite(g).all():
+            raise InputError(f"gravity is three finite numbers in world axes, not {gravity!r}")
+        return replace(self, gravity=g)
+
+    def with_independent(self, *joints: str) -> Model:
+        """A new model in which these joints are the independent ones of their clusters."""
+        for name in joints:
+            self.joint(name)
+        return replace(self, independent=tuple(joints))
+
+    def neutral(self) -> np.ndarray:
+        """The position with every joint at zero."""
+        return np.concatenate([np.zeros(0), *(l.joint.neutral() for l in self.links[1:])])
+
+    def random_q(self, seed: int | np.random.Generator = 0) -> np.ndarray:
+        """A random position within the joint limits; closed loops are not closed by it."""
+        rng = np.random.default_rng(seed)
+        parts = [np.zeros(0)]
+        for l in self.links[1:]:
+            q = l.joint.random(rng)
+            bounded = l.joint.nq == 1 and np.isfinite([l.limits.lower, l.limits.upper]).all()
+            if bounded and l.limits.upper > l.limits.lower:
+                q = rng.uniform(max(l.limits.lower, -np.pi), min(l.limits.upper, np.pi), 1)
+            parts.append(q)
+        return np.concatenate(parts)
+
+    def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The position after the constant velocity `v` for unit time, on the manifold."""
+        return self._by_joint("integrate", q, v)
+
+    def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
+        """The constant velocity that takes `q0` to `q1` in unit time."""
+        return self._by_joint("difference", q0, q1)
+
+    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """dq/dt, of length nq."""
+        return self._by_joint("rate", q, v)
+
+    def normalised(self, q: np.ndarray) -> np.ndarray:
+        """The nearest valid position: quaternions of length one."""
+        return self._by_joint("normalised", q)
+
+    def _by_joint(self, operation: str, q: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+        from linkwork.backends.numpy_ import NUMPY
+
+        q, t = np.asarray(q, dtype=float), self.topology
+        if q.shape != (self.nq,):
+            raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},)")
+        if x is not None:
+            x = np.asarray(x, dtype=float)
+            expected = self.nq if operation == "difference" else self.nv
+            if x.shape != (expected,):
+                raise InputError(f"the second argument has shape {x.shape}; this model needs ({expected},)")
+        parts = [np.zeros((0, 1))]
+        for i in t.links:
+            args = [q[t.q_slices[i], None]]
+            if x is not None:
+                args.append(x[t.q_slices[i] if operation == "difference" else t.v_slices[i], None])
+            parts.append(getattr(self.links[i].joint, operation)(*args, NUMPY))
+        return np.concatenate(parts)[:, 0]
+
+    def check_forward(self) -> None:
+        """Refuse forward dynamics where a joint moves nothing: its acceleration would be anything."""
+        for i in self.topology.links:
+            moved = sum(np.abs(self.links[k].inertia.about_origin).sum() + self.links[k].inertia.mass
+                        for k in self.topology.subtrees[i])
+            link = self.links[i]
+            if link.joint.nv and moved == 0 and not np.all(link.armature > 0):
+                raise ModelError(
+                    f"joint '{link.joint_name}' moves no mass (link '{link.name}' and all behind it are massless), so its "
+                    "acceleration is undefined; give the link an inertia, the joint an armature, or make the joint fixed"
+                )
+
+    def __repr__(self) -> str:
+        return (f"Model({self.name!r}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
+                f"{len(self.constraints)} constraints with {self.rows} rows, {self.mass:.4g} kg)")

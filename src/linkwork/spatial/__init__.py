@@ -1,0 +1,23 @@
+"""Spatial algebra over any backend: vectors [linear; angular], moves between frames, inertias, rotations."""
+
+from __future__ import annotations
+
+from linkwork.spatial.inertia import ArticulatedInertia, RigidInertia
+from linkwork.spatial.moves import Move, Rotate, Transform, Translate, Turn
+from linkwork.spatial.vectors import angular, cross, cross_force, cross_motion, linear, skew
+
+__all__ = [
+    "ArticulatedInertia",
+    "Move",
+    "RigidInertia",
+    "Rotate",
+    "Transform",
+    "Translate",
+    "Turn",
+    "angular",
+    "cross",
+    "cross_force",
+    "cross_motion",
+    "linear",
+    "skew",
+]

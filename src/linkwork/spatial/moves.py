@@ -1,0 +1,185 @@
+"""How coordinates change between a parent frame and a child frame.
+
+A `Transform` X is a chain of elementary moves from the parent to the child: shift the origin, rotate the axes, turn
+about one coordinate axis. `X @ v` gives a motion vector in child coordinates, `X.T @ f` a force vector in parent
+coordinates, `X.congruence(I)` the inertia X^T I X. Moves stay apart because two cheap ones cost less than their
+product: turning by a joint and permuting axes, for instance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.spatial.inertia import ArticulatedInertia, RigidInertia, turn_rows
+from linkwork.spatial.vectors import angular, cross, linear
+
+Inertia = TypeVar("Inertia", RigidInertia, ArticulatedInertia)
+
+
+class Move(Protocol):
+    """One elementary step from a parent frame to a child frame."""
+
+    def motion(self, v: Array) -> Array: ...
+    def force(self, f: Array) -> Array: ...
+    def inertia(self, I: Inertia) -> Inertia: ...
+    def vector(self, x: Array) -> Array: ...
+    def pose(self, R: Array, p: Array) -> tuple[Array, Array]: ...
+
+
+@dataclass(frozen=True)
+class Translate:
+    """The child's origin is at `p`."""
+
+    p: Array
+    xp: Ops
+
+    def motion(self, v: Array) -> Array:
+        w = angular(v)
+        return self.xp.vstack([linear(v) - cross(self.p, w, self.xp), w])
+
+    def force(self, f: Array) -> Array:
+        lin = linear(f)
+        return self.xp.vstack([lin, angular(f) + cross(self.p, lin, self.xp)])
+
+    def inertia(self, I: Inertia) -> Inertia:
+        return I.translated(self.p)
+
+    def vector(self, x: Array) -> Array:
+        return x
+
+    def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return R, p + R @ self.p
+
+
+@dataclass(frozen=True)
+class Rotate:
+    """The columns of `R` are the child's axes."""
+
+    R: Array
+    xp: Ops
+
+    def motion(self, v: Array) -> Array:
+        return self.xp.vstack([self.R.T @ linear(v), self.R.T @ angular(v)])
+
+    def force(self, f: Array) -> Array:
+        return self.xp.vstack([self.R @ linear(f), self.R @ angular(f)])
+
+    def inertia(self, I: Inertia) -> Inertia:
+        return I.rotated(self.R)
+
+    def vector(self, x: Array) -> Array:
+        return self.R.T @ x
+
+    def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return R @ self.R, p
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The child is turned about coordinate axis `axis` by an angle with cosine `c` and sine `s`."""
+
+    axis: int
+    c: Array
+    s: Array
+    xp: Ops
+
+    def motion(self, v: Array) -> Array:
+        return self.xp.vstack([self.vector(linear(v)), self.vector(angular(v))])
+
+    def force(self, f: Array) -> Array:
+        lin = turn_rows(linear(f), self.axis, self.c, self.s, self.xp)
+        return self.xp.vstack([lin, turn_rows(angular(f), self.axis, self.c, self.s, self.xp)])
+
+    def inertia(self, I: Inertia) -> Inertia:
+        return I.turned(self.axis, self.c, self.s)
+
+    def vector(self, x: Array) -> Array:
+        return turn_rows(x, self.axis, self.c, -self.s, self.xp)
+
+    def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return turn_rows(R.T, self.axis, self.c, -self.s, self.xp).T, p
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A chain of moves, in order from the parent to the child."""
+
+    moves: tuple[Move, ...]
+    xp: Ops
+
+    __array_ufunc__ = None
+
+    def __matmul__(self, v: Array) -> Array:
+        """X v: a motion vector (or the columns of a 6 x k matrix) from parent to child coordinates."""
+        for move in self.moves:
+            v = move.motion(v)
+        return v
+
+    @property
+    def T(self) -> TransposedTransform:
+        return TransposedTransform(self.moves)
+
+    def congruence(self, I: Inertia) -> Inertia:
+        """X^T I X: an inertia from the child's to the parent's frame."""
+        for move in reversed(self.moves):
+            I = move.inertia(I)
+        return I
+
+    def rotate(self, x: Array) -> Array:
+        """A free 3-vector from parent to child coordinates."""
+        for move in self.moves:
+            x = move.vector(x)
+        return x
+
+    @cached_property
+    def pose(self) -> tuple[Array, Array]:
+        """Axes R and origin p of the child in the parent's frame."""
+        R, p = self.xp.eye(3), self.xp.zeros(3)
+        for move in self.moves:
+            R, p = move.pose(R, p)
+        return R, p
+
+    def after(self, R: Array, p: Array) -> tuple[Array, Array]:
+        """The child's axes and origin in a frame in which the parent's are `R` and `p`."""
+        for move in self.moves:
+            R, p = move.pose(R, p)
+        return R, p
+
+
+@dataclass(frozen=True)
+class TransposedTransform:
+    """X^T, which takes forces from child to parent coordinates."""
+
+    moves: tuple[Move, ...]
+
+    __array_ufunc__ = None
+
+    def __matmul__(self, f: Array) -> Array:
+        for move in reversed(self.moves):
+            f = move.force(f)
+        return f
+
+
+AXIS_TOLERANCE = 1e-12
+"""Entries of a constant rotation closer than this to 0 or +-1 are taken as exact."""
+
+
+def constant_moves(R: np.ndarray, p: np.ndarray, xp: Ops) -> tuple[Move, ...]:
+    """The moves of a constant placement: nothing for an identity, a turn for a rotation about one axis."""
+    moves: list[Move] = []
+    if np.any(p):
+        moves.append(Translate(xp.constant(p), xp))
+    if np.allclose(R, np.eye(3), rtol=0, atol=AXIS_TOLERANCE):
+        return tuple(moves)
+    for axis, (i, j) in enumerate(((1, 2), (2, 0), (0, 1))):
+        permutation = np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE
+        if R[axis, axis] > 1 - AXIS_TOLERANCE and not permutation:
+            moves.append(Turn(axis, xp.constant([[R[i, i]]])[0, 0], xp.constant([[R[j, i]]])[0, 0], xp))
+            return tuple(moves)
+    moves.append(Rotate(xp.constant(R), xp))
+    return tuple(moves)
