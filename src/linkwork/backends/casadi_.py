@@ -94,5 +94,8 @@ class CasadiOps:
             x = x + factor.solve(a.T @ (b - a @ x))
         return x
 
+    def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
+        return tuple(casadi.densify(out) for out in function.call(list(args), True, False))
+
 
 CASADI = CasadiOps()

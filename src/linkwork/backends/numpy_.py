@@ -70,5 +70,8 @@ class NumpyOps:
         keep = s > max(a.shape) * np.finfo(float).eps * (s[0] if s.size else 0.0)
         return vt[keep].T @ ((u[:, keep].T @ b) / s[keep, None])
 
+    def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
+        return tuple(np.array(out) for out in function.call(list(args)))
+
 
 NUMPY = NumpyOps()

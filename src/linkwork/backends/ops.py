@@ -66,3 +66,7 @@ class Ops(Protocol):
     def least_squares(self, a: Array, b: Array) -> Array:
         """The x of least norm among those that minimise |a x - b|, for any rank of `a`."""
         ...
+
+    def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
+        """The outputs of a CasADi function with several outputs: evaluated, or inlined in the trace."""
+        ...

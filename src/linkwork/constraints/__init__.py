@@ -1,0 +1,33 @@
+"""Constraints: what ties links to each other and to the world. Each one only produces rows over links and joints."""
+
+from __future__ import annotations
+
+from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.constraints.closure import CUT_JOINTS, Closure, Connect, Hinge, Weld, point, surface
+from linkwork.constraints.coupling import Coupling
+from linkwork.constraints.custom import Custom
+from linkwork.constraints.distance import Distance
+from linkwork.constraints.link_rows import CentreOfMass, LinkRows
+from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
+
+__all__ = [
+    "CUT_JOINTS",
+    "CentreOfMass",
+    "Closure",
+    "Connect",
+    "Constraint",
+    "Coupling",
+    "Custom",
+    "Distance",
+    "Hinge",
+    "LinkRows",
+    "Rows",
+    "Stabilisation",
+    "Weld",
+    "constraint_rows",
+    "jacobian",
+    "point",
+    "position_error",
+    "surface",
+    "velocity_error",
+]

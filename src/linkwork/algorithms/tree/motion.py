@@ -106,6 +106,23 @@ class Motion:
             out.append(self.X[i].after(*out[self.model.topology.parent[i]]))
         return out
 
+    def relative_pose(self, link: int, other: int) -> tuple[Array, Array]:
+        """Axes and origin of `link` in the frame of `other`, through the last link that carries both."""
+        root = self.model.topology.common_ancestor(link, other)
+        R, p = self._pose_from(root, link)
+        if other == root:
+            return R, p
+        Ro, po = self._pose_from(root, other)
+        return Ro.T @ R, Ro.T @ (p - po)
+
+    def _pose_from(self, root: int, link: int) -> tuple[Array, Array]:
+        if root == 0:
+            return self.poses[link]
+        pose = (self.xp.eye(3), self.xp.zeros(3))
+        for i in self.model.topology.supports[link][self.model.topology.depth[root] :]:
+            pose = self.X[i].after(*pose)
+        return pose
+
     @cached_property
     def gravity(self) -> list[Array]:
         """The world's gravity in each link's axes."""

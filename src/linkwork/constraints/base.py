@@ -1,0 +1,81 @@
+"""The one form of constraint that every algorithm consumes, and what a constraint must say to produce it.
+
+    sum_l K_l a_l + sum_i G_i vdot_i + drift = 0,   stabilised:  ... = -2 zeta omega (J v) - omega^2 phi(q)
+
+with `a_l` the classical acceleration of link l (see algorithms/tree/motion.py) in its own frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.backends.ops import Array
+from linkwork.errors import InputError
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model import Model
+
+
+@dataclass(frozen=True)
+class Stabilisation:
+    """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio."""
+
+    period: float = 0.1
+    damping: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.period > 0 and self.damping >= 0):
+            raise InputError("stabilisation needs a period above 0 s and a damping ratio of at least 0")
+
+    @property
+    def omega(self) -> float:
+        return 2 * np.pi / self.period
+
+
+@dataclass(frozen=True)
+class Rows:
+    """K_l (m x 6) for each link, G_i (m x nv_i) for each joint (by the link it moves), and the drift (m x 1).
+
+    `relative` rows do not notice an acceleration that all links of them, the world included, have in common.
+    """
+
+    links: Mapping[int, Array]
+    joints: Mapping[int, Array]
+    drift: Array
+    relative: bool = True
+
+
+class Constraint:
+    """Base of all constraints. They are frozen and refer to frames, links and joints by name."""
+
+    name: str
+    stabilisation: Stabilisation | None
+
+    @property
+    def rows(self) -> int:
+        """How many equations this constraint adds."""
+        raise NotImplementedError
+
+    def check(self, model: Model) -> None:
+        """Raise a typed error if the model lacks what this constraint names."""
+        raise NotImplementedError
+
+    def touches(self, model: Model) -> tuple[int, ...]:
+        """The links whose accelerations the rows contain (0 is the world)."""
+        raise NotImplementedError
+
+    def evaluate(self, motion: Motion) -> Rows:
+        """The rows and their drift in this state."""
+        raise NotImplementedError
+
+    def position_error(self, motion: Motion) -> Array:
+        """phi(q), m x 1, whose derivative is J v where phi is zero."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        return type(self).__name__

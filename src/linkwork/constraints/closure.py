@@ -1,0 +1,234 @@
+"""Two frames joined by a cut joint: contacts with the world and closed kinematic loops.
+
+Frame `a` may move relative to frame `b` as the cut joint allows. The rows are the forbidden directions T of the twist
+of `a` relative to `b`, in the axes of `a`:
+
+    J v = T^T (V_a - X V_b),      d/dt (J v) = T^T (A_a - X A_b + V_rel x V_a) + (dT/dt)^T V_rel
+
+with spatial velocities V and accelerations A of the two frames. The spherical joint instead equates the velocities
+of the two points themselves, d/dt (p_a - p_b) = 0, which is what other libraries do and exact off the closed state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.errors import ModelError, not_found
+from linkwork.joints.base import coordinate_axis, unit_axis
+from linkwork.spatial import Transform, angular, cross, cross_motion, linear
+from linkwork.spatial.moves import constant_moves
+from linkwork.spatial.rotations import log3, log6
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model import Model
+
+
+def _across(axis: np.ndarray) -> np.ndarray:
+    """Two unit vectors across an axis, as columns; coordinate axes where the axis is one."""
+    aligned = coordinate_axis(axis)
+    if aligned is not None:
+        return np.delete(np.eye(3), aligned[0], axis=1)
+    first = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    first /= np.linalg.norm(first)
+    return np.column_stack([first, np.cross(axis, first)])
+
+
+def _directions(lin: np.ndarray, ang: np.ndarray) -> np.ndarray:
+    """T, 6 x m, from forbidden translations and forbidden rotations (columns)."""
+    return np.block([[lin, np.zeros((3, ang.shape[1]))], [np.zeros((3, lin.shape[1])), ang]])
+
+
+ALL, NONE = np.eye(3), np.zeros((3, 0))
+
+CUT_JOINTS: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "fixed": lambda u, h: _directions(ALL, ALL),
+    "revolute": lambda u, h: _directions(ALL, _across(u)),
+    "prismatic": lambda u, h: _directions(_across(u), ALL),
+    "cylindrical": lambda u, h: _directions(_across(u), _across(u)),
+    "helical": lambda u, h: np.hstack([_directions(_across(u), _across(u)), np.concatenate([u, -h * u])[:, None]]),
+    "planar": lambda u, h: _directions(u[:, None], _across(u)),
+    "spherical": lambda u, h: _directions(ALL, NONE),
+    "universal": lambda u, h: _directions(ALL, u[:, None]),
+    "point_on_line": lambda u, h: _directions(_across(u), NONE),
+    "point_on_plane": lambda u, h: _directions(u[:, None], NONE),
+}
+"""The forbidden directions of each cut joint for its axis and pitch, as columns [linear; angular]."""
+
+ALIASES = {"weld": "fixed", "ball": "spherical", "hinge": "revolute", "continuous": "revolute", "screw": "helical"}
+FIXED_IN_B = ("point_on_line", "point_on_plane")
+"""Cut joints whose forbidden directions are fixed in frame `b`, because `a` may turn freely."""
+
+
+@dataclass(frozen=True)
+class Closure(Constraint):
+    """Frames `a` and `b` (names of frames or links; "world") joined by a cut joint.
+
+    `axis` is the joint's axis, the same in both frames when closed; for "universal" it is fixed in `b` and `second`
+    in `a`; for "planar" and "point_on_plane" it is the normal. The multiplier of each row is the force or torque
+    along its direction that acts on `a`.
+    """
+
+    a: str
+    b: str = "world"
+    joint: str = "fixed"
+    axis: object = "z"
+    second: object = "x"
+    pitch: float = 0.0
+    name: str = ""
+    stabilisation: Stabilisation | None = None
+
+    def __post_init__(self) -> None:
+        kind = ALIASES.get(self.joint, self.joint)
+        if kind not in CUT_JOINTS:
+            raise not_found("cut joint", self.joint, CUT_JOINTS)
+        axis, second = unit_axis(self.axis), unit_axis(self.second)
+        if kind == "universal" and abs(axis @ second) > 1e-6:
+            raise ModelError("the two axes of a universal closure must be perpendicular")
+        object.__setattr__(self, "joint", kind)
+        object.__setattr__(self, "axis", tuple(axis))
+        object.__setattr__(self, "second", tuple(second))
+        object.__setattr__(self, "name", self.name or f"{self.a}~{self.b}")
+
+    @property
+    def directions(self) -> np.ndarray:
+        """The forbidden directions T, 6 x m, of the closed joint."""
+        return CUT_JOINTS[self.joint](np.array(self.axis), self.pitch)
+
+    @property
+    def rows(self) -> int:
+        return int(self.directions.shape[1])
+
+    def check(self, model: Model) -> None:
+        fa, fb = model.frame(self.a), model.frame(self.b)
+        if fa.link == fb.link:
+            raise ModelError(
+                f"closure '{self.name}' joins '{self.a}' and '{self.b}', which are on the same link "
+                f"'{model.links[fa.link].name}'; name frames on two different links"
+            )
+
+    def touches(self, model: Model) -> tuple[int, ...]:
+        return (model.frame(self.a).link, model.frame(self.b).link)
+
+    def describe(self) -> str:
+        return f"{self.joint} {self.a} ~ {self.b}"
+
+    def _frames(self, motion: Motion) -> tuple[Transform, Transform, Array, Array]:
+        """The transforms from the two links to the two frames, and axes and origin of `a` in `b`."""
+        model, xp = motion.model, motion.xp
+        fa, fb = model.frame(self.a), model.frame(self.b)
+        Xa = Transform(constant_moves(fa.placement.R, fa.placement.p, xp), xp)
+        Xb = Transform(constant_moves(fb.placement.R, fb.placement.p, xp), xp)
+        R, p = Xa.after(*motion.relative_pose(fa.link, fb.link))
+        Rb, pb = Xb.pose
+        return Xa, Xb, Rb.T @ R, Rb.T @ (p - pb)
+
+    def evaluate(self, motion: Motion) -> Rows:
+        if self.joint == "spherical":
+            return self._points(motion)
+        xp = motion.xp
+        la, lb = self.touches(motion.model)
+        Xa, Xb, R, p = self._frames(motion)
+        Va, Vb = Xa @ motion.V[la], Xb @ motion.V[lb]
+        Vrel = Va - _into(R, p, Vb, xp)
+        T, Tdot = self._forbidden(R, angular(Vrel), xp)
+        KaT = Xa.T @ T
+        KbT = -(Xb.T @ _out(R, p, T, xp))
+        drift = T.T @ cross_motion(Vrel, Va, xp) + Tdot.T @ Vrel
+        for l, KT in ((la, KaT), (lb, KbT)):
+            drift = drift - KT.T @ spatial_excess(motion, l)
+        return Rows({la: KaT.T, lb: KbT.T}, {}, drift)
+
+    def _forbidden(self, R: Array, w: Array, xp: Ops) -> tuple[Array, Array]:
+        """T and dT/dt in the axes of `a`, which turn with `w` relative to `b`."""
+        T = xp.constant(self.directions)
+        if self.joint in FIXED_IN_B:
+            lin = R.T @ linear(T)
+            return xp.vstack([lin, angular(T)]), xp.vstack([-cross(w, lin, xp), xp.zeros(3, T.shape[1])])
+        if self.joint == "universal":
+            first, second = R.T @ xp.constant(np.array(self.axis)), xp.constant(np.array(self.second))
+            turn, rate = cross(second, first, xp), cross(second, -cross(w, first, xp), xp)
+            T = xp.hstack([T[:, 0:3], xp.vstack([xp.zeros(3), turn])])
+            return T, xp.hstack([xp.zeros(6, 3), xp.vstack([xp.zeros(3), rate])])
+        return T, xp.zeros(*T.shape)
+
+    def _points(self, motion: Motion) -> Rows:
+        """The two points: K_a = [1  -r^] in the axes of `a`; drift R_a^T (w x (w x r)) of each, subtracted."""
+        xp = motion.xp
+        la, lb = self.touches(motion.model)
+        Xa, Xb, R, _ = self._frames(motion)
+        T = xp.constant(self.directions)
+        KaT = Xa.T @ T
+        KbT = -(Xb.T @ xp.vstack([R, xp.zeros(3, 3)]))
+        drift = centripetal(motion, la, Xa) - R.T @ centripetal(motion, lb, Xb)
+        return Rows({la: KaT.T, lb: KbT.T}, {}, drift)
+
+    def position_error(self, motion: Motion) -> Array:
+        xp = motion.xp
+        _, _, R, p = self._frames(motion)
+        T, u = xp.constant(self.directions), xp.constant(np.array(self.axis))
+        if self.joint in ("fixed", "helical"):
+            return T.T @ log6(R, p, xp)
+        if self.joint in FIXED_IN_B:
+            return linear(T).T @ p
+        if self.joint == "prismatic":
+            return T.T @ xp.vstack([R.T @ p, log3(R, xp)])
+        if self.joint == "universal":
+            return xp.vstack([R.T @ p, u.T @ R @ xp.constant(np.array(self.second))])
+        tilt = cross(R.T @ u, u, xp)
+        return T.T @ xp.vstack([R.T @ p, tilt])
+
+
+def spatial_excess(motion: Motion, l: int) -> Array:
+    """[w x v; 0]: the classical acceleration of a link's origin less its spatial one."""
+    V = motion.V[l]
+    return motion.xp.vstack([cross(angular(V), linear(V), motion.xp), motion.xp.zeros(3)])
+
+
+def centripetal(motion: Motion, l: int, X: Transform) -> Array:
+    """w x (w x r) of a frame's origin on link l, in the frame's axes."""
+    w, xp = angular(motion.V[l]), motion.xp
+    return X.rotate(cross(w, cross(w, X.pose[1], xp), xp))
+
+
+def _into(R: Array, p: Array, V: Array, xp: Ops) -> Array:
+    """A motion from the frame in which (R, p) is given to the frame it describes."""
+    w = angular(V)
+    return xp.vstack([R.T @ (linear(V) - cross(p, w, xp)), R.T @ w])
+
+
+def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
+    """Forces (columns) the other way."""
+    f = R @ linear(F)
+    return xp.vstack([f, R @ angular(F) + cross(p, f, xp)])
+
+
+def Weld(a: str, b: str = "world", **options: object) -> Closure:
+    """`a` fixed to `b`: six rows."""
+    return Closure(a, b, "fixed", **options)  # type: ignore[arg-type]
+
+
+def Connect(a: str, b: str = "world", **options: object) -> Closure:
+    """The origin of `a` fixed to that of `b`, free to turn: three rows."""
+    return Closure(a, b, "spherical", **options)  # type: ignore[arg-type]
+
+
+def Hinge(a: str, b: str = "world", axis: object = "z", **options: object) -> Closure:
+    """`a` may only turn about `axis` relative to `b`: five rows."""
+    return Closure(a, b, "revolute", axis, **options)  # type: ignore[arg-type]
+
+
+def point(frame: str, **options: object) -> Closure:
+    """A point contact of a frame with the world: three rows, in the frame's axes."""
+    return Connect(frame, **options)
+
+
+def surface(frame: str, **options: object) -> Closure:
+    """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's axes."""
+    return Weld(frame, **options)

@@ -1,0 +1,104 @@
+"""Rows given directly over links: numbers on spatial accelerations, and the centre of mass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.backends.ops import Array
+from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.constraints.closure import centripetal, spatial_excess
+from linkwork.errors import InputError
+from linkwork.spatial import Transform, Translate
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model import Model
+
+
+@dataclass(frozen=True)
+class LinkRows(Constraint):
+    """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
+
+    There is no position behind such rows, so they cannot be stabilised.
+    """
+
+    K: Mapping[str, Sequence[Sequence[float]]]
+    k: Sequence[float] = ()
+    name: str = "rows"
+    stabilisation: Stabilisation | None = None
+
+    def __post_init__(self) -> None:
+        K = {l: np.asarray(block, dtype=float) for l, block in self.K.items()}
+        sizes = {block.shape for block in K.values()}
+        if len(sizes) != 1 or any(len(s) != 2 or s[1] != 6 for s in sizes):
+            raise InputError("LinkRows needs one m x 6 matrix for each link, all with the same m")
+        if self.stabilisation is not None:
+            raise InputError("LinkRows have no position error, so they cannot be stabilised")
+        m = next(iter(sizes))[0]
+        k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
+        if k.shape != (m,):
+            raise InputError(f"k has shape {k.shape}; these rows need ({m},)")
+        object.__setattr__(self, "K", K)
+        object.__setattr__(self, "k", k)
+
+    @property
+    def rows(self) -> int:
+        return len(self.k)
+
+    def check(self, model: Model) -> None:
+        for l in self.K:
+            model.link(l)
+
+    def touches(self, model: Model) -> tuple[int, ...]:
+        return tuple(model.link(l) for l in self.K)
+
+    def evaluate(self, motion: Motion) -> Rows:
+        xp = motion.xp
+        links = {motion.model.link(l): xp.constant(K) for l, K in self.K.items()}
+        drift = -xp.constant(self.k)
+        for l, K in links.items():
+            drift = drift - K @ spatial_excess(motion, l)
+        return Rows(links, {}, drift, relative=False)
+
+    def position_error(self, motion: Motion) -> Array:
+        return motion.xp.zeros(self.rows)
+
+
+@dataclass(frozen=True)
+class CentreOfMass(Constraint):
+    """The centre of mass stays at `target` (world axes): three rows over every link."""
+
+    target: Sequence[float] = (0.0, 0.0, 0.0)
+    name: str = "centre of mass"
+    stabilisation: Stabilisation | None = None
+
+    rows = 3  # type: ignore[assignment]
+
+    def check(self, model: Model) -> None:
+        if model.mass <= 0:
+            raise InputError("a model without mass has no centre of mass")
+
+    def touches(self, model: Model) -> tuple[int, ...]:
+        return tuple(i for i in model.topology.links if model.links[i].inertia.mass > 0)
+
+    def evaluate(self, motion: Motion) -> Rows:
+        """K_l = m_l / m R_l [1  -c^]."""
+        xp, links, drift = motion.xp, {}, motion.xp.zeros(3)
+        for l in self.touches(motion.model):
+            body, (R, _) = motion.model.links[l].inertia, motion.poses[l]
+            share = body.mass / motion.model.mass
+            at_com = Transform((Translate(xp.constant(body.com), xp),), xp)
+            links[l] = share * (at_com.T @ xp.vstack([R.T, xp.zeros(3, 3)])).T
+            drift = drift + share * (R @ centripetal(motion, l, at_com))
+        return Rows(links, {}, drift, relative=False)
+
+    def position_error(self, motion: Motion) -> Array:
+        xp, total = motion.xp, -motion.xp.constant(np.asarray(self.target, dtype=float))
+        for l in self.touches(motion.model):
+            body, (R, p) = motion.model.links[l].inertia, motion.poses[l]
+            total = total + body.mass / motion.model.mass * (p + R @ xp.constant(body.com))
+        return total

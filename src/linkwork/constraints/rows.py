@@ -1,0 +1,88 @@
+"""From a model's constraints to what algorithms solve: rows with right-hand sides, Jacobians, errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linkwork.backends.ops import Array
+from linkwork.constraints.base import Rows
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.tree.motion import Motion
+
+
+@dataclass(frozen=True)
+class ConstraintRows:
+    """sum_l K_l a_l + sum_i G_i vdot_i = k over moving links, with `a_l` as the recursions have it.
+
+    That is: classical, and with the world accelerating by -g, so that gravity is in every link.
+    """
+
+    links: dict[int, Array]
+    joints: dict[int, Array]
+    k: Array
+
+
+def constraint_rows(motion: Motion) -> list[ConstraintRows]:
+    """The rows of each of the model's constraints in this state."""
+    xp, out = motion.xp, []
+    for c in motion.model.constraints:
+        rows = c.evaluate(motion)
+        k = -rows.drift
+        if c.stabilisation is not None:
+            rate, w = _velocity(motion, rows), c.stabilisation.omega
+            k = k - (2 * c.stabilisation.damping * w) * rate - w**2 * c.position_error(motion)
+        if 0 in rows.links or not rows.relative:
+            for l, K in rows.links.items():
+                if l:
+                    k = k - K[:, 0:3] @ motion.gravity[l]
+        moving = {l: K for l, K in rows.links.items() if l}
+        out.append(ConstraintRows(moving, dict(rows.joints), k))
+    return out
+
+
+def jacobian(motion: Motion) -> Array:
+    """J, m x nv: the constraint rows as functions of the joint velocities, J v = 0 when satisfied."""
+    xp = motion.xp
+    blocks = [rows_jacobian(motion, {l: K for l, K in r.links.items() if l}, dict(r.joints))
+              for r in (c.evaluate(motion) for c in motion.model.constraints)]
+    return xp.vstack(blocks) if blocks else xp.zeros(0, motion.model.nv)
+
+
+def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Array]) -> Array:
+    """The rows' forces K^T, carried from link to link towards the base; each joint on the way feels S^T of them."""
+    t, xp = motion.model.topology, motion.xp
+    m = next(iter((links or joints).values())).shape[0]
+    KT = {l: K.T for l, K in links.items()}
+    J = {i: xp.zeros(m, t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
+    for i in reversed(t.links):
+        if i in joints:
+            J[i] = joints[i]
+        if i in KT:
+            J[i] = J[i] + KT[i].T @ motion.S[i]
+            p = t.parent[i]
+            if p:
+                KT[p] = KT[p] + motion.X[i].T @ KT[i] if p in KT else motion.X[i].T @ KT[i]
+    return xp.hstack([J[i] for i in t.links if J[i].shape[1]])
+
+
+def velocity_error(motion: Motion) -> Array:
+    """J v of all constraints, m x 1."""
+    parts = [_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
+    return motion.xp.vstack(parts) if parts else motion.xp.zeros(0)
+
+
+def position_error(motion: Motion) -> Array:
+    """phi(q) of all constraints, m x 1."""
+    parts = [c.position_error(motion) for c in motion.model.constraints]
+    return motion.xp.vstack(parts) if parts else motion.xp.zeros(0)
+
+
+def _velocity(motion: Motion, rows: Rows) -> Array:
+    total = motion.xp.zeros(rows.drift.shape[0])
+    for l, K in rows.links.items():
+        total = total + K @ motion.V[l]
+    for i, G in rows.joints.items():
+        total = total + G @ motion.joint_v(i)
+    return total
