@@ -2,7 +2,7 @@
 
     sum_l K_l a_l + sum_i G_i vdot_i + drift = 0,   stabilised:  ... = -2 zeta omega (J v) - omega^2 phi(q)
 
-with `a_l` the classical acceleration of link l (see algorithms/tree/motion.py) in its own frame.
+with `a_l` the classical acceleration of link l (see model/motion.py) in its own frame.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linkwork.backends.ops import Array
 from linkwork.errors import InputError
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
     from linkwork.model import Model
 
 

@@ -26,7 +26,7 @@ from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
     from linkwork.model import Model
 
 
@@ -92,8 +92,8 @@ class Closure(Constraint):
         if kind == "universal" and abs(axis @ second) > 1e-6:
             raise ModelError("the two axes of a universal closure must be perpendicular")
         object.__setattr__(self, "joint", kind)
-        object.__setattr__(self, "axis", tuple(axis))
-        object.__setattr__(self, "second", tuple(second))
+        object.__setattr__(self, "axis", tuple(axis.tolist()))
+        object.__setattr__(self, "second", tuple(second.tolist()))
         object.__setattr__(self, "name", self.name or f"{self.a}~{self.b}")
 
     @property

@@ -14,7 +14,7 @@ from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
     from linkwork.model import Model
 
 

@@ -15,7 +15,7 @@ from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
     from linkwork.joints import Joint
     from linkwork.model import Model
 

@@ -15,7 +15,7 @@ from linkwork.errors import InputError
 from linkwork.spatial import Transform, Translate
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
     from linkwork.model import Model
 
 

@@ -9,7 +9,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.base import Rows
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.tree.motion import Motion
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder
 from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+from linkwork.model.motion import Motion
 from linkwork.model.topology import Topology
 
-__all__ = ["WORLD", "BodyInertia", "Builder", "Frame", "Limits", "Link", "Model", "Placement", "Topology"]
+__all__ = ["WORLD", "BodyInertia", "Builder", "Frame", "Limits", "Link", "Model", "Motion", "Placement", "Topology"]

@@ -2,12 +2,12 @@
 
     vdot = M(q)^-1 (tau - c(q, v) + sum J_l^T fext_l),   without forming M
 
-Featherstone, Rigid Body Dynamics Algorithms, table 7.1, on classical accelerations (see motion.py). O(n).
+Featherstone, Rigid Body Dynamics Algorithms, table 7.1, on classical accelerations (see model/motion.py). O(n).
 """
 
 from __future__ import annotations
 
-from linkwork.algorithms.tree.motion import Motion
+from linkwork.model.motion import Motion
 from linkwork.backends.ops import Array, Factor
 from linkwork.model import Link
 

@@ -7,7 +7,7 @@ Featherstone, Rigid Body Dynamics Algorithms, table 6.2. O(n d), d the depth of 
 
 from __future__ import annotations
 
-from linkwork.algorithms.tree.motion import Motion
+from linkwork.model.motion import Motion
 from linkwork.backends.ops import Array
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.model import Model
+from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, cross, linear
 from linkwork.spatial.moves import constant_moves
 
