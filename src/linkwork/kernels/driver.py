@@ -9,12 +9,14 @@ incomplete tile repeats the last row in its idle lanes, which never changes what
 from __future__ import annotations
 
 from linkwork.kernels.lower import ATTRIBUTES, Shape
-from linkwork.kernels.schedule import Code, Schedule
+from linkwork.kernels.program import Port, Program
+from linkwork.kernels.schedule import Code, Schedule, Sincos
+
+STACK_LIMIT = 256 * 1024
+"""Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
 
-def driver_module(
-    schedule: Schedule, steps: list[str], shape: Shape, tiles: int, stride: int, prefix: str
-) -> str:
+def driver_module(schedule: Schedule, steps: list[str], shape: Shape, tiles: int, stride: int, prefix: str) -> str:
     """IR of ``run`` for these step calls (see :func:`step_calls`)."""
     program = schedule.program
     ports_in = list(zip(program.inputs, schedule.inputs, strict=True))
@@ -27,15 +29,11 @@ def driver_module(
             f"  %sp{k} = getelementptr i8, ptr %table, i64 {16 * k + 8}",
             f"  %stride{k} = load i64, ptr %sp{k}, align 8",
         ]
-    def moves(function: str, ports: list, first: int) -> str:  # type: ignore[type-arg]
-        code = []
-        for k, (port, slot) in enumerate(ports, first):
-            code.append(f"  %w{k} = getelementptr i8, ptr %{function}_tile, i64 {slot * shape.bytes}")
-            code.append(
-                f"  call void @{function}(ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {port.size}, "
-                f"i64 %{function}_row, i64 %end)"
-            )
-        return "\n".join(code)
+
+    def moves(function: str, ports: list[tuple[Port, int]], first: int) -> str:
+        return "\n".join(
+            _move(shape, function, k, port.size, slot) for k, (port, slot) in enumerate(ports, first) if port.size
+        )
 
     def tile_loop(label: str, body: str, following: str) -> str:
         return f"""
@@ -87,7 +85,98 @@ take_out_done:
 exit:
   ret void
 }}
+{_entries(program, shape, tiles * stride)}
 {ATTRIBUTES}"""
+
+
+def _entries(program: Program, shape: Shape, workspace: int) -> str:
+    """Two more ways in. ``run_bound(context)``: begin, end, workspace and table in one block of memory.
+
+    ``run_arrays(types, objects...)``: one state straight from NumPy array objects, which it checks first: exact
+    type, dtype, shape, contiguous and aligned. It returns 0, or 1 with nothing done when an input is otherwise and
+    has to be looked at in Python. (An array object starts with: header, data, nd, dimensions, strides, base,
+    descr, flags; :mod:`linkwork.kernels.arrays` tests that this is so.)
+    """
+    ports = [*program.inputs, *program.outputs]
+    objects = ", ".join(f"ptr %o{k}" for k in range(len(ports)))
+    code: list[str] = ["  %expected_type = load ptr, ptr %types, align 8", *_field("%expected_descr", "%types", 8)]
+    checks: list[str] = []
+
+    def check(left: str, right: str, kind: str) -> None:
+        checks.append(f"%c{len(checks)}")
+        code.append(f"  {checks[-1]} = icmp eq {kind} {left}, {right}")
+
+    for k, port in enumerate(ports):
+        code += _field(f"%data{k}", f"%o{k}", 16)
+        if k < len(program.inputs):
+            code += [*_field(f"%type{k}", f"%o{k}", 8), *_field(f"%descr{k}", f"%o{k}", 56)]
+            code += [*_field(f"%nd{k}", f"%o{k}", 24, "i32"), *_field(f"%flags{k}", f"%o{k}", 64, "i32")]
+            check(f"%type{k}", "%expected_type", "ptr")
+            check(f"%descr{k}", "%expected_descr", "ptr")
+            check(f"%nd{k}", str(len(port.shape)), "i32")
+            code.append(f"  %bits{k} = and i32 %flags{k}, 257")
+            check(f"%bits{k}", "257", "i32")
+    code.append("  %good0 = and i1 true, true")
+    code += [f"  %good{n + 1} = and i1 %good{n}, {c}" for n, c in enumerate(checks)]
+    code.append(f"  br i1 %good{len(checks)}, label %shapes, label %refuse\nshapes:")
+    first = len(checks)
+    for k, port in enumerate(program.inputs):
+        code += _field(f"%dims{k}", f"%o{k}", 32)
+        for axis, n in enumerate(port.shape):
+            code += _field(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
+            check(f"%dim{k}_{axis}", str(n), "i64")
+    code.append("  %fits0 = and i1 true, true")
+    code += [f"  %fits{n + 1} = and i1 %fits{n}, {c}" for n, c in enumerate(checks[first:])]
+    fills = "\n".join(
+        f"  %t{k} = getelementptr i8, ptr %table, i64 {16 * k}\n  store ptr %data{k}, ptr %t{k}, align 8\n"
+        f"  %z{k} = getelementptr i8, ptr %table, i64 {16 * k + 8}\n  store i64 0, ptr %z{k}, align 8"
+        for k in range(len(ports))
+    )
+    newline = "\n"
+    arrays = f"""
+define i32 @run_arrays(ptr %types, {objects}) #0 {{
+entry:
+  %table = alloca [{16 * len(ports)} x i8], align 16
+  %ws = alloca [{workspace} x i8], align 64
+{newline.join(code)}
+  br i1 %fits{len(checks) - first}, label %good, label %refuse
+good:
+{fills}
+  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
+  ret i32 0
+refuse:
+  ret i32 1
+}}
+"""
+    return f"""
+define void @run_bound(ptr %context) #0 {{
+{newline.join(_field("%begin", "%context", 0, "i64") + _field("%end", "%context", 8, "i64"))}
+{newline.join(_field("%ws", "%context", 16))}
+  %table = getelementptr i8, ptr %context, i64 24
+  call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
+  ret void
+}}
+{arrays if workspace <= STACK_LIMIT and shape.lanes == 1 and ports else ""}"""
+
+
+def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
+    place = f"%at_{name[1:]}"
+    return [
+        f"  {place} = getelementptr i8, ptr {base}, i64 {offset}",
+        f"  {name} = load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}",
+    ]
+
+
+def _move(shape: Shape, function: str, k: int, size: int, slot: int) -> str:
+    """The code that takes port ``k`` in or out of the current tile; with one lane, a row is copied as it is."""
+    tile = f"  %w{k} = getelementptr i8, ptr %{function}_tile, i64 {slot * shape.bytes}\n"
+    if shape.lanes > 1:
+        return f"""{tile}  call void @{function}(ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 %{function}_row, i64 %end)"""
+    to, source = (f"%w{k}", f"%u{k}") if function == "take_in" else (f"%u{k}", f"%w{k}")
+    return f"""{tile}  %o{k} = mul i64 %{function}_row, %stride{k}
+  %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
+  call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source},
+    i64 {size * shape.size}, i1 false)"""
 
 
 def _chunk_names(schedule: Schedule, prefix: str) -> list[str]:
@@ -96,7 +185,7 @@ def _chunk_names(schedule: Schedule, prefix: str) -> list[str]:
 
 def step_calls(schedule: Schedule, shape: Shape, stride: int, prefix: str, tiles: str = "%tiles") -> list[str]:
     """The calls that execute the steps on all tiles of a group."""
-    calls = []
+    calls = [_clear_padding(step, shape, k) for k, step in enumerate(schedule.steps) if isinstance(step, Sincos)]
     for k, step in enumerate(schedule.steps):
         if isinstance(step, Code):
             calls.append(f"  call void @{prefix}{k}(ptr %ws, i64 {tiles})")
@@ -123,27 +212,23 @@ def step_calls(schedule: Schedule, shape: Shape, stride: int, prefix: str, tiles
     return calls
 
 
+def _clear_padding(step: Sincos, shape: Shape, k: int) -> str:
+    """With one lane, the last register of sincos arguments may be part empty: zeros there, not old memory."""
+    width = step.sine - step.argument
+    if shape.lanes > 1 or width == step.count:
+        return ""
+    return "\n".join(
+        f"  %pad{k}_{e} = getelementptr i8, ptr %ws, i64 {(step.argument + e) * shape.bytes}\n"
+        f"  store {shape.scalar} 0.0, ptr %pad{k}_{e}, align {shape.size}"
+        for e in range(step.count, width)
+    )
+
+
 def transposition(shape: Shape) -> str:
     """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back."""
     if shape.lanes == 1:
-        return _copies(shape)
+        return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
     return _fast(shape, True) + _fast(shape, False) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
-
-
-def _copies(shape: Shape) -> str:
-    """With one lane, rows are copied as they are."""
-    text = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
-    for name, to, source in (("take_in", "%tile", "%from"), ("take_out", "%from", "%tile")):
-        text += f"""
-define internal void @{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end) alwaysinline #0 {{
-  %offset = mul i64 %row, %stride
-  %from = getelementptr {shape.scalar}, ptr %port, i64 %offset
-  %bytes = mul i64 %n, {shape.size}
-  call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source}, i64 %bytes, i1 false)
-  ret void
-}}
-"""
-    return text
 
 
 def _masked(shape: Shape) -> str:

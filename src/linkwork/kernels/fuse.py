@@ -49,7 +49,7 @@ def pair_sines(program: Program) -> Program:
         else:
             nodes.append((node[0], *(place[a] for a in node[1:])))
         place.append(len(nodes) - 1)
-    return _with(program, nodes, place)
+    return program.derive(nodes, [[place[v] for v in result] for result in program.results])
 
 
 def fuse_products(program: Program) -> Program:
@@ -70,9 +70,9 @@ def fuse_products(program: Program) -> Program:
     for p, node in enumerate(nodes):  # products used several times, if every use can take them
         if node[0] == "mul" and len(uses[p]) > 1:
             sums = uses[p]
-            if all(u >= 0 and nodes[u][0] in ("add", "sub") and u not in taken for u in sums) and len(
-                set(sums)
-            ) == len(sums):
+            if all(u >= 0 and nodes[u][0] in ("add", "sub") and u not in taken for u in sums) and len(set(sums)) == len(
+                sums
+            ):
                 taken.update(dict.fromkeys(sums, p))
     for i, p in taken.items():
         kind, x, y = nodes[i]
@@ -81,7 +81,7 @@ def fuse_products(program: Program) -> Program:
             nodes[i] = ("fma" if kind == "add" else "fms", a, b, y)
         else:
             nodes[i] = ("fma" if kind == "add" else "fnma", a, b, x)
-    return _with(program, nodes, None)
+    return program.derive(nodes)
 
 
 def swallow_signs(program: Program) -> Program:
@@ -96,7 +96,7 @@ def swallow_signs(program: Program) -> Program:
             nodes[i] = ("sub", inner[2], inner[1])
         elif inner[0] in _NEGATED:
             nodes[i] = (_NEGATED[inner[0]], *inner[1:])
-    return _with(program, nodes, None)
+    return program.derive(nodes)
 
 
 def depths(program: Program) -> list[int]:
@@ -107,10 +107,3 @@ def depths(program: Program) -> list[int]:
         start = 0 if kind in ("const", "input") else max(depth[a] for a in node[1:])
         depth.append(start + LATENCY.get(kind, 4))
     return depth
-
-
-def _with(program: Program, nodes: list[Node], place: list[int] | None) -> Program:
-    results = program.results
-    if place is not None:
-        results = tuple(tuple(place[v] for v in result) for result in results)
-    return Program(program.inputs, program.outputs, nodes, results, program.name, program.source)

@@ -100,7 +100,7 @@ SEMANTICS: dict[str, Callable[..., Any]] = {
 
 ARITY: dict[str, int] = {
     **{kind: 1 for kind in _UNARY if kind in SEMANTICS},
-    **{kind: 2 for kind in _BINARY},
+    **dict.fromkeys(_BINARY, 2),
     **dict.fromkeys(("select", "fma", "fms", "fnma", "fnms"), 3),
     **dict.fromkeys(("sincos", "sin_of", "cos_of"), 1),
 }

@@ -11,9 +11,10 @@ The NumPy interpreter below is the definition of what a program means; the passe
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -24,6 +25,7 @@ from linkwork.errors import InputError, KernelError, listing
 from linkwork.kernels.operations import ARITY, CASADI, FREE, SEMANTICS
 
 Node = tuple[Any, ...]
+Content = tuple[Sequence[Node], tuple[tuple[int, ...], ...]]
 Array = NDArray[Any]
 
 
@@ -38,26 +40,75 @@ class Port(NamedTuple):
         return int(np.prod(self.shape))
 
 
-@dataclass(frozen=True)
 class Program:
-    """Straight-line scalar code with named inputs and outputs."""
+    """Straight-line scalar code with named inputs and outputs.
 
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    nodes: Sequence[Node] = field(repr=False)
-    results: tuple[tuple[int, ...], ...] = field(repr=False)
-    name: str = "program"
-    source: ca.Function | None = field(default=None, repr=False, compare=False)
+    A program read from CasADi reads its nodes when they are first asked for: a kernel that is found in the cache
+    never needs them.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        nodes: Sequence[Node],
+        results: Sequence[Sequence[int]],
+        name: str = "program",
+        source: ca.Function | None = None,
+    ) -> None:
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.name, self.source = name, source
+        content = nodes, tuple(tuple(result) for result in results)
+        self._content: Callable[[], Content] = lambda: content
+        self._digest: str | None = None
 
     @staticmethod
     def from_casadi(function: ca.Function, optimize: bool = True) -> Program:
         """Read a CasADi function of scalar (SX) operations; ``optimize`` runs the algebraic pass."""
-        program = read_casadi(function)
-        if optimize:
-            from linkwork.kernels.simplify import simplify
+        from linkwork.kernels.simplify import simplify
 
-            program = simplify(program)
+        function = as_scalar_function(function)
+        inputs = [_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in())]
+        outputs = [_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out())]
+        program = Program(inputs, outputs, (), (), function.name(), function)
+
+        @cache
+        def content() -> Content:
+            nodes, results = read_casadi(function)
+            raw = Program(inputs, outputs, nodes, results, function.name(), function)
+            done = simplify(raw) if optimize else raw.check()
+            return done.nodes, done.results
+
+        program._content = content
+        program._digest = hashlib.sha256(f"{optimize}\n{function.serialize()}".encode()).hexdigest()
         return program
+
+    def __repr__(self) -> str:
+        ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self.inputs)
+        return f"Program({self.name}: {ports} -> {', '.join(f'{p.name}{list(p.shape)}' for p in self.outputs)})"
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The operations in order."""
+        return self._content()[0]
+
+    @property
+    def results(self) -> tuple[tuple[int, ...], ...]:
+        """For every output port, the node of each of its elements, row-major."""
+        return self._content()[1]
+
+    @property
+    def digest(self) -> str:
+        """A name for the content: programs with the same digest compute the same."""
+        if self._digest is None:
+            text = repr((self.inputs, self.outputs, list(self.nodes), self.results))
+            self._digest = hashlib.sha256(text.encode()).hexdigest()
+        return self._digest
+
+    def derive(self, nodes: Sequence[Node], results: Sequence[Sequence[int]] | None = None) -> Program:
+        """A program with the same ports and other nodes."""
+        results = self.results if results is None else results
+        return Program(self.inputs, self.outputs, nodes, results, self.name, self.source)
 
     def counts(self) -> dict[str, int]:
         """How many operations of each kind, constants and inputs not counted."""
@@ -143,8 +194,8 @@ def broadcast(
     return ready, batch
 
 
-def read_casadi(function: ca.Function) -> Program:
-    """The program of a CasADi function, operation by operation as CasADi would run it."""
+def as_scalar_function(function: ca.Function) -> ca.Function:
+    """The function as CasADi's SX, checked: no free symbols, no operation without a kernel form."""
     if not function.is_a("SXFunction"):
         try:
             function = function.expand()
@@ -152,13 +203,22 @@ def read_casadi(function: ca.Function) -> Program:
             raise KernelError(f"'{function.name()}' is not a function of scalar operations: {error}") from None
     if function.has_free():
         raise KernelError(f"'{function.name()}' has free symbols: {listing(map(str, function.free_sx()))}")
-    inputs = tuple(_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in()))
-    outputs = tuple(_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out()))
+    unknown = {function.instruction_id(k) for k in range(function.n_instructions())} - CASADI.keys()
+    if unknown:
+        names = [name for name in dir(ca) if name.startswith("OP_") and getattr(ca, name) in unknown]
+        valid = listing(sorted(set(CASADI.values())), 80)
+        raise KernelError(f"'{function.name()}' uses {listing(names)}, which kernels do not have; valid: {valid}")
+    return function
+
+
+def read_casadi(function: ca.Function) -> Content:
+    """Nodes and results of a CasADi function, operation by operation as CasADi would run it."""
+    sizes = [int(np.prod(function.size_out(k))) for k in range(function.n_out())]
     places_in = [_row_major(function.sparsity_in(k)) for k in range(function.n_in())]
     places_out = [_row_major(function.sparsity_out(k)) for k in range(function.n_out())]
     zero = 0
     nodes: list[Node] = [("const", 0.0)]
-    results = [[zero] * port.size for port in outputs]
+    results = [[zero] * size for size in sizes]
     work: dict[int, int] = {}
     for kind, where, to, value in _instructions(function):
         if kind == "output":
@@ -182,20 +242,13 @@ def read_casadi(function: ca.Function) -> Program:
                 kind, arguments = "div", [len(nodes) - 1, *arguments]
             nodes.append((kind, *arguments))
         work[to[0]] = len(nodes) - 1
-    return Program(inputs, outputs, nodes, tuple(map(tuple, results)), function.name(), function)
+    return nodes, tuple(map(tuple, results))
 
 
 def _instructions(function: ca.Function) -> Iterator[tuple[str, Sequence[int], Sequence[int], float]]:
     """CasADi's instruction list with readable operation names."""
-    names: Mapping[int, str] = CASADI
     for k in range(function.n_instructions()):
-        code = function.instruction_id(k)
-        kind = names.get(code)
-        if kind is None:
-            raise KernelError(
-                f"'{function.name()}' uses CasADi operation {code}, which has no kernel form; "
-                f"valid: {listing(sorted(set(names.values())), 80)}"
-            )
+        kind = CASADI[function.instruction_id(k)]
         value = function.instruction_constant(k) if kind == "const" else 0.0
         yield kind, function.instruction_input(k), function.instruction_output(k), value
 

@@ -35,8 +35,7 @@ def simplify(program: Program) -> Program:
         else:
             signed.append(values.apply(kind, *(signed[a] for a in node[1:])))
     results = tuple(tuple(values.plain(signed[v]) for v in result) for result in program.results)
-    simpler = Program(program.inputs, program.outputs, values.nodes, results, program.name, program.source)
-    return share_reciprocals(remove_dead(simpler)).check()
+    return share_reciprocals(remove_dead(program.derive(values.nodes, results))).check()
 
 
 def share_reciprocals(program: Program) -> Program:
@@ -62,7 +61,7 @@ def share_reciprocals(program: Program) -> Program:
         nodes.append(new)
         place.append(len(nodes) - 1)
     results = tuple(tuple(place[v] for v in result) for result in program.results)
-    return Program(program.inputs, program.outputs, nodes, results, program.name, program.source)
+    return program.derive(nodes, results)
 
 
 def remove_dead(program: Program) -> Program:
@@ -83,7 +82,7 @@ def remove_dead(program: Program) -> Program:
             place[i] = len(kept)
             kept.append(node if node[0] in ("const", "input") else (node[0], *(place[a] for a in node[1:])))
     results = tuple(tuple(place[v] for v in result) for result in program.results)
-    return Program(program.inputs, program.outputs, kept, results, program.name, program.source)
+    return program.derive(kept, results)
 
 
 class Values:

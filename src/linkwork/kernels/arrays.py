@@ -1,0 +1,127 @@
+"""The user's arrays at the edge of a kernel: what is taken as it is, what is copied, what is refused."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwork.errors import InputError, listing
+from linkwork.kernels.program import Port
+
+Array = NDArray[Any]
+
+
+class Rows(NamedTuple):
+    """An array of rows, each contiguous; ``stride`` elements from one row to the next (0: the same row again)."""
+
+    array: Array
+    stride: int
+
+
+def take_inputs(
+    ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype[Any]
+) -> tuple[list[Rows], int | None]:
+    """Check and convert the inputs; also the length of their common batch (None: nothing was batched)."""
+    if len(given) != len(ports):
+        names = listing(port.name for port in ports)
+        raise InputError(f"{len(ports)} inputs are needed ({names}), {len(given)} were given")
+    batch: int | None = None
+    rows = []
+    for port, values in zip(ports, given, strict=True):
+        x = np.asarray(values)
+        if x.dtype.kind not in "fiub":
+            raise InputError(f"input '{port.name}' has dtype {x.dtype}; real numbers are needed")
+        if x.shape == port.shape:
+            rows.append(Rows(_packed(x, dtype), 0))
+        elif x.shape[1:] == port.shape and x.ndim == len(port.shape) + 1:
+            if batch is not None and batch != x.shape[0]:
+                raise InputError(f"input '{port.name}' has a batch of {x.shape[0]}, an earlier input one of {batch}")
+            batch = x.shape[0]
+            rows.append(_row_strided(x, dtype))
+        else:
+            n = ", ".join(map(str, port.shape))
+            single = f"({n},)" if len(port.shape) == 1 else f"({n})"
+            raise InputError(f"input '{port.name}' has shape {x.shape}; {single} or (batch, {n}) is needed")
+    return rows, batch
+
+
+def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: int | None) -> list[Rows]:
+    """New output arrays, or the caller's: exact shape and dtype, writable, rows contiguous."""
+    shapes = [port.shape if batch is None else (batch, *port.shape) for port in ports]
+    if out is None:
+        return [Rows(np.empty(shape, dtype), port.size) for port, shape in zip(ports, shapes, strict=True)]
+    arrays = [out] if isinstance(out, np.ndarray) else list(out)
+    if len(arrays) != len(ports):
+        names = listing(port.name for port in ports)
+        raise InputError(f"out= needs {len(ports)} arrays ({names}), {len(arrays)} were given")
+    rows = []
+    for port, shape, x in zip(ports, shapes, arrays, strict=True):
+        if not isinstance(x, np.ndarray) or x.shape != shape or x.dtype != dtype:
+            what = f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+            raise InputError(f"out= for '{port.name}' is {what}; a {dtype} array of shape {shape} is needed")
+        whole = x if batch is not None else x[None]
+        fitting = _row_strided(whole, dtype)
+        if not x.flags.writeable or fitting.array is not whole:
+            raise InputError(f"out= for '{port.name}' must be writable and aligned, with contiguous rows")
+        rows.append(Rows(x, fitting.stride))
+    return rows
+
+
+def separate(inputs: list[Rows], outputs: list[Rows]) -> list[Rows]:
+    """Copies of the inputs that overlap an output, so that no row is overwritten before it is read."""
+    return [
+        Rows(x.array.copy(), x.array[0].size if x.stride else 0)
+        if any(np.may_share_memory(x.array, y.array) for y in outputs)
+        else x
+        for x in inputs
+    ]
+
+
+def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
+    """The table that a driver reads: a pointer and a stride for every port."""
+    return np.array([n for x in rows for n in (x.array.ctypes.data, x.stride)], np.int64)
+
+
+def _packed(x: Array, dtype: np.dtype[Any]) -> Array:
+    return np.require(x, dtype, ["C", "A"])
+
+
+def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:
+    """The array itself if its rows are contiguous, aligned and of the right type; a copy otherwise."""
+    size = int(np.prod(x.shape[1:]))
+    if x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
+        if x.shape[0] == 0 or x[0].flags.c_contiguous:
+            return Rows(x, x.strides[0] // dtype.itemsize)
+    return Rows(_packed(x, dtype), size)
+
+
+class _ArrayHeader(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("data", ctypes.c_void_p), ("nd", ctypes.c_int),
+        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p), ("flags", ctypes.c_int),
+    )  # fmt: skip
+
+
+@cache
+def array_types(dtype: str) -> NDArray[np.int64] | None:
+    """Addresses of the array type and of the dtype for ``run_arrays``; None if arrays do not look as it expects."""
+    sample = np.zeros((2, 3), dtype)
+    if object.__basicsize__ != 16 or id(sample) < 4096:
+        return None
+    header = _ArrayHeader.from_address(id(sample))
+    looks = (
+        header.type == id(np.ndarray)
+        and header.data == sample.ctypes.data
+        and header.nd == 2
+        and list(header.dimensions[:2]) == [2, 3]
+        and header.descr == id(sample.dtype)
+        and header.flags & 257 == 257
+        and _ArrayHeader.from_address(id(sample.T)).flags & 257 == 256
+    )
+    return np.array([id(np.ndarray), id(np.dtype(dtype))], np.int64) if looks else None

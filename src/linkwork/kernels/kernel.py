@@ -1,0 +1,228 @@
+"""Kernels: what users call. Arrays in, named tuple of arrays out; one state or a batch; one thread or all."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections import namedtuple
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwork.errors import InputError, KernelError
+from linkwork.kernels import cache
+from linkwork.kernels.arrays import Rows, array_types, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.image import Executable, Options, build
+from linkwork.kernels.pool import POOL
+from linkwork.kernels.program import Port, Program
+from linkwork.kernels.target import Target
+
+Array = NDArray[Any]
+_PARALLEL_FROM = 100e-6
+"""Seconds of work from which on waking other threads is worth it."""
+
+
+class Kernel:
+    """A program as native code.
+
+    ``kernel(x, y, ...)`` takes every input as its port's shape or behind one batch axis; inputs without that axis
+    serve every state of the batch. It returns a named tuple of outputs, batched if any input was. Two forms are
+    compiled when first needed (``prepare`` does it ahead): one state at a time, and ``lanes`` states at once.
+    ``dtype`` is the kernel's arithmetic; inputs of other real types are converted. ``threads`` splits batches.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        lanes: int | None = None,
+        dtype: str = "float64",
+        threads: int | None = None,
+        target: Target | None = None,
+    ) -> None:
+        if dtype not in ("float64", "float32"):
+            raise InputError(f"dtype '{dtype}' is not one of 'float64', 'float32'")
+        self.program = program
+        self.dtype = np.dtype(dtype)
+        self.target = target or Target.host()
+        self.lanes = self.target.lanes(dtype) if lanes is None else lanes
+        if self.lanes not in (1, 2, 4, 8, 16):
+            raise InputError(f"lanes={lanes} is not one of 1, 2, 4, 8, 16")
+        self.threads = _cores() if threads is None else threads
+        if self.threads < 1:
+            raise InputError(f"threads={threads}: at least one is needed")
+        names = [port.name for port in program.outputs]
+        self._result: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
+        self._forms: dict[int, Executable] = {}
+        self._compiling = threading.Lock()
+        self._single = self._first_single
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Names and shapes of the inputs."""
+        return self.program.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Names and shapes of the outputs."""
+        return self.program.outputs
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations per state."""
+        return self.program.operations
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.program!r}, lanes={self.lanes}, dtype='{self.dtype}', threads={self.threads})"
+
+    def prepare(self, single: bool = True, batch: bool = True) -> Kernel:
+        """Compile now what would otherwise be compiled at the first call."""
+        if single:
+            self._form(1)
+        if batch:
+            self._form(self.lanes)
+        return self
+
+    def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
+        if out is None:
+            result = self._single(*arrays)
+            if result is not None:
+                return result
+        return self._general(arrays, out)
+
+    def bind(self, batch: int | None = None) -> Bound:
+        """Fixed buffers and a call without arguments: the least overhead there is."""
+        return Bound(self, batch)
+
+    def c_source(self) -> str:
+        """Standalone C99 of the same function."""
+        from linkwork.kernels.c_source import c_source
+
+        return c_source(self.casadi())
+
+    def casadi(self) -> ca.Function:
+        """The CasADi function that this kernel came from."""
+        if self.program.source is None:
+            raise KernelError(f"'{self.program.name}' was not traced with CasADi")
+        return self.program.source
+
+    def _form(self, lanes: int) -> Executable:
+        """The executable with this many lanes: known, cached on disk, or compiled now."""
+        form = self._forms.get(lanes)
+        if form is None:
+            with self._compiling:
+                form = self._forms.get(lanes)
+                if form is None:
+                    options = Options.default(str(self.dtype), lanes, self.target)
+                    key = cache.key_of(self.program.digest, options)
+                    image = cache.load(key)
+                    if image is None:
+                        image = build(self.program, options)
+                        cache.save(key, image)
+                    form = self._forms[lanes] = Executable(image, len(self.inputs) + len(self.outputs))
+        return form
+
+    def _first_single(self, *arrays: ArrayLike) -> Any:
+        """The first call that might be for one state: compile for it, or leave the path for batches alone."""
+        if len(arrays) != len(self.inputs) or any(
+            np.shape(x) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
+        ):
+            return None
+        self._single = self._single_call()
+        return self._single(*arrays)
+
+    def _single_call(self) -> Any:
+        """A function for one state given as exact arrays; it returns None for anything else."""
+        native, types = self._form(1).arrays, array_types(str(self.dtype))
+        if native is None or types is None:
+            return lambda *arrays: None
+        empty, dtype, result, count = np.empty, self.dtype, self._result, len(self.inputs)
+        shapes = [port.shape for port in self.outputs]
+        address = ctypes.c_void_p(types.ctypes.data)
+
+        if len(shapes) == 1:
+            (shape,) = shapes
+
+            def one(*arrays: Any) -> Any:
+                out = empty(shape, dtype)
+                if len(arrays) != count or native(address, *arrays, out):
+                    return None
+                return result(out)
+
+            return one
+
+        def several(*arrays: Any) -> Any:
+            outs = [empty(shape, dtype) for shape in shapes]
+            if len(arrays) != count or native(address, *arrays, *outs):
+                return None
+            return result(*outs)
+
+        return several
+
+    def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
+        """Any valid call: convert what must be converted, split what is worth it."""
+        inputs, batch = take_inputs(self.inputs, arrays, self.dtype)
+        outputs = take_outputs(self.outputs, out, self.dtype, batch)
+        if out is not None:
+            inputs = separate(inputs, outputs)
+        self._run(inputs, outputs, 1 if batch is None else batch)
+        return self._result(*(x.array for x in outputs))
+
+    def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> None:
+        form = self._form(1 if count == 1 else self.lanes)
+        table = table_of([*inputs, *outputs])
+        slices = self._slices(form, count)
+        if len(slices) == 1:
+            form.rows(table, 0, count)
+        else:
+            POOL.run(lambda begin, end: form.rows(table, begin, end), slices, self.threads)
+
+    def _slices(self, form: Executable, count: int) -> list[tuple[int, int]]:
+        """Rows for each piece of work: a few pieces per thread, of whole groups of tiles where there are enough."""
+        lanes = form.image.lanes
+        seconds = form.image.cost * count / lanes / 4e9
+        if self.threads == 1 or seconds < _PARALLEL_FROM:
+            return [(0, count)]
+        group = lanes * form.image.tiles
+        pieces = self.threads * 4 if count >= self.threads * 8 * group else self.threads
+        unit = group if count >= pieces * group else lanes
+        size = -(-count // (pieces * unit)) * unit
+        return [(k, min(k + size, count)) for k in range(0, count, size)]
+
+
+class Bound:
+    """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``; both are named tuples of arrays.
+
+    One Bound is for one thread at a time, and runs on the thread that calls it.
+    """
+
+    def __init__(self, kernel: Kernel, batch: int | None) -> None:
+        form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
+        lead = () if batch is None else (batch,)
+        names = [port.name for port in kernel.inputs]
+        arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
+        split = len(kernel.inputs)
+        self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])  # type: ignore[misc]
+        self.outputs: Any = kernel._result(*arrays[split:])
+        workspace = form.workspace()
+        table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
+        count = 1 if batch is None else batch
+        context = np.concatenate([np.array([0, count, workspace.ctypes.data], np.int64), table])
+        self._kept = form, workspace, context
+        self._native = form.bound
+        self._context = ctypes.c_void_p(context.ctypes.data)
+
+    def __call__(self) -> Any:
+        self._native(self._context)
+        return self.outputs
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _type_name(name: str) -> str:
+    words = "".join(word.capitalize() for word in name.split("_") if word)
+    return words if words.isidentifier() else "Result"
