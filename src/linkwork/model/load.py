@@ -1,0 +1,117 @@
+"""Loading a robot from a file or by name, whatever its format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from linkwork.errors import InputError, LinkworkError, LoadError, NotFound, not_found
+from linkwork.model.builder import Builder
+from linkwork.model.model import Model
+from linkwork.model.xml import Element, parse, read
+
+FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
+BASES = ("fixed", "free", "planar")
+
+
+def load(
+    source: str | os.PathLike[str],
+    base: str | None = None,
+    *,
+    format: str | None = None,
+    merge_fixed: bool = True,
+    gravity: object = None,
+) -> Model:
+    """The model of a robot: a URDF, URDF+, MJCF or SDF file, or the name of a robot that `linkwork.robots` finds.
+
+    `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
+    found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
+    world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
+    loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
+    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81).
+
+    Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
+    spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
+    Damping, friction, springs and actuators of the file are not modelled.
+    """
+    if base is not None and base not in BASES:
+        raise not_found("base", base, BASES)
+    if format is not None and format not in FORMATS:
+        raise not_found("format", format, FORMATS)
+    data, path, suggested = _fetch(source)
+    file = str(path) if path is not None else "XML text"
+    try:
+        root = parse(data, file)
+        kind = _format(root, format)
+        with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
+            builder = _readers()[kind](root, data, path, base or suggested)
+            model = builder.build(merge_fixed)
+    except LoadError:
+        raise
+    except (LinkworkError, RecursionError, np.linalg.LinAlgError) as problem:
+        from linkwork.errors import MissingExtra
+
+        if isinstance(problem, MissingExtra):
+            raise
+        raise LoadError(f"{file}: {problem}") from problem
+    return model if gravity is None else model.with_gravity(gravity)
+
+
+def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:
+    """The bytes, the file they come from, and the base that suits a robot found by name."""
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"a robot is loaded from a path, a name or XML text, not from {type(source).__name__}")
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        text = os.fsdecode(text)
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return text.encode("utf-8", "surrogateescape"), None, None
+    if not text.strip() or "\0" in text:
+        raise LoadError(f"{text!r} is not the name of a file or robot; give a path, or one of linkwork.robots.zoo.names()")
+    path = Path(text)
+    if path.exists() or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+        return read(path), path, None
+    from linkwork.robots import zoo  # above this layer, and needed only for names
+
+    try:
+        robot = zoo.find(text)
+    except NotFound as problem:
+        raise LoadError(f"'{text}' is neither a file nor a known robot: {problem}") from None
+    return read(robot.path), robot.path, robot.base
+
+
+def _format(root: Element, wanted: str | None) -> str:
+    found = next((f for f, tag in FORMATS.items() if tag == root.tag), None)
+    if found is None:
+        tags = ", ".join(f"<{tag}> ({f.upper()})" for f, tag in FORMATS.items())
+        raise root.error(f"this is no robot description; the first element must be one of {tags}")
+    if wanted not in (None, found):
+        raise root.error(f"this is a {found.upper()} file, not {str(wanted).upper()}; leave out format=")
+    return found
+
+
+_Read = Callable[[Element, bytes, Path | None, str | None], Builder]
+
+
+def _readers() -> dict[str, _Read]:
+    """The reader of each format, imported when it is needed."""
+
+    def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.model.urdf import read_urdf
+
+        return read_urdf(root, base)
+
+    def mjcf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.model.mjcf import read_mjcf
+
+        return read_mjcf(root, data, path, base)
+
+    def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.model.sdf import read_sdf
+
+        return read_sdf(root, base)
+
+    return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
