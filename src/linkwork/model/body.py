@@ -88,8 +88,8 @@ class BodyInertia:
         object.__setattr__(self, "com", com)
         object.__setattr__(self, "I", I)
 
-    def check(self, owner: str) -> None:
-        """Refuse what no body can have: negative mass, an inertia that is not positive semidefinite or not symmetric."""
+    def check(self, owner: str, strict: bool = True) -> None:
+        """Refuse what no body can have: negative mass, inertia not symmetric or (if strict) not semidefinite."""
         remedy = "correct the <inertial> data, or leave the inertia out for a link without mass"
         if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.I).all()):
             raise ModelError(f"{owner}: mass, centre of mass and inertia must be finite numbers; {remedy}")
@@ -98,7 +98,7 @@ class BodyInertia:
         scale = max(float(np.abs(self.I).max()), 1e-300)
         if np.abs(self.I - self.I.T).max() > 1e-9 * scale:
             raise ModelError(f"{owner}: the rotational inertia is not symmetric; {remedy}")
-        least = float(np.linalg.eigvalsh(self.I).min())
+        least = float(np.linalg.eigvalsh(self.I).min()) if strict else 0.0
         if least < -1e-9 * scale:
             raise ModelError(f"{owner}: the rotational inertia has a negative principal moment ({least:g}); {remedy}")
 

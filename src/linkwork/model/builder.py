@@ -43,6 +43,7 @@ class Builder:
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     constraints: list[Constraint] = field(default_factory=list)
     independent: list[str] = field(default_factory=list)
+    strict: bool = True
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
 
@@ -66,7 +67,7 @@ class Builder:
         if isinstance(joint, str):
             joint = make(joint) if axis is None else make(joint, axis=axis)
         inertia = inertia or BodyInertia()
-        inertia.check(f"link '{name}'")
+        inertia.check(f"link '{name}'", self.strict)
         rotor = np.broadcast_to(np.asarray(armature, dtype=float), (joint.nv,)).copy()
         if not np.all(np.isfinite(rotor)) or np.any(rotor < 0):
             raise ModelError(f"link '{name}': armature must be finite and not negative, not {armature!r}")

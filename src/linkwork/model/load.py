@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwork.errors import InputError, LinkworkError, LoadError, NotFound, not_found
+from linkwork.errors import InputError, LinkworkError, LoadError, MissingExtra, NotFound, listing, not_found
 from linkwork.model.builder import Builder
 from linkwork.model.model import Model
-from linkwork.model.xml import Element, parse, read
+from linkwork.model.xml import Element, LoadWarning, parse, read
 
 FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
 BASES = ("fixed", "free", "planar")
@@ -49,11 +49,10 @@ def load(
         with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
             builder = _readers()[kind](root, data, path, base or suggested)
             model = builder.build(merge_fixed)
+            _check_inertias(root, builder, model)
     except LoadError:
         raise
     except (LinkworkError, RecursionError, np.linalg.LinAlgError) as problem:
-        from linkwork.errors import MissingExtra
-
         if isinstance(problem, MissingExtra):
             raise
         raise LoadError(f"{file}: {problem}") from problem
@@ -70,7 +69,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
         return text.encode("utf-8", "surrogateescape"), None, None
     if not text.strip() or "\0" in text:
-        raise LoadError(f"{text!r} is not the name of a file or robot; give a path, or one of linkwork.robots.zoo.names()")
+        raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.robots.zoo.names()")
     path = Path(text)
     if path.exists() or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
         return read(path), path, None
@@ -91,6 +90,33 @@ def _format(root: Element, wanted: str | None) -> str:
     if wanted not in (None, found):
         raise root.error(f"this is a {found.upper()} file, not {str(wanted).upper()}; leave out format=")
     return found
+
+
+def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
+    """Refuse what breaks the dynamics, tell of what no body can have.
+
+    Real files have inertias with a negative principal moment that do no harm, on small parts behind fixed joints or
+    where the offset of the mass outweighs it. Harm is done where a moving link, with all that is fixed to it, has a
+    negative moment about an axis through its joint.
+    """
+    for link in model.links[1:]:
+        least = _least(link.inertia.about_origin)
+        if least < 0:
+            raise root.error(
+                f"link '{link.name}', with all that is fixed to it, has a negative moment of inertia ({least:g}) about "
+                "an axis through its joint, which no body can have; correct its inertia"
+            )
+    odd = [d.name for d in builder._drafts.values() if _least(d.inertia.I) < 0]
+    if odd:
+        root.warn(f"the inertias of {listing(odd)} have a negative principal moment, as no body has; kept as given")
+
+
+def _least(I: np.ndarray) -> float:
+    """The least eigenvalue of a symmetric matrix, or 0 if it is negative by rounding only."""
+    if not np.isfinite(I).all():
+        return -np.inf
+    values = np.linalg.eigvalsh(I)
+    return 0.0 if values[0] > -1e-9 * np.abs(values).max() - 1e-15 else float(values[0])
 
 
 _Read = Callable[[Element, bytes, Path | None, str | None], Builder]
@@ -115,3 +141,6 @@ def _readers() -> dict[str, _Read]:
         return read_sdf(root, base)
 
     return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
+
+
+__all__ = ["BASES", "FORMATS", "LoadWarning", "load"]

@@ -19,7 +19,6 @@ from linkwork.model.model import WORLD, Limits
 from linkwork.model.xml import Element
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
-LOOPS = {"continuous": "revolute", "ball": "spherical"}
 MAX_LINKS = 10_000
 
 
@@ -33,7 +32,7 @@ class _Reader:
         self.root = root
         self.links = _by_name(root, "link")
         self.joints = _by_name(root, "joint")
-        self.builder = Builder(root.get("name", "robot").strip() or "robot")
+        self.builder = Builder(root.get("name", "robot").strip() or "robot", strict=False)
         self.into: dict[str, Element] = {}
         self.out: dict[str, list[Element]] = {name: [] for name in self.links}
         self.called = {name: name for name in self.links}
@@ -77,8 +76,8 @@ class _Reader:
         roots = [name for name in self.links if name not in self.into]
         if len(roots) > 1:
             raise self.root.error(
-                f"the links {listing(roots)} have no parent; a robot has one root: join them by fixed joints, or delete "
-                "those that are not used"
+                f"the links {listing(roots)} have no parent; a robot has one root: join them by fixed joints, or "
+                "delete those that are not used"
             )
         reached = {self._link_of(j.need("child")) for r in roots for j in self._depth_first(r)} | set(roots)
         lost = [name for name in self.links if name not in reached]
@@ -100,8 +99,8 @@ class _Reader:
         """The root on the world. A massless root that a floating joint leaves is free already."""
         element = self.links[root]
         inertia = _inertia(element)
-        leaving = self.out[root]
-        if isinstance(joint, Free) and not inertia.mass and len(leaving) == 1 and leaving[0].get("type", "") == "floating":
+        leaving = [j.get("type").strip() for j in self.out[root]]
+        if isinstance(joint, Free) and not inertia.mass and leaving == ["floating"]:
             joint = Fixed()
             if root == WORLD:
                 self.called[WORLD] = WORLD
@@ -123,8 +122,6 @@ class _Reader:
                 plane = _unused(f"{name}/plane", self.links)
                 self.builder.link(plane, parent, joint, placement=placement @ turned, joint_name=element.name)
                 parent, joint, placement = plane, Fixed(), turned.inverse()
-            with self.links[child].blamed():
-                inertia.check("this link")
             self.builder.link(
                 name, parent, joint, placement=placement, inertia=inertia, limits=_limits(element),
                 joint_name=element.name if turned is None else f"{element.name}/plane",
@@ -133,11 +130,13 @@ class _Reader:
     def _couple(self) -> None:
         """Mimicking joints, URDF+ couplings and loops, and the joints that stay independent."""
         dependent = {n for n, j in self.joints.items() if j.get("independent", "true").strip().lower() == "false"}
+        dangling = []
         for name, joint in self.joints.items():
             mimic = joint.child("mimic")
             if mimic is not None and _moves(joint):
-                self._mimic(name, mimic)
-                dependent.add(name)
+                (dependent.add if self._mimic(name, mimic) else dangling.append)(name)
+        if dangling:  # real files have this
+            self.root.warn(f"the joints {listing(dangling)} mimic joints that are not there; they are left free")
         for coupling in self.root.all("coupling"):
             self._coupling(coupling)
         for loop in self.root.all("loop"):
@@ -146,18 +145,20 @@ class _Reader:
             moving = [d.joint_name for d in self.builder._drafts.values() if d.joint.nv]
             self.builder.independent = [n for n in moving if n not in dependent]
 
-    def _mimic(self, name: str, mimic: Element) -> None:
+    def _mimic(self, name: str, mimic: Element) -> bool:
+        """Couple a joint to the one that it mimics, if that is there."""
         from linkwork.constraints import Coupling
 
         other = mimic.get("joint").strip()
         if other not in self.joints:
-            raise mimic.error(str(not_found("joint", other, self.joints)))
+            return False
         if other == name:
             raise mimic.error(f"joint '{name}' mimics itself; name another joint")
         self._one_degree(mimic, name, other)
         ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
         terms = {other: [ratio]} if _moves(self.joints[other]) else {}
         self.builder.constraints.append(Coupling(name, terms, offset, name=f"{name}/mimic"))
+        return True
 
     def _coupling(self, element: Element) -> None:
         """The joints from the common ancestor to the successor turn `ratio` times those to the predecessor."""
@@ -188,28 +189,24 @@ class _Reader:
 
     def _one_degree(self, element: Element, *names: str) -> None:
         for name in names:
-            if self.joints[name].get("type").strip() in ("floating", "planar", "spherical"):
-                raise element.error(
-                    f"joint '{name}' is {self.joints[name].get('type')}; only joints of one degree of freedom are coupled"
-                )
+            kind = self.joints[name].get("type").strip()
+            if kind in ("floating", "planar", "spherical"):
+                raise element.error(f"joint '{name}' is {kind}; only joints of one degree of freedom are coupled")
 
     def _loop(self, element: Element) -> None:
         from linkwork.constraints import Closure
 
         name, kind = element.name, element.get("type").strip()
-        ends = []
         for role in ("predecessor", "successor"):
             end = element.need(role)
             with end.blamed():
                 self.builder.frame(f"{name}/{role}", self.called[self._link_of(end)], _origin(end))
-            ends.append(f"{name}/{role}")
         with element.blamed():
             axis = _axis(element)
             second = np.eye(3)[int(np.argmin(np.abs(axis)))]
             second = second - (second @ axis) * axis
-            self.builder.constraints.append(
-                Closure(*ends, joint=LOOPS.get(kind, kind), axis=tuple(axis), second=tuple(second), name=name)
-            )
+            cut = Closure(f"{name}/predecessor", f"{name}/successor", kind, tuple(axis), tuple(second), name=name)
+            self.builder.constraints.append(cut)
 
 
 def _by_name(root: Element, tag: str) -> dict[str, Element]:
@@ -302,5 +299,11 @@ def _inertia(link: Element) -> BodyInertia:
     mass, data = element.need("mass").number("value"), element.need("inertia")
     xx, yy, zz = (data.number(a) for a in ("ixx", "iyy", "izz"))
     xy, xz, yz = (data.number(a, 0.0) for a in ("ixy", "ixz", "iyz"))
+    remedy = "correct the <inertial> data, or leave it out for a link without mass"
+    if mass < 0:
+        raise link.error(f"the mass is negative ({mass:g}); {remedy}")
+    if min(xx, yy, zz) < -1e-9 * max(xx, yy, zz) - 1e-15:
+        raise link.error(f"a moment of inertia is negative ({min(xx, yy, zz):g}); {remedy}")
+    I = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     with link.blamed():
-        return BodyInertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])).moved(_origin(element))
+        return BodyInertia(mass, np.zeros(3), I).moved(_origin(element))

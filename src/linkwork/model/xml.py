@@ -6,6 +6,7 @@ the line and the element.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,10 @@ MAX_BYTES = 64 * 2**20
 MAX_ELEMENTS = 500_000
 MAX_DEPTH = 200
 MAX_NUMBER = 1e30
+
+
+class LoadWarning(UserWarning):
+    """Something in a robot file that is surely a mistake of its author, yet does not keep it from being loaded."""
 
 
 @dataclass
@@ -38,6 +43,10 @@ class Element:
         name = self.attributes.get("name")
         label = f"<{self.tag} name={_shown(name)}>" if name else f"<{self.tag}>"
         return LoadError(f"{self.file}, line {self.line}, {label}: {problem}")
+
+    def warn(self, problem: str) -> None:
+        """Tell of a mistake that can be passed over."""
+        warnings.warn(LoadWarning(str(self.error(problem))), stacklevel=2)
 
     @contextmanager
     def blamed(self) -> Iterator[None]:

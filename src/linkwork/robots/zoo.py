@@ -81,7 +81,7 @@ def find(name: str) -> Robot:
     if len(found) == 1:
         return found[0]
     if found:
-        raise NotFound(f"several robots are called '{name}': {listing([r.name for r in found])}; use one of these names")
+        raise NotFound(f"several robots are called '{name}': {listing([r.name for r in found])}; use one of these")
     cached = _cached_description(name)
     if cached is not None:
         return cached
@@ -95,23 +95,22 @@ def find(name: str) -> Robot:
 
 def robots() -> list[Robot]:
     """All robot files in LINKWORK_ROBOTS and example-robot-data."""
-    folders = tuple(str(f) for f in [*_user_folders(), *_example_folders()])
-    return list(_robots(folders))
+    return _robots([*_user_folders(), *_example_folders()])
 
 
-def _robots(folders: tuple[str, ...]) -> list[Robot]:
-    """The robots of each folder; a name that an earlier folder has keeps the later ones behind their package's name."""
+def _robots(folders: list[Path]) -> list[Robot]:
+    """The robots of each folder; where an earlier one has a name already, the package's name stands before it."""
     out: list[Robot] = []
     taken: set[str] = set()
     for folder in folders:
-        files = list(_robot_files(Path(folder)))
+        files = list(_robot_files(folder))
         stems = [f.stem for f in files]
         here: set[str] = set()
         for file in files:
             plain = stems.count(file.stem) == 1 and file.stem not in taken
-            name = file.stem if plain else f"{_package(file, Path(folder))}/{file.stem}"
+            name = file.stem if plain else f"{_package(file, folder)}/{file.stem}"
             if name in taken | here:
-                name = f"{_package(file, Path(folder))}/{file.name}"
+                name = f"{_package(file, folder)}/{file.name}"
             if name not in taken | here:
                 here.add(name)
                 out.append(Robot(name, file, _suits(file)))
