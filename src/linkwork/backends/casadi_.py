@@ -70,6 +70,9 @@ class CasadiOps:
     def hstack(self, parts: Sequence[Array]) -> Array:
         return casadi.horzcat(*parts)
 
+    def cross(self, a: Array, b: Array) -> Array:
+        return casadi.densify(casadi.skew(a) @ b)
+
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
         return casadi.if_else(condition, yes, no)
 
@@ -78,6 +81,30 @@ class CasadiOps:
 
     def factor_spd(self, a: Array) -> Factor:
         return _LDL(a)
+
+    def cholesky(self, a: Array) -> Array:
+        """Column by column, on the lower triangle."""
+        n, columns = a.shape[0], []
+        for j in range(n):
+            column = a[j:, j]
+            for k, done in enumerate(columns):
+                column = column - done[j - k :] * done[j - k]
+            columns.append(column / casadi.sqrt(column[0]))
+        return casadi.densify(casadi.horzcat(*(casadi.vertcat(casadi.SX(j, 1), c) for j, c in enumerate(columns))))
+
+    def solve_lower(self, l: Array, b: Array) -> Array:
+        x: list[Array] = []
+        for i in range(l.shape[0]):
+            row = b[i, :] - l[i, :i] @ casadi.vertcat(*x) if x else b[i, :]
+            x.append(row / l[i, i])
+        return casadi.vertcat(*x)
+
+    def solve_upper(self, u: Array, b: Array) -> Array:
+        n, x = u.shape[0], casadi.SX(0, b.shape[1])
+        for i in reversed(range(n)):
+            row = (b[i, :] - u[i, i + 1 :] @ x) / u[i, i]
+            x = casadi.vertcat(row, x)
+        return x
 
     def least_squares(self, a: Array, b: Array) -> Array:
         """By proximal iteration on the normal equations, because singular values cannot be traced.

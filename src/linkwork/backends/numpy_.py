@@ -58,11 +58,24 @@ class NumpyOps:
     def hstack(self, parts: Sequence[Array]) -> Array:
         return np.concatenate(parts, axis=1)
 
+    def cross(self, a: Array, b: Array) -> Array:
+        x, y, z = a[:, 0]
+        return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ b
+
     def symmetric(self, a: Array) -> Array:
         return a
 
     def factor_spd(self, a: Array) -> Factor:
         return _Scalar(a) if a.shape[0] == 1 else _Cholesky(a)
+
+    def cholesky(self, a: Array) -> Array:
+        return np.linalg.cholesky(a)
+
+    def solve_lower(self, l: Array, b: Array) -> Array:
+        return np.linalg.solve(l, b)
+
+    def solve_upper(self, u: Array, b: Array) -> Array:
+        return np.linalg.solve(u, b)
 
     def least_squares(self, a: Array, b: Array) -> Array:
         """By singular values; those below max(shape) * eps of the largest count as zero."""

@@ -43,6 +43,10 @@ class Ops(Protocol):
 
     def hstack(self, parts: Sequence[Array]) -> Array: ...
 
+    def cross(self, a: Array, b: Array) -> Array:
+        """a x b for a 3-vector `a` and each column of a 3 x k matrix `b`."""
+        ...
+
     def sin(self, x: Array) -> Array: ...
 
     def cos(self, x: Array) -> Array: ...
@@ -61,6 +65,18 @@ class Ops(Protocol):
 
     def factor_spd(self, a: Array) -> Factor:
         """Factorise a symmetric positive definite matrix."""
+        ...
+
+    def cholesky(self, a: Array) -> Array:
+        """The lower triangular L of a = L L^T."""
+        ...
+
+    def solve_lower(self, l: Array, b: Array) -> Array:
+        """l^-1 b for a lower triangular matrix."""
+        ...
+
+    def solve_upper(self, u: Array, b: Array) -> Array:
+        """u^-1 b for an upper triangular matrix."""
         ...
 
     def least_squares(self, a: Array, b: Array) -> Array:

@@ -21,7 +21,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import coordinate_axis, unit_axis
-from linkwork.spatial import Transform, angular, cross, cross_motion, linear
+from linkwork.spatial import Transform, angular, cross_motion, linear
 from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6
 
@@ -150,10 +150,10 @@ class Closure(Constraint):
         T = xp.constant(self.directions)
         if self.joint in FIXED_IN_B:
             lin = R.T @ linear(T)
-            return xp.vstack([lin, angular(T)]), xp.vstack([-cross(w, lin, xp), xp.zeros(3, T.shape[1])])
+            return xp.vstack([lin, angular(T)]), xp.vstack([-xp.cross(w, lin), xp.zeros(3, T.shape[1])])
         if self.joint == "universal":
             first, second = R.T @ xp.constant(np.array(self.axis)), xp.constant(np.array(self.second))
-            turn, rate = cross(second, first, xp), cross(second, -cross(w, first, xp), xp)
+            turn, rate = xp.cross(second, first), xp.cross(second, -xp.cross(w, first))
             T = xp.hstack([T[:, 0:3], xp.vstack([xp.zeros(3), turn])])
             return T, xp.hstack([xp.zeros(6, 3), xp.vstack([xp.zeros(3), rate])])
         return T, xp.zeros(*T.shape)
@@ -181,32 +181,32 @@ class Closure(Constraint):
             return T.T @ xp.vstack([R.T @ p, log3(R, xp)])
         if self.joint == "universal":
             return xp.vstack([R.T @ p, u.T @ R @ xp.constant(np.array(self.second))])
-        tilt = cross(R.T @ u, u, xp)
+        tilt = xp.cross(R.T @ u, u)
         return T.T @ xp.vstack([R.T @ p, tilt])
 
 
 def spatial_excess(motion: Motion, l: int) -> Array:
     """[w x v; 0]: the classical acceleration of a link's origin less its spatial one."""
     V = motion.V[l]
-    return motion.xp.vstack([cross(angular(V), linear(V), motion.xp), motion.xp.zeros(3)])
+    return motion.xp.vstack([motion.xp.cross(angular(V), linear(V)), motion.xp.zeros(3)])
 
 
 def centripetal(motion: Motion, l: int, X: Transform) -> Array:
     """w x (w x r) of a frame's origin on link l, in the frame's axes."""
     w, xp = angular(motion.V[l]), motion.xp
-    return X.rotate(cross(w, cross(w, X.pose[1], xp), xp))
+    return X.rotate(xp.cross(w, xp.cross(w, X.pose[1])))
 
 
 def _into(R: Array, p: Array, V: Array, xp: Ops) -> Array:
     """A motion from the frame in which (R, p) is given to the frame it describes."""
     w = angular(V)
-    return xp.vstack([R.T @ (linear(V) - cross(p, w, xp)), R.T @ w])
+    return xp.vstack([R.T @ (linear(V) - xp.cross(p, w)), R.T @ w])
 
 
 def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
     """Forces (columns) the other way."""
     f = R @ linear(F)
-    return xp.vstack([f, R @ angular(F) + cross(p, f, xp)])
+    return xp.vstack([f, R @ angular(F) + xp.cross(p, f)])
 
 
 def Weld(a: str, b: str = "world", **options: object) -> Closure:

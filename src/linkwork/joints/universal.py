@@ -9,7 +9,6 @@ from linkwork.errors import ModelError
 from linkwork.joints.base import Joint, unit_axis
 from linkwork.joints.revolute import turn_about
 from linkwork.spatial.moves import Move
-from linkwork.spatial.vectors import cross
 
 
 class Universal(Joint):
@@ -33,7 +32,7 @@ class Universal(Joint):
 
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
         """The first axis turns backwards with the second: -v1 v2 second x first."""
-        turning = cross(xp.constant(self.second), self._first_axis(q, xp), xp) * (v[0, 0] * v[1, 0])
+        turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (v[0, 0] * v[1, 0])
         return xp.vstack([xp.zeros(3), -turning])
 
     def random(self, rng: np.random.Generator) -> np.ndarray:

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.model import Model
-from linkwork.spatial import RigidInertia, Transform, angular, cross, linear
+from linkwork.spatial import RigidInertia, Transform, angular, linear
 from linkwork.spatial.moves import constant_moves
 
 
@@ -79,9 +79,9 @@ class Motion:
         for i in self.model.topology.links:
             wp, w = angular(self.V[self.model.topology.parent[i]]), angular(self.V[i])
             r = self.X[i].pose[1]
-            swing = self.X[i].rotate(cross(wp, cross(wp, r, xp), xp))
-            coriolis = cross(w + self.X[i].rotate(wp), linear(self.vJ[i]), xp)
-            turning = cross(w, angular(self.vJ[i]), xp)
+            swing = self.X[i].rotate(xp.cross(wp, xp.cross(wp, r)))
+            coriolis = xp.cross(w + self.X[i].rotate(wp), linear(self.vJ[i]))
+            turning = xp.cross(w, angular(self.vJ[i]))
             joint = self.model.links[i].joint
             out.append(xp.vstack([swing + coriolis, turning]) + joint.bias(self.joint_q(i), self.joint_v(i), xp))
         return out

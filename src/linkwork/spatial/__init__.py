@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwork.spatial.inertia import ArticulatedInertia, RigidInertia
 from linkwork.spatial.moves import Move, Rotate, Transform, Translate, Turn
-from linkwork.spatial.vectors import angular, cross, cross_force, cross_motion, linear, skew
+from linkwork.spatial.vectors import angular, cross_force, cross_motion, linear, skew
 
 __all__ = [
     "ArticulatedInertia",
@@ -15,7 +15,6 @@ __all__ = [
     "Translate",
     "Turn",
     "angular",
-    "cross",
     "cross_force",
     "cross_motion",
     "linear",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.spatial.vectors import angular, cross, linear, skew
+from linkwork.spatial.vectors import angular, linear, skew
 
 OTHER_AXES = ((1, 2), (2, 0), (0, 1))
 """For each axis, the two that a positive rotation about it turns into each other: first towards second."""
@@ -30,12 +30,12 @@ class RigidInertia:
     def __matmul__(self, a: Array) -> Array:
         """The force I a: [m a - h x alpha; I alpha + h x a], for a motion or the columns of a 6 x k matrix."""
         lin, ang, xp = linear(a), angular(a), self.xp
-        return xp.vstack([self.mass * lin - cross(self.h, ang, xp), self.I @ ang + cross(self.h, lin, xp)])
+        return xp.vstack([self.mass * lin - xp.cross(self.h, ang), self.I @ ang + xp.cross(self.h, lin)])
 
     def bias(self, w: Array) -> Array:
         """The force that turning at `w` takes when the origin does not accelerate: [w x (w x h); w x I w]."""
         xp = self.xp
-        return xp.vstack([cross(w, cross(w, self.h, xp), xp), cross(w, self.I @ w, xp)])
+        return xp.vstack([xp.cross(w, xp.cross(w, self.h)), xp.cross(w, self.I @ w)])
 
     def translated(self, p: Array) -> RigidInertia:
         """Seen from a frame in which this frame's origin is at `p` (Steiner's theorem)."""
@@ -50,10 +50,9 @@ class RigidInertia:
         """Seen from a frame in which this frame has the axes R."""
         return RigidInertia(self.mass, R @ self.h, rotate_symmetric(self.I, R, self.xp), self.xp)
 
-    def turned(self, axis: int, c: Array, s: Array) -> RigidInertia:
-        """Seen from a frame in which this frame is turned about a coordinate axis."""
-        h = turn_rows(self.h, axis, c, s, self.xp)
-        return RigidInertia(self.mass, h, turn_symmetric(self.I, axis, c, s, self.xp), self.xp)
+    def turned(self, axis: int, c: Array, s: Array, R: Array) -> RigidInertia:
+        """Seen from a frame in which this frame is turned about a coordinate axis, R being that rotation."""
+        return RigidInertia(self.mass, R @ self.h, turn_symmetric(self.I, axis, c, s, self.xp), self.xp)
 
     def articulated(self) -> ArticulatedInertia:
         return ArticulatedInertia(self.mass * self.xp.eye(3), -skew(self.h, self.xp), self.I, self.xp)
@@ -93,8 +92,8 @@ class ArticulatedInertia:
     def translated(self, p: Array) -> ArticulatedInertia:
         """Seen from a frame in which this frame's origin is at `p`: H' = H - M p^, I' = I + p^ H' + (p^ H)^T."""
         xp = self.xp
-        H = self.H + cross(p, self.M, xp).T
-        shift = cross(p, H, xp) + cross(p, self.H, xp).T
+        H = self.H + xp.cross(p, self.M).T
+        shift = xp.cross(p, H) + xp.cross(p, self.H).T
         return ArticulatedInertia(self.M, H, self.I + xp.symmetric(shift), xp)
 
     def rotated(self, R: Array) -> ArticulatedInertia:
@@ -103,20 +102,11 @@ class ArticulatedInertia:
         M, I = rotate_symmetric(self.M, R, xp), rotate_symmetric(self.I, R, xp)
         return ArticulatedInertia(M, R @ self.H @ R.T, I, xp)
 
-    def turned(self, axis: int, c: Array, s: Array) -> ArticulatedInertia:
-        """Seen from a frame in which this frame is turned about a coordinate axis."""
+    def turned(self, axis: int, c: Array, s: Array, R: Array) -> ArticulatedInertia:
+        """Seen from a frame in which this frame is turned about a coordinate axis, R being that rotation."""
         xp = self.xp
         M, I = turn_symmetric(self.M, axis, c, s, xp), turn_symmetric(self.I, axis, c, s, xp)
         return ArticulatedInertia(M, turn_general(self.H, axis, c, s, xp), I, xp)
-
-
-def turn_rows(x: Array, axis: int, c: Array, s: Array, xp: Ops) -> Array:
-    """R x for the rotation R about a coordinate axis with cosine `c` and sine `s`."""
-    i, j = OTHER_AXES[axis]
-    xi, xj = x[i : i + 1, :], x[j : j + 1, :]
-    rows = [x[k : k + 1, :] for k in range(3)]
-    rows[i], rows[j] = c * xi - s * xj, s * xi + c * xj
-    return xp.vstack(rows)
 
 
 def turn_symmetric(A: Array, axis: int, c: Array, s: Array, xp: Ops) -> Array:

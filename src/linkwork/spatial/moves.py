@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.spatial.inertia import ArticulatedInertia, RigidInertia, turn_rows
-from linkwork.spatial.vectors import angular, cross, linear
+from linkwork.spatial.inertia import OTHER_AXES, ArticulatedInertia, RigidInertia
+from linkwork.spatial.vectors import angular, linear
 
 Inertia = TypeVar("Inertia", RigidInertia, ArticulatedInertia)
 
@@ -40,11 +40,11 @@ class Translate:
 
     def motion(self, v: Array) -> Array:
         w = angular(v)
-        return self.xp.vstack([linear(v) - cross(self.p, w, self.xp), w])
+        return self.xp.vstack([linear(v) - self.xp.cross(self.p, w), w])
 
     def force(self, f: Array) -> Array:
         lin = linear(f)
-        return self.xp.vstack([lin, angular(f) + cross(self.p, lin, self.xp)])
+        return self.xp.vstack([lin, angular(f) + self.xp.cross(self.p, lin)])
 
     def inertia(self, I: Inertia) -> Inertia:
         return I.translated(self.p)
@@ -56,12 +56,11 @@ class Translate:
         return R, p + R @ self.p
 
 
-@dataclass(frozen=True)
 class Rotate:
     """The columns of `R` are the child's axes."""
 
-    R: Array
-    xp: Ops
+    def __init__(self, R: Array, xp: Ops) -> None:
+        self.R, self.xp = R, xp
 
     def motion(self, v: Array) -> Array:
         return self.xp.vstack([self.R.T @ linear(v), self.R.T @ angular(v)])
@@ -79,30 +78,18 @@ class Rotate:
         return R @ self.R, p
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(Rotate):
     """The child is turned about coordinate axis `axis` by an angle with cosine `c` and sine `s`."""
 
-    axis: int
-    c: Array
-    s: Array
-    xp: Ops
-
-    def motion(self, v: Array) -> Array:
-        return self.xp.vstack([self.vector(linear(v)), self.vector(angular(v))])
-
-    def force(self, f: Array) -> Array:
-        lin = turn_rows(linear(f), self.axis, self.c, self.s, self.xp)
-        return self.xp.vstack([lin, turn_rows(angular(f), self.axis, self.c, self.s, self.xp)])
+    def __init__(self, axis: int, c: Array, s: Array, xp: Ops) -> None:
+        i, j = OTHER_AXES[axis]
+        R: list[list[Array]] = [[0.0] * 3 for _ in range(3)]
+        R[axis][axis], R[i][i], R[i][j], R[j][i], R[j][j] = 1.0, c, -s, s, c
+        super().__init__(xp.matrix(R), xp)
+        self.axis, self.c, self.s = axis, c, s
 
     def inertia(self, I: Inertia) -> Inertia:
-        return I.turned(self.axis, self.c, self.s)
-
-    def vector(self, x: Array) -> Array:
-        return turn_rows(x, self.axis, self.c, -self.s, self.xp)
-
-    def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
-        return turn_rows(R.T, self.axis, self.c, -self.s, self.xp).T, p
+        return I.turned(self.axis, self.c, self.s, self.R)
 
 
 @dataclass(frozen=True)
@@ -174,10 +161,10 @@ def constant_moves(R: np.ndarray, p: np.ndarray, xp: Ops) -> tuple[Move, ...]:
     moves: list[Move] = []
     if np.any(p):
         moves.append(Translate(xp.constant(p), xp))
-    if np.allclose(R, np.eye(3), rtol=0, atol=AXIS_TOLERANCE):
+    if np.abs(R - np.eye(3)).max() < AXIS_TOLERANCE:
         return tuple(moves)
-    for axis, (i, j) in enumerate(((1, 2), (2, 0), (0, 1))):
-        permutation = np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE
+    permutation = np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE
+    for axis, (i, j) in enumerate(OTHER_AXES):
         if R[axis, axis] > 1 - AXIS_TOLERANCE and not permutation:
             moves.append(Turn(axis, xp.constant([[R[i, i]]])[0, 0], xp.constant([[R[j, i]]])[0, 0], xp))
             return tuple(moves)

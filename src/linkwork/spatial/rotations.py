@@ -7,7 +7,7 @@ rounding; both sides are always finite, so a trace can hold both.
 from __future__ import annotations
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.spatial.vectors import cross, skew
+from linkwork.spatial.vectors import skew
 
 SMALL = 1e-4
 """Squared angle below which series replace closed forms: the first term left out is then below rounding."""
@@ -27,7 +27,7 @@ def quaternion_product(a: Array, b: Array, xp: Ops) -> Array:
     """a b: first turn by b, then by a (both [x y z w])."""
     av, aw, bv, bw = a[0:3, :], a[3, 0], b[0:3, :], b[3, 0]
     dot = (av.T @ bv)[0, 0]
-    return xp.vstack([aw * bv + bw * av + cross(av, bv, xp), xp.matrix([[aw * bw - dot]])])
+    return xp.vstack([aw * bv + bw * av + xp.cross(av, bv), xp.matrix([[aw * bw - dot]])])
 
 
 def quaternion_conjugate(a: Array, xp: Ops) -> Array:
@@ -105,8 +105,8 @@ def exp6(v: Array, xp: Ops) -> tuple[Array, Array]:
     """Axes R and origin p reached from the identity by the constant body velocity `v` = [linear; angular] in unit time."""
     u, w = v[0:3, :], v[3:6, :]
     a, b = _left_jacobian_terms(w, xp)
-    wu = cross(w, u, xp)
-    return exp3(w, xp), u + a * wu + b * cross(w, wu, xp)
+    wu = xp.cross(w, u)
+    return exp3(w, xp), u + a * wu + b * xp.cross(w, wu)
 
 
 def log6(R: Array, p: Array, xp: Ops) -> Array:
@@ -120,8 +120,8 @@ def log6(R: Array, p: Array, xp: Ops) -> Array:
     # (1 - (t/2) cot(t/2)) / t^2, whose denominator sin(t/2) is safe because t <= pi
     closed = (1 - half * xp.cos(half) / xp.sin(half)) / safe
     g = xp.where(small, 1 / 12 + t2 / 720 * (1 + t2 / 42 * (1 + t2 / 40)), closed)
-    wp = cross(w, p, xp)
-    return xp.vstack([p - wp / 2 + g * cross(w, wp, xp), w])
+    wp = xp.cross(w, p)
+    return xp.vstack([p - wp / 2 + g * xp.cross(w, wp), w])
 
 
 def rotation_about(axis: Array, c: Array, s: Array, xp: Ops) -> Array:

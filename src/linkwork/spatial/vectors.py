@@ -15,13 +15,6 @@ def angular(v: Array) -> Array:
     return v[3:6, :]
 
 
-def cross(a: Array, b: Array, xp: Ops) -> Array:
-    """a x b for a vector `a` and a vector `b`, or each column of a 3 x k matrix `b`."""
-    ax, ay, az = a[0, 0], a[1, 0], a[2, 0]
-    bx, by, bz = b[0:1, :], b[1:2, :], b[2:3, :]
-    return xp.vstack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx])
-
-
 def skew(a: Array, xp: Ops) -> Array:
     """The matrix of a x."""
     x, y, z, o = a[0, 0], a[1, 0], a[2, 0], 0 * a[0, 0]
@@ -31,10 +24,10 @@ def skew(a: Array, xp: Ops) -> Array:
 def cross_motion(v: Array, m: Array, xp: Ops) -> Array:
     """v x m: how a motion vector `m`, fixed in a frame moving with `v`, changes."""
     w = angular(v)
-    return xp.vstack([cross(w, linear(m), xp) + cross(linear(v), angular(m), xp), cross(w, angular(m), xp)])
+    return xp.vstack([xp.cross(w, linear(m)) + xp.cross(linear(v), angular(m)), xp.cross(w, angular(m))])
 
 
 def cross_force(v: Array, f: Array, xp: Ops) -> Array:
     """v x* f: how a force vector `f`, fixed in a frame moving with `v`, changes."""
     w = angular(v)
-    return xp.vstack([cross(w, linear(f), xp), cross(w, angular(f), xp) + cross(linear(v), linear(f), xp)])
+    return xp.vstack([xp.cross(w, linear(f)), xp.cross(w, angular(f)) + xp.cross(linear(v), linear(f))])

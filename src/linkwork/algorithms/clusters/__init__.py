@@ -1,0 +1,1 @@
+"""Dynamics of mechanisms whose local loops are resolved inside the recursion."""

@@ -1,0 +1,40 @@
+"""Constrained forward dynamics by dense linear algebra: the judge of all other methods.
+
+    M vdot + c = tau + J^T lam,    J vdot = k        (Gauss: vdot is the nearest to the free one, in the norm of M)
+
+With M = L L^T, y = L^T (vdot - vdot_free) and W = J L^-T this is the least-squares problem W y = k - J vdot_free, whose
+solution of least norm exists for any rank: rows may be redundant, singular, even in conflict, and then |J vdot - k|
+is as small as can be. `vdot` and J^T lam are unique; `lam` is the one of least norm. O((n + m)^3).
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.tree.crba import crba
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import constraint_rows, rows_jacobian
+from linkwork.model import Motion
+
+
+def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
+    """Joint accelerations and constraint forces."""
+    xp = motion.xp
+    L = xp.cholesky(crba(motion))
+    free = xp.solve_upper(L.T, xp.solve_lower(L, tau - rnea(motion, None, fext)))
+    J, k = joint_space(motion)
+
+    # the constraint in coordinates in which the kinetic energy is a sum of squares
+    WT = xp.solve_lower(L, J.T)
+    y = xp.least_squares(WT.T, k - J @ free)
+    vdot = free + xp.solve_upper(L.T, y)
+    return vdot, xp.least_squares(WT, y)
+
+
+def joint_space(motion: Motion) -> tuple[Array, Array]:
+    """J and k of J vdot = k: the rows over links, with the accelerations that joints at rest leave on the other side."""
+    xp, at_rest = motion.xp, motion.accelerations(None)
+    J, k = [xp.zeros(0, motion.model.nv)], [xp.zeros(0)]
+    for rows in constraint_rows(motion):
+        J.append(rows_jacobian(motion, rows.links, rows.joints))
+        k.append(rows.k - sum((K @ at_rest[l] for l, K in rows.links.items()), xp.zeros(rows.k.shape[0])))
+    return xp.vstack(J), xp.vstack(k)

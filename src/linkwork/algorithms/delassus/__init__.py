@@ -1,0 +1,1 @@
+"""The Delassus matrix J M^-1 J^T, the inverse of the operational-space inertia."""
