@@ -165,7 +165,7 @@ def constant_moves(R: np.ndarray, p: np.ndarray, xp: Ops) -> tuple[Move, ...]:
         return tuple(moves)
     permutation = np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE
     for axis, (i, j) in enumerate(OTHER_AXES):
-        if R[axis, axis] > 1 - AXIS_TOLERANCE and not permutation:
+        if np.abs(R[axis] - np.eye(3)[axis]).max() < AXIS_TOLERANCE and not permutation:
             moves.append(Turn(axis, xp.constant([[R[i, i]]])[0, 0], xp.constant([[R[j, i]]])[0, 0], xp))
             return tuple(moves)
     moves.append(Rotate(xp.constant(R), xp))
