@@ -8,19 +8,35 @@ incomplete tile repeats the last row in its idle lanes, which never changes what
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from linkwork.kernels.lower import ATTRIBUTES, Shape
-from linkwork.kernels.program import Port, Program
+from linkwork.kernels.program import Port
 from linkwork.kernels.schedule import Code, Schedule, Sincos
 
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
 
-def driver_module(schedule: Schedule, steps: list[str], shape: Shape, tiles: int, stride: int, prefix: str) -> str:
-    """IR of ``run`` for these step calls (see :func:`step_calls`)."""
-    program = schedule.program
-    ports_in = list(zip(program.inputs, schedule.inputs, strict=True))
-    ports_out = list(zip(program.outputs, schedule.outputs, strict=True))
+@dataclass(frozen=True)
+class Frame:
+    """What a driver works on: ports with their places in the workspace, tiles of ``stride`` bytes."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    slots: tuple[int, ...]  # of the inputs, then of the outputs
+    shape: Shape
+    tiles: int
+    stride: int
+
+
+def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> str:
+    """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`)."""
+    shape, tiles, stride = frame.shape, frame.tiles, frame.stride
+    count = len(frame.inputs)
+    ports_in = list(zip(frame.inputs, frame.slots[:count], strict=True))
+    ports_out = list(zip(frame.outputs, frame.slots[count:], strict=True))
     lines = []
     for k in range(len(ports_in) + len(ports_out)):
         lines += [
@@ -50,11 +66,12 @@ def driver_module(schedule: Schedule, steps: list[str], shape: Shape, tiles: int
 """
 
     newline = "\n"
-    declared = "\n".join(sorted({f"declare void @{name}(ptr, i64)" for name in _chunk_names(schedule, prefix)}))
+    declared = "\n".join(f"declare void @{name}(ptr, i64)" for name in chunks)
     return f"""
 {transposition(shape)}
 {declared}
 declare void @sincos_array(ptr, ptr, ptr, i64)
+declare i1 @llvm.vector.reduce.or.v{max(shape.lanes, 2)}i1(<{max(shape.lanes, 2)} x i1>)
 
 define void @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
@@ -85,11 +102,11 @@ take_out_done:
 exit:
   ret void
 }}
-{_entries(program, shape, tiles * stride)}
+{_entries(frame)}
 {ATTRIBUTES}"""
 
 
-def _entries(program: Program, shape: Shape, workspace: int) -> str:
+def _entries(frame: Frame) -> str:
     """Two more ways in. ``run_bound(context)``: begin, end, workspace and table in one block of memory.
 
     ``run_arrays(types, objects...)``: one state straight from NumPy array objects, which it checks first: exact
@@ -97,7 +114,7 @@ def _entries(program: Program, shape: Shape, workspace: int) -> str:
     has to be looked at in Python. (An array object starts with: header, data, nd, dimensions, strides, base,
     descr, flags; :mod:`linkwork.kernels.arrays` tests that this is so.)
     """
-    ports = [*program.inputs, *program.outputs]
+    ports, workspace = [*frame.inputs, *frame.outputs], frame.tiles * frame.stride
     objects = ", ".join(f"ptr %o{k}" for k in range(len(ports)))
     code: list[str] = ["  %expected_type = load ptr, ptr %types, align 8", *_field("%expected_descr", "%types", 8)]
     checks: list[str] = []
@@ -108,7 +125,7 @@ def _entries(program: Program, shape: Shape, workspace: int) -> str:
 
     for k, port in enumerate(ports):
         code += _field(f"%data{k}", f"%o{k}", 16)
-        if k < len(program.inputs):
+        if k < len(frame.inputs):
             code += [*_field(f"%type{k}", f"%o{k}", 8), *_field(f"%descr{k}", f"%o{k}", 56)]
             code += [*_field(f"%nd{k}", f"%o{k}", 24, "i32"), *_field(f"%flags{k}", f"%o{k}", 64, "i32")]
             check(f"%type{k}", "%expected_type", "ptr")
@@ -120,7 +137,7 @@ def _entries(program: Program, shape: Shape, workspace: int) -> str:
     code += [f"  %good{n + 1} = and i1 %good{n}, {c}" for n, c in enumerate(checks)]
     code.append(f"  br i1 %good{len(checks)}, label %shapes, label %refuse\nshapes:")
     first = len(checks)
-    for k, port in enumerate(program.inputs):
+    for k, port in enumerate(frame.inputs):
         code += _field(f"%dims{k}", f"%o{k}", 32)
         for axis, n in enumerate(port.shape):
             code += _field(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
@@ -156,7 +173,7 @@ define void @run_bound(ptr %context) #0 {{
   call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
   ret void
 }}
-{arrays if workspace <= STACK_LIMIT and shape.lanes == 1 and ports else ""}"""
+{arrays if workspace <= STACK_LIMIT and frame.shape.lanes == 1 and ports else ""}"""
 
 
 def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
@@ -171,7 +188,8 @@ def _move(shape: Shape, function: str, k: int, size: int, slot: int) -> str:
     """The code that takes port ``k`` in or out of the current tile; with one lane, a row is copied as it is."""
     tile = f"  %w{k} = getelementptr i8, ptr %{function}_tile, i64 {slot * shape.bytes}\n"
     if shape.lanes > 1:
-        return f"""{tile}  call void @{function}(ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 %{function}_row, i64 %end)"""
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 %{function}_row, i64 %end"
+        return f"{tile}  call void @{function}({arguments})"
     to, source = (f"%w{k}", f"%u{k}") if function == "take_in" else (f"%u{k}", f"%w{k}")
     return f"""{tile}  %o{k} = mul i64 %{function}_row, %stride{k}
   %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
@@ -179,16 +197,17 @@ def _move(shape: Shape, function: str, k: int, size: int, slot: int) -> str:
     i64 {size * shape.size}, i1 false)"""
 
 
-def _chunk_names(schedule: Schedule, prefix: str) -> list[str]:
-    return [f"{prefix}{k}" for k, step in enumerate(schedule.steps) if isinstance(step, Code)]
+def chunk_names(plan: Schedule, prefix: str) -> list[str]:
+    """The functions that :func:`step_calls` calls."""
+    return [f"{prefix}{k}" for k, step in enumerate(plan.steps) if isinstance(step, Code)]
 
 
-def step_calls(schedule: Schedule, shape: Shape, stride: int, prefix: str, tiles: str = "%tiles") -> list[str]:
+def step_calls(plan: Schedule, shape: Shape, stride: int, prefix: str) -> list[str]:
     """The calls that execute the steps on all tiles of a group."""
-    calls = [_clear_padding(step, shape, k) for k, step in enumerate(schedule.steps) if isinstance(step, Sincos)]
-    for k, step in enumerate(schedule.steps):
+    calls = [_clear_padding(step, shape, f"{prefix}{k}") for k, step in enumerate(plan.steps) if isinstance(step, Sincos)]
+    for k, step in enumerate(plan.steps):
         if isinstance(step, Code):
-            calls.append(f"  call void @{prefix}{k}(ptr %ws, i64 {tiles})")
+            calls.append(f"  call void @{prefix}{k}(ptr %ws, i64 %tiles)")
         else:
             slots = {"x": step.argument, "s": step.sine, "c": step.cosine}
             tag = f"{prefix}{k}"
@@ -206,20 +225,63 @@ def step_calls(schedule: Schedule, shape: Shape, stride: int, prefix: str, tiles
 {pointers}
   call void @sincos_array(ptr %{tag}x, ptr %{tag}s, ptr %{tag}c, i64 {step.count * shape.lanes})
   %{tag}t1 = add i64 %{tag}t, 1
-  %{tag}more = icmp ult i64 %{tag}t1, {tiles}
+  %{tag}more = icmp ult i64 %{tag}t1, %tiles
   br i1 %{tag}more, label %{tag}loop, label %{tag}done
 {tag}done:""")
     return calls
 
 
-def _clear_padding(step: Sincos, shape: Shape, k: int) -> str:
+def iteration_loop(frame: Frame, calls: Mapping[str, Sequence[str]], active: int) -> list[str]:
+    """Steps of an iterative program: start, then iterate and blend while any lane is active, then finish.
+
+    ``calls`` has the step calls of its parts; slot ``active`` holds what ``test`` says of each lane.
+    """
+    shape = frame.shape
+    zero = shape.constant(0.0)
+    if shape.lanes == 1:
+        reduce = "  %any_here = and i1 %on, true"
+    else:
+        reduce = f"  %any_here = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on)"
+    return [
+        *calls["start"],
+        "  br label %look",
+        "look:",
+        *calls["test"],
+        "  br label %ask_from",
+        "ask_from:",
+        "  br label %ask",
+        f"""ask:
+  %ask_t = phi i64 [0, %ask_from], [%ask_t1, %ask]
+  %any = phi i1 [false, %ask_from], [%any1, %ask]
+  %ask_offset = mul i64 %ask_t, {frame.stride}
+  %ask_byte = add i64 %ask_offset, {active * shape.bytes}
+  %ask_place = getelementptr i8, ptr %ws, i64 %ask_byte
+  %flags = load {shape.vector}, ptr %ask_place, align {shape.bytes}
+  %on = fcmp une {shape.vector} %flags, {zero}
+{reduce}
+  %any1 = or i1 %any, %any_here
+  %ask_t1 = add i64 %ask_t, 1
+  %ask_more = icmp ult i64 %ask_t1, %tiles
+  br i1 %ask_more, label %ask, label %asked
+asked:
+  br i1 %any1, label %again, label %finish
+again:""",
+        *calls["iterate"],
+        *calls["blend"],
+        "  br label %look",
+        "finish:",
+        *calls["finish"],
+    ]
+
+
+def _clear_padding(step: Sincos, shape: Shape, tag: str) -> str:
     """With one lane, the last register of sincos arguments may be part empty: zeros there, not old memory."""
     width = step.sine - step.argument
     if shape.lanes > 1 or width == step.count:
         return ""
     return "\n".join(
-        f"  %pad{k}_{e} = getelementptr i8, ptr %ws, i64 {(step.argument + e) * shape.bytes}\n"
-        f"  store {shape.scalar} 0.0, ptr %pad{k}_{e}, align {shape.size}"
+        f"  %{tag}pad{e} = getelementptr i8, ptr %ws, i64 {(step.argument + e) * shape.bytes}\n"
+        f"  store {shape.scalar} 0.0, ptr %{tag}pad{e}, align {shape.size}"
         for e in range(step.count, width)
     )
 

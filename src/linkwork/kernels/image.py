@@ -5,16 +5,18 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.driver import STACK_LIMIT, driver_module, step_calls
+from linkwork.kernels.driver import STACK_LIMIT, Frame, chunk_names, driver_module, iteration_loop, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
 from linkwork.kernels.program import Program
-from linkwork.kernels.schedule import Code, Schedule, schedule
+from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
 
@@ -39,6 +41,11 @@ class Options:
     def shape(self) -> Shape:
         return Shape(self.scalar, self.lanes)
 
+    @property
+    def register(self) -> int:
+        """How many numbers a vector register of the target holds."""
+        return self.target.lanes("float64" if self.scalar == "double" else "float32")
+
 
 @dataclass(frozen=True)
 class Image:
@@ -55,35 +62,76 @@ class Image:
         return self.stride * self.tiles
 
 
-def build(program: Program, options: Options) -> Image:
+def build(program: Program | IterativeProgram, options: Options) -> Image:
     """Fuse, schedule, lower and compile."""
-    plan, modules, stride = lower_program(program, options)
-    objects = emit(modules, options.target)
-    cost = sum(len(step.order) for step in plan.steps if isinstance(step, Code))
-    return Image(tuple(objects), stride, options.tiles, options.lanes, cost)
+    lowered = lower_iterative(program, options) if isinstance(program, IterativeProgram) else lower(program, options)
+    objects = emit(lowered.modules, options.target)
+    return Image(tuple(objects), lowered.stride, options.tiles, options.lanes, lowered.cost)
 
 
-def lower_program(program: Program, options: Options) -> tuple[Schedule, list[str], int]:
-    """The IR modules of a program, and the bytes between its tiles."""
-    shape, target = options.shape, options.target
-    width = target.lanes("float64" if options.scalar == "double" else "float32")
-    plan = schedule(fuse(program), options.chunk, max(options.lanes, width))
-    stride = tile_stride(plan, shape)
-    modules = [
-        lower_chunk(plan, step, f"chunk{k}", shape, stride)
-        for k, step in enumerate(plan.steps)
-        if isinstance(step, Code)
-    ]
-    calls = step_calls(plan, shape, stride, "chunk")
-    modules.append(driver_module(plan, calls, shape, options.tiles, stride, "chunk"))
-    modules.append(sincos_function(shape.scalar, width, target.has_fma) + ATTRIBUTES)
-    return plan, modules, stride
+class Lowered(NamedTuple):
+    """IR modules, bytes between tiles, instructions per tile."""
+
+    modules: list[str]
+    stride: int
+    cost: int
 
 
-def tile_stride(plan: Schedule, shape: Shape) -> int:
+def lower(program: Program, options: Options) -> Lowered:
+    """The modules of a straight program: its chunks and the driver that calls them."""
+    layout = Layout(max(options.lanes, options.register))
+    plan = schedule(fuse(program), options.chunk, layout)
+    stride = tile_stride(layout, options.shape)
+    slots = [layout.named[port.name] for port in program.inputs]
+    slots += [layout.named[port.name + "'"] for port in program.outputs]
+    frame = Frame(program.inputs, program.outputs, tuple(slots), options.shape, options.tiles, stride)
+    calls = step_calls(plan, options.shape, stride, "chunk")
+    driver = driver_module(frame, calls, chunk_names(plan, "chunk"))
+    modules = [*_chunks(plan, "chunk", options, stride), driver, _sines(options)]
+    return Lowered(modules, stride, _cost(plan))
+
+
+def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
+    """The modules of an iterative program: the chunks of its parts, and a driver with the loop.
+
+    All parts share one workspace: inputs and state are found there by name. An iteration writes its results
+    beside the state (names with a prime); ``blend`` takes them over in the lanes that are still active.
+    """
+    layout = Layout(max(options.lanes, options.register))
+    parts = program.parts()
+    plans = {
+        name: schedule(fuse(part), options.chunk, layout, {"iterate": "'", "finish": "''"}.get(name, ""))
+        for name, part in parts.items()
+    }
+    stride = tile_stride(layout, options.shape)
+    found = [port.name for port in program.inputs] + [port.name + "''" for port in program.finish.outputs]
+    slots = tuple(layout.named[name] for name in (*found, "iterations", "residual"))
+    frame = Frame(program.inputs, program.outputs, slots, options.shape, options.tiles, stride)
+    calls = {name: step_calls(plan, options.shape, stride, name) for name, plan in plans.items()}
+    steps = iteration_loop(frame, calls, layout.named["active"])
+    names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
+    modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, stride)]
+    modules += [driver_module(frame, steps, names), _sines(options)]
+    return Lowered(modules, stride, sum(map(_cost, plans.values())))
+
+
+def tile_stride(layout: Layout, shape: Shape) -> int:
     """An odd number of cache lines, so that the same slot of different tiles lands in different cache sets."""
-    lines = -(-plan.size * shape.bytes // 64)
+    lines = -(-layout.size * shape.bytes // 64)
     return 64 * (lines | 1)
+
+
+def _chunks(plan: Schedule, prefix: str, options: Options, stride: int) -> list[str]:
+    numbered = [(k, step) for k, step in enumerate(plan.steps) if isinstance(step, Code)]
+    return [lower_chunk(plan, step, f"{prefix}{k}", options.shape, stride) for k, step in numbered]
+
+
+def _sines(options: Options) -> str:
+    return sincos_function(options.scalar, options.register, options.target.has_fma) + ATTRIBUTES
+
+
+def _cost(plan: Schedule) -> int:
+    return sum(len(step.order) for step in plan.steps if isinstance(step, Code))
 
 
 class Executable:

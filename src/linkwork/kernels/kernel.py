@@ -16,6 +16,7 @@ from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, array_types, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.image import Executable, Options, build
+from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
@@ -36,7 +37,7 @@ class Kernel:
 
     def __init__(
         self,
-        program: Program,
+        program: Program | IterativeProgram,
         lanes: int | None = None,
         dtype: str = "float64",
         threads: int | None = None,
@@ -97,10 +98,10 @@ class Kernel:
         return Bound(self, batch)
 
     def c_source(self) -> str:
-        """Standalone C99 of the same function."""
+        """Standalone C99 of the same function (in float64); see :mod:`linkwork.kernels.c_source`."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.casadi())
+        return c_source(self.program)
 
     def casadi(self) -> ca.Function:
         """The CasADi function that this kernel came from."""

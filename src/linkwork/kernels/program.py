@@ -110,6 +110,14 @@ class Program:
         results = self.results if results is None else results
         return Program(self.inputs, self.outputs, nodes, results, self.name, self.source)
 
+    def renamed(self, outputs: Sequence[str]) -> Program:
+        """The same program with other names for its outputs."""
+        ports = [Port(name, port.shape) for name, port in zip(outputs, self.outputs, strict=True)]
+        program = Program(self.inputs, ports, (), (), self.name, self.source)
+        program._content = self._content
+        program._digest = hashlib.sha256(f"{self.digest} {ports}".encode()).hexdigest()
+        return program
+
     def counts(self) -> dict[str, int]:
         """How many operations of each kind, constants and inputs not counted."""
         return dict(sorted(Counter(node[0] for node in self.nodes if node[0] not in FREE).items()))

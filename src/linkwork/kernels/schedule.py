@@ -31,35 +31,44 @@ class Sincos:
     count: int
 
 
+class Layout:
+    """The workspace as it grows: regions of slots, some of them known by name."""
+
+    def __init__(self, padding: int = 1) -> None:
+        self.padding, self.size = padding, 0
+        self.named: dict[str, int] = {}
+
+    def region(self, count: int) -> int:
+        """The first of ``count`` new slots; regions are whole registers, so that these can be moved as such."""
+        start = self.size
+        self.size += -(-count // self.padding) * self.padding
+        return start
+
+    def port(self, name: str, count: int) -> int:
+        """The region of this name, new or known."""
+        if name not in self.named:
+            self.named[name] = self.region(count)
+        return self.named[name]
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The steps of a program and the workspace slot of every value that needs one."""
 
     program: Program
     steps: tuple[Code | Sincos, ...]
-    inputs: tuple[int, ...]  # first slot of each input port
-    outputs: tuple[int, ...]
     loads: dict[int, int] = field(repr=False)  # node -> slot where other chunks find it
     stores: dict[int, tuple[int, ...]] = field(repr=False)  # node -> slots that it must fill
-    size: int = 0  # slots in all
 
 
-def schedule(program: Program, chunk: int, padding: int = 1) -> Schedule:
+def schedule(program: Program, chunk: int, layout: Layout, suffix: str = "'") -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
-    ``padding`` is the number of slots that every region is rounded up to, so that whole registers can be moved.
+    Inputs are found in the layout under their names, outputs under their names with ``suffix``.
     """
     blocks, batches = _stages(program)
-    cursor = 0
-
-    def region(count: int) -> int:
-        nonlocal cursor
-        start = cursor
-        cursor += -(-count // padding) * padding
-        return start
-
-    inputs = tuple(region(port.size) for port in program.inputs)
-    outputs = tuple(region(port.size) for port in program.outputs)
+    inputs = [layout.port(port.name, port.size) for port in program.inputs]
+    outputs = [layout.port(port.name + suffix, port.size) for port in program.outputs]
     loads: dict[int, int] = {}
     stores: dict[int, list[int]] = {}
     steps: list[Code | Sincos] = []
@@ -72,9 +81,9 @@ def schedule(program: Program, chunk: int, padding: int = 1) -> Schedule:
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
     for block, batch in zip(blocks, batches, strict=True):
-        steps.extend(Code(part) for part in _cut(program, block, chunk))
+        steps.extend(Code(part) for part in _cut(block, chunk))
         if batch:
-            argument, sine, cosine = (region(len(batch)) for _ in range(3))
+            argument, sine, cosine = (layout.region(len(batch)) for _ in range(3))
             steps.append(Sincos(argument, sine, cosine, len(batch)))
             for k, pair in enumerate(batch):
                 stores.setdefault(program.nodes[pair][1], []).append(argument + k)
@@ -82,9 +91,8 @@ def schedule(program: Program, chunk: int, padding: int = 1) -> Schedule:
     for i, node in enumerate(program.nodes):
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
-    cursor = _connect(program, steps, loads, stores, cursor)
-    fixed = {v: tuple(slots) for v, slots in stores.items()}
-    return Schedule(program, tuple(steps), inputs, outputs, loads, fixed, -(-cursor // padding) * padding)
+    _connect(program, steps, loads, stores, layout)
+    return Schedule(program, tuple(steps), loads, {v: tuple(slots) for v, slots in stores.items()})
 
 
 def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:
@@ -122,7 +130,7 @@ def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:
     return [*blocks, rest], [*ordered, []]
 
 
-def _cut(program: Program, block: list[int], chunk: int) -> list[tuple[int, ...]]:
+def _cut(block: list[int], chunk: int) -> list[tuple[int, ...]]:
     """Equal parts of at most ``chunk`` nodes."""
     if not block:
         return []
@@ -136,8 +144,8 @@ def _connect(
     steps: list[Code | Sincos],
     loads: dict[int, int],
     stores: dict[int, list[int]],
-    cursor: int,
-) -> int:
+    layout: Layout,
+) -> None:
     """Give a slot to every value that a later chunk reads; slots are used again when their last reader is done."""
     nodes = program.nodes
     home: dict[int, int] = {}
@@ -158,11 +166,10 @@ def _connect(
             continue
         for i in step.order:
             if i in last and i not in loads:
-                if free:
-                    slot = free.pop()
-                else:
-                    slot, cursor = cursor, cursor + 1
+                if not free:
+                    first = layout.region(layout.padding)
+                    free.extend(range(first, first + layout.padding))
+                slot = free.pop()
                 loads[i] = slot
                 stores.setdefault(i, []).append(slot)
                 expiring.setdefault(last[i] + 1, []).append(slot)
-    return cursor

@@ -1,0 +1,176 @@
+"""Programs with a loop: start, iterate until the residual is small, finish.
+
+Three straight programs speak to each other by the names of their ports. ``start`` takes the user's inputs and
+gives a state and a ``residual`` of one element. ``iterate`` takes any of the inputs and of the state, and gives a
+new ``residual`` and whatever part of the state it changes; the rest (factors, say) is handed on as it is.
+``finish`` turns inputs and state into outputs; without it, the outputs are the state that ``iterate`` changes.
+
+Every lane has a mind of its own: it stops, and keeps its state, when its residual is at most its ``tolerance``
+(or is not a number), or after its ``max_iterations``. Both are inputs, behind the user's. The outputs end with
+``iterations`` and ``residual``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from linkwork.errors import KernelError, listing
+from linkwork.kernels.program import Array, Node, Port, Program, broadcast
+
+_ONE = (1,)
+
+
+class IterativeProgram:
+    """A start, an iteration with a residual, and optionally a finish; see the module's text for the rules."""
+
+    def __init__(
+        self,
+        start: Program,
+        iterate: Program,
+        finish: Program | None = None,
+        outputs: Sequence[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.start, self.iterate = start, iterate
+        self.name = name or start.name
+        self.source: ca.Function | None = None
+        self.state = {port.name: port for port in start.outputs}
+        known = {**self.state, **{port.name: port for port in start.inputs}}
+        if len(known) != len(start.inputs) + len(start.outputs):
+            raise KernelError(f"'{self.name}': an input and a state have the same name")
+        changed = [port.name for port in iterate.outputs if port.name != "residual"]
+        self.finish = finish or _selection([self.state[n] for n in (outputs or changed) if n in self.state])
+        for part in (self.iterate, self.finish):
+            self._check_ports(part.inputs, known, f"input of '{part.name}'")
+        self._check_ports(self.iterate.outputs, self.state, f"output of '{iterate.name}'")
+        for part in (start, iterate):
+            if Port("residual", _ONE) not in part.outputs:
+                raise KernelError(f"'{part.name}' has no output 'residual' of one element")
+        control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
+        self.inputs = (*start.inputs, *control)
+        self.outputs = (*self.finish.outputs, Port("iterations", _ONE), Port("residual", _ONE))
+        reserved = {"tolerance", "max_iterations", "iterations", "active"} & known.keys()
+        if reserved:
+            raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
+
+    @staticmethod
+    def from_casadi(
+        start: ca.Function,
+        iterate: ca.Function,
+        finish: ca.Function | None = None,
+        outputs: Sequence[str] | None = None,
+        optimize: bool = True,
+    ) -> IterativeProgram:
+        """The same from CasADi functions. There an input and an output cannot share a name: where ``iterate``
+        reads ``x``, call the new one ``x_next``."""
+        step = Program.from_casadi(iterate, optimize)
+        step = step.renamed([port.name.removesuffix("_next") for port in step.outputs])
+        end = None if finish is None else Program.from_casadi(finish, optimize)
+        return IterativeProgram(Program.from_casadi(start, optimize), step, end, outputs)
+
+    @property
+    def digest(self) -> str:
+        """A name for the content."""
+        parts = [part.digest + repr((part.inputs, part.outputs)) for part in (self.start, self.iterate, self.finish)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @property
+    def operations(self) -> int:
+        """Arithmetic operations of start and finish; every iteration adds ``iterate.operations``."""
+        return self.start.operations + self.finish.operations
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Operations by kind, for each part."""
+        return {"start": self.start.counts(), "iterate": self.iterate.counts(), "finish": self.finish.counts()}
+
+    def check(self) -> IterativeProgram:
+        """Check the parts."""
+        for part in self.parts().values():
+            part.check()
+        return self
+
+    def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
+        """The loop in NumPy: what every kernel of this program means."""
+        inputs, batch = broadcast(self.inputs, arrays, np.dtype(dtype))
+        rows = 1 if batch is None else batch
+        everything = {
+            port.name: np.broadcast_to(x, (rows, *port.shape)) for port, x in zip(self.inputs, inputs, strict=True)
+        }
+
+        def evaluate(part: Program) -> dict[str, Array]:
+            given = [everything[port.name] for port in part.inputs]
+            results = part.interpret(*given, dtype=dtype)
+            return {
+                port.name: np.broadcast_to(x if given else x[None], (rows, *port.shape))
+                for port, x in zip(part.outputs, results, strict=True)
+            }
+
+        everything.update(evaluate(self.start))
+        iterations = np.zeros((rows, 1), dtype)
+        while True:
+            active = (everything["residual"] > everything["tolerance"]) & (iterations < everything["max_iterations"])
+            if not active.any():
+                break
+            for name, new in evaluate(self.iterate).items():
+                mask = active.reshape(rows, *[1] * (new.ndim - 1))
+                everything[name] = np.where(mask, new, everything[name])
+            iterations = iterations + active
+        outputs = [*evaluate(self.finish).values(), iterations, everything["residual"]]
+        return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
+
+    def parts(self) -> dict[str, Program]:
+        """The straight programs that a kernel is made of; the driver calls them in its loop.
+
+        ``test`` decides which lanes go on; ``blend`` takes over what ``iterate`` left under primed names.
+        """
+        start = _also(self.start, Port("iterations", _ONE), 0.0)
+        control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
+        comparisons: list[Node] = [
+            *[("input", k, 0) for k in range(4)],
+            ("lt", 1, 0),
+            ("lt", 2, 3),
+            ("and", 4, 5),
+        ]
+        test = Program(control, [Port("active", _ONE)], comparisons, [[6]], "test")
+        changed = list(self.iterate.outputs)
+        inputs = [Port("active", _ONE), Port("iterations", _ONE)]
+        inputs += [Port(port.name + prime, port.shape) for port in changed for prime in ("'", "")]
+        nodes: list[Node] = [("input", 0, 0), ("input", 1, 0), ("add", 0, 1)]
+        results: list[list[int]] = [[2]]
+        for k, port in enumerate(changed):
+            results.append([])
+            for e in range(port.size):
+                n = len(nodes)
+                nodes += [("input", 2 * k + 2, e), ("input", 2 * k + 3, e), ("select", 0, n, n + 1)]
+                results[-1].append(n + 2)
+        blend = Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
+        return {"start": start, "test": test, "iterate": self.iterate, "blend": blend, "finish": self.finish}
+
+    def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
+        for port in ports:
+            if port.name not in known:
+                raise KernelError(f"{what}: '{port.name}' is unknown; valid: {listing(known)}")
+            if known[port.name].shape != port.shape:
+                raise KernelError(f"{what}: '{port.name}' has shape {port.shape}, not {known[port.name].shape}")
+
+
+def _selection(ports: Sequence[Port]) -> Program:
+    """The finish that hands out parts of the state as they are."""
+    nodes: list[Node] = [("input", k, e) for k, port in enumerate(ports) for e in range(port.size)]
+    results, place = [], 0
+    for port in ports:
+        results.append(list(range(place, place + port.size)))
+        place += port.size
+    return Program(ports, ports, nodes, results, "finish")
+
+
+def _also(program: Program, port: Port, value: float) -> Program:
+    """The program with one more output, a constant."""
+    nodes = [*program.nodes, ("const", value)]
+    results = [*program.results, [len(nodes) - 1]]
+    return Program(program.inputs, [*program.outputs, port], nodes, results, program.name)
