@@ -1,0 +1,59 @@
+"""Linkwork: constrained rigid-body dynamics, compiled for your robot."""
+
+from __future__ import annotations
+
+from linkwork.api import (
+    constraint_error,
+    constraint_jacobian,
+    forward_dynamics,
+    forward_kinematics,
+    inverse_dynamics,
+    mass_matrix,
+)
+from linkwork.constraints import (
+    CentreOfMass,
+    Closure,
+    Connect,
+    Coupling,
+    Custom,
+    Distance,
+    Hinge,
+    LinkRows,
+    Stabilisation,
+    Weld,
+    point,
+    surface,
+)
+from linkwork.errors import LinkworkError
+from linkwork.model import BodyInertia, Builder, Model, Placement
+from linkwork.model.load import load
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BodyInertia",
+    "Builder",
+    "CentreOfMass",
+    "Closure",
+    "Connect",
+    "Coupling",
+    "Custom",
+    "Distance",
+    "Hinge",
+    "LinkRows",
+    "LinkworkError",
+    "Model",
+    "Placement",
+    "Stabilisation",
+    "Weld",
+    "__version__",
+    "constraint_error",
+    "constraint_jacobian",
+    "forward_dynamics",
+    "forward_kinematics",
+    "inverse_dynamics",
+    "load",
+    "mass_matrix",
+    "point",
+    "surface",
+]

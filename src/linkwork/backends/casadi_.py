@@ -114,10 +114,10 @@ class CasadiOps:
         """
         n = a.shape[1]
         gram = self.symmetric(a.T @ a)
-        rho = 1e-9 * casadi.trace(gram)
+        rho = 1e-10 * casadi.trace(gram)
         factor = _LDL(gram + rho * casadi.SX.eye(n))
         x = factor.solve(a.T @ b)
-        for _ in range(3):
+        for _ in range(6):
             x = x + factor.solve(a.T @ (b - a @ x))
         return x
 
