@@ -1,0 +1,140 @@
+"""What all mechanisms are made of: inertias of solid shapes, checked sizes, joints by name, closures that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints import Closure
+from linkwork.errors import InputError, listing
+from linkwork.joints import KINDS, Helical, Joint, Universal, make, unit_axis
+from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
+
+JointSpec = Joint | str | Sequence[Joint | str]
+"""A joint, its kind ("revolute", ...), or several of these to be used in turn."""
+
+
+def box(mass: float, size: object, centre: object = (0, 0, 0)) -> BodyInertia:
+    """A solid box with edges `size` along the link's axes."""
+    x, y, z = np.asarray(size, dtype=float) ** 2
+    return BodyInertia(mass, np.asarray(centre, dtype=float), mass / 12 * np.diag([y + z, x + z, x + y]))
+
+
+def cylinder(mass: float, radius: float, length: float, axis: object = "z", centre: object = (0, 0, 0)) -> BodyInertia:
+    """A solid cylinder along `axis`."""
+    along = np.outer(unit_axis(axis), unit_axis(axis))
+    I = mass * (3 * radius**2 + length**2) / 12 * (np.eye(3) - along) + mass * radius**2 / 2 * along
+    return BodyInertia(mass, np.asarray(centre, dtype=float), I)
+
+
+def rod(mass: float, tip: object, radius: float = 0.03) -> BodyInertia:
+    """A solid cylinder from the link's origin to `tip`."""
+    end = np.asarray(tip, dtype=float)
+    return cylinder(mass, radius, float(np.linalg.norm(end)), end, end / 2)
+
+
+def ball(mass: float, radius: float, centre: object = (0, 0, 0)) -> BodyInertia:
+    """A solid ball."""
+    return BodyInertia(mass, np.asarray(centre, dtype=float), 0.4 * mass * radius**2 * np.eye(3))
+
+
+def random_body(rng: np.random.Generator, size: float = 0.3) -> BodyInertia:
+    """A body of 0.5 to 2 kg with its mass spread over about `size` metres in no particular directions."""
+    mass = rng.uniform(0.5, 2.0)
+    spread = size * random_rotation(rng) @ np.diag(rng.uniform(0.2, 0.5, 3))
+    second = spread @ spread.T
+    I = np.trace(second) * np.eye(3) - second
+    return BodyInertia(mass, rng.uniform(-size, size, 3) / 2, mass * (I + I.T) / 2)
+
+
+def random_rotation(rng: np.random.Generator) -> np.ndarray:
+    """A rotation drawn uniformly."""
+    Q, R = np.linalg.qr(rng.normal(size=(3, 3)))
+    Q = Q * np.sign(np.diag(R))
+    return np.asarray(Q * np.linalg.det(Q))
+
+
+def random_placement(rng: np.random.Generator, size: float = 0.3) -> Placement:
+    """Any orientation, at a distance of about `size` metres."""
+    return Placement(random_rotation(rng), rng.uniform(-size, size, 3))
+
+
+def check_count(what: str, value: int, least: int) -> int:
+    """`value` as an integer of at least `least`, or a typed error."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return int(value)
+
+
+def check_lengths(**lengths: float) -> None:
+    """Every length finite and above zero, or a typed error."""
+    for name, value in lengths.items():
+        if not (np.isfinite(value) and value > 0):
+            raise InputError(f"{name} must be a finite number above zero, not {value!r}")
+
+
+def check_choice(what: str, value: str, valid: Iterable[str]) -> None:
+    """`value` one of `valid`, or a typed error that lists them."""
+    valid = list(valid)
+    if value not in valid:
+        raise InputError(f"{what} must be one of {listing(valid)}, not {value!r}")
+
+
+def joint_cycle(spec: JointSpec) -> list[Joint]:
+    """The joints to use in turn; a helical one asked for by name advances 0.05 m per radian."""
+    specs = [spec] if isinstance(spec, (Joint, str)) else list(spec)
+    if not specs:
+        raise InputError(f"name at least one joint type: {listing(KINDS)}")
+    return [s if isinstance(s, Joint) else Helical("z", 0.05) if s == "helical" else make(s) for s in specs]
+
+
+def random_joint(kind: str, rng: np.random.Generator) -> Joint:
+    """A joint of this kind about a coordinate axis or, as often, about one in no particular direction."""
+    aligned = rng.random() < 0.5
+    axis: object = str(rng.choice(["x", "y", "z", "-x", "-y", "-z"])) if aligned else rng.normal(size=3)
+    if kind == "helical":
+        return Helical(axis, rng.uniform(-0.3, 0.3))
+    if kind == "universal":
+        first = unit_axis(axis)
+        return Universal(first, np.roll(first, 1) + 0.1 if np.ptp(np.abs(first)) > 0.1 else [1.0, 0.0, 0.0])
+    if kind in ("revolute", "prismatic", "cylindrical"):
+        return make(kind, axis=axis)
+    return make(kind)
+
+
+def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
+    """Where a frame (or link) is in the world at `q`."""
+    motion = Motion(model, np.asarray(q, dtype=float)[:, None], np.zeros((model.nv, 1)), NUMPY)
+    f = model.frame(frame)
+    R, p = motion.poses[f.link]
+    return Placement(R, p[:, 0]) @ f.placement
+
+
+def closed(model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z", q: np.ndarray | None = None,
+           name: str = "") -> Model:
+    """The model with frame `a` joined to link `b` by a cut joint, at the place where they meet at `q` (neutral).
+
+    The place on `b` becomes a frame called `<a>_on_<b>`. The axis is in the axes of `a`.
+    """
+    at = frame_pose(model, b, model.neutral() if q is None else q).inverse() @ frame_pose(
+        model, a, model.neutral() if q is None else q)
+    carrier = model.frame(b)
+    place = f"{a}_on_{b}"
+    model = replace(model, frames={**model.frames, place: Frame(carrier.link, carrier.placement @ at)})
+    across = "x" if abs(unit_axis(axis)[0]) < 0.5 else "y"
+    second = np.cross(unit_axis(axis), unit_axis(across))
+    return model.with_constraints(Closure(a, place, cut, axis, second, name=name or f"{a}~{b}"))
+
+
+def attach_base(b: Builder, base: str, inertia: BodyInertia) -> str:
+    """What a mechanism hangs on: the world (base="fixed") or a body called "base" that floats."""
+    from linkwork.model.builder import base_joint
+
+    joint = base_joint(base)
+    if base == "fixed":
+        return "world"
+    b.link("base", "world", joint, inertia=inertia, joint_name="base_joint", actuated=False)
+    return "base"
