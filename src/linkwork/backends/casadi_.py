@@ -107,19 +107,27 @@ class CasadiOps:
         return x
 
     def least_squares(self, a: Array, b: Array) -> Array:
-        """By proximal iteration on the normal equations, because singular values cannot be traced.
+        """By proximal iteration on the smaller Gram matrix G, because singular values cannot be traced.
 
-        x <- x + (a^T a + rho)^-1 a^T (b - a x) from x = 0 stays in the row space of `a`, and shrinks the error
-        along a singular value s by rho / (s^2 + rho) each time: rank deficiency does it no harm.
+        z <- z + (G + rho)^-1 (c - G z) shrinks the error along an eigenvalue g by rho / (g + rho) each time. What lies
+        in the null space of G, e <- rho (G + rho)^-1 e isolates; taken out, rank deficiency does no harm.
         """
-        n = a.shape[1]
-        gram = self.symmetric(a.T @ a)
-        rho = 1e-10 * casadi.trace(gram)
-        factor = _LDL(gram + rho * casadi.SX.eye(n))
-        x = factor.solve(a.T @ b)
-        for _ in range(6):
-            x = x + factor.solve(a.T @ (b - a @ x))
-        return x
+        wide = a.shape[0] <= a.shape[1]
+        G = self.symmetric(a @ a.T if wide else a.T @ a)
+        rho = 1e-10 * casadi.trace(G)
+        factor = _LDL(G + rho * casadi.SX.eye(G.shape[0]))
+
+        def range_part(x: Array) -> Array:
+            null = x
+            for _ in range(6):
+                null = rho * factor.solve(null)
+            return x - null
+
+        c = range_part(b) if wide else a.T @ b
+        z = factor.solve(c)
+        for _ in range(5):
+            z = z + factor.solve(c - G @ z)
+        return a.T @ z if wide else range_part(z)
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
         return tuple(casadi.densify(out) for out in function.call(list(args), True, False))
