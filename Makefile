@@ -1,0 +1,39 @@
+# Two commands do everything on a machine with python3, pip and make:
+#   make demo    sets up and shows constrained dynamics of a humanoid
+#   make test    sets up and runs the tests
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+ROBOTS := $(wildcard ../shared/robots)
+export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/linkwork demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check src tests examples
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# a stamp per set of packages: nothing is installed again until pyproject.toml changes
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@ $(VENV)/.core
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@ $(VENV)/.core $(VENV)/.test

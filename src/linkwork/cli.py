@@ -1,0 +1,288 @@
+"""The command line: look at a robot, solve one state, export C, manage the cache, see the demo."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import linkwork as lw
+from linkwork.algorithms import registry
+from linkwork.errors import InputError, LinkworkError, not_found
+from linkwork.model import Model
+
+app = typer.Typer(
+    help="Constrained rigid-body dynamics, compiled for your robot.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+cache_app = typer.Typer(help="The disk cache of compiled kernels.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+console = Console()
+
+FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF), or the name of an installed robot.")]
+BaseOption = Annotated[
+    Optional[str], typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+ContactOption = Annotated[
+    Optional[list[str]],
+    typer.Option("--contact", help="FRAME or FRAME:point (3 rows) or FRAME:surface (6 rows); repeat for more."),
+]
+ConnectOption = Annotated[
+    Optional[list[str]], typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
+]
+
+
+@app.command()
+def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) -> None:
+    """Show links, joints, degrees of freedom, loops, couplings and mass of a robot."""
+    model = _load(file, base)
+    facts = {
+        "name": model.name,
+        "nq": model.nq,
+        "nv": model.nv,
+        "links": model.nlinks,
+        "depth": max(model.topology.depth),
+        "mass": model.mass,
+        "constraint_rows": model.rows,
+    }
+    links = [
+        {
+            "index": i,
+            "link": l.name,
+            "parent": model.links[l.parent].name,
+            "joint": l.joint_name,
+            "type": l.joint.kind,
+            "q": [model.topology.q_slices[i].start, model.topology.q_slices[i].stop],
+            "v": [model.topology.v_slices[i].start, model.topology.v_slices[i].stop],
+            "mass": l.inertia.mass,
+            "armature": l.armature.tolist(),
+        }
+        for i, l in enumerate(model.links)
+        if i
+    ]
+    constraints = [{"name": c.name, "what": c.describe(), "rows": c.rows} for c in model.constraints]
+    if as_json:
+        _print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints})
+        return
+    title = f"{model.name}: {model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}, {model.mass:.4g} kg"
+    table = Table(title=title)
+    for heading in ("#", "link", "parent", "joint", "type", "q", "v", "mass [kg]"):
+        table.add_column(heading, justify="right" if heading in ("#", "q", "v", "mass [kg]") else "left")
+    for row in links:
+        index = [_span(row[k]) for k in ("q", "v")]  # type: ignore[arg-type]
+        table.add_row(str(row["index"]), str(row["link"]), str(row["parent"]), str(row["joint"]), str(row["type"]),
+                      *index, f"{row['mass']:.4g}")
+    console.print(table)
+    if constraints:
+        table = Table(title=f"{len(constraints)} constraints, {model.rows} rows")
+        for heading in ("name", "what", "rows"):
+            table.add_column(heading)
+        for c in constraints:
+            table.add_row(str(c["name"]), str(c["what"]), str(c["rows"]))
+        console.print(table)
+
+
+@app.command()
+def solve(
+    file: FileArg,
+    base: BaseOption = None,
+    method: Annotated[Optional[str], typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
+    backend: Annotated[str, typer.Option(help="numpy, casadi or kernel.")] = "numpy",
+    contact: ContactOption = None,
+    connect: ConnectOption = None,
+    q: Annotated[Optional[str], typer.Option(help="Positions, comma-separated (quaternions x,y,z,w).")] = None,
+    v: Annotated[Optional[str], typer.Option(help="Velocities, comma-separated.")] = None,
+    tau: Annotated[Optional[str], typer.Option(help="Joint forces, comma-separated.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Random q, v and tau from this seed where none is given.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
+    model = _constrained(_load(file, base), contact, connect)
+    rng = np.random.default_rng(seed)
+    state = {
+        "q": _numbers("q", q, model.nq, model.neutral() if seed is None else model.random_q(rng)),
+        "v": _numbers("v", v, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
+        "tau": _numbers("tau", tau, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
+    }
+    fd = lw.forward_dynamics(model, method=method, backend=backend)
+    a, lam = fd(**state)
+    residuals = _residuals(model, state, a, lam)
+    if as_json:
+        _print_json({"method": fd.method, "a": a.tolist(), "lam": lam.tolist(), **residuals,
+                     **{k: x.tolist() for k, x in state.items()}})
+        return
+    _show_solution(model, fd.method, a, lam, residuals)
+
+
+@app.command()
+def export(
+    file: FileArg,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the C files.")],
+    base: BaseOption = None,
+    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix.")] = "forward_dynamics",
+    method: Annotated[Optional[str], typer.Option(help="A method of that function; default: Linkwork's choice.")] = None,
+    contact: ContactOption = None,
+    connect: ConnectOption = None,
+) -> None:
+    """Write a dynamics function as standalone C99, with a header and a CMakeLists.txt."""
+    from linkwork.kernels.c_source import export as write
+
+    model = _constrained(_load(file, base), contact, connect)
+    factories: dict[str, Any] = {"forward_dynamics": lw.forward_dynamics, "inverse_dynamics": lw.inverse_dynamics,
+                                 "mass_matrix": lw.mass_matrix}
+    if function not in factories:
+        raise not_found("function to export", function, factories)
+    options = {} if method is None else {"method": method}
+    if options and function == "mass_matrix":
+        raise InputError("the mass matrix has one method only: leave --method out")
+    made = factories[function](model, **options)
+    for path in write(made.casadi(), output):
+        console.print(str(path))
+
+
+@app.command()
+def methods(as_json: JsonOption = False) -> None:
+    """List every method: what it computes, its source, its cost."""
+    rows = [{"task": m.task, "method": m.name, "what": m.summary, "source": m.source, "cost": m.cost,
+             "constraints": m.constraints} for m in registry.METHODS]
+    if as_json:
+        _print_json(rows)
+        return
+    table = Table()
+    for heading in rows[0]:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*("yes" if x is True else "no" if x is False else str(x) for x in row.values()))
+    console.print(table)
+
+
+@app.command()
+def demo() -> None:
+    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics."""
+    from linkwork.robots.mechanisms import humanoid, standing_humanoid
+
+    model = humanoid(hands=False)
+    model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))
+    state = {"q": standing_humanoid(model), "v": np.zeros(model.nv), "tau": np.zeros(model.nv)}
+    console.print(f"{model!r}\nstanding on two feet, joints limp:")
+    fd = lw.forward_dynamics(model, method="kkt", backend="numpy")
+    a, lam = fd(**state)
+    _show_solution(model, fd.method, a, lam, _residuals(model, state, a, lam))
+    free = lw.forward_dynamics(model.without_constraints())
+    console.print(f"compiled without contacts: {free.operations} operations, {free.method}; "
+                  f"a = {np.array2string(free(**state).a[:6], precision=3, suppress_small=True)} ... for the base")
+
+
+@cache_app.command("info")
+def cache_info(as_json: JsonOption = False) -> None:
+    """Where the cache is, how many kernels it holds and how large it is."""
+    from linkwork.kernels import cache
+
+    facts = cache.info()
+    facts = facts if isinstance(facts, dict) else facts._asdict() if hasattr(facts, "_asdict") else vars(facts)
+    facts = {k: str(x) if isinstance(x, Path) else x for k, x in facts.items()}
+    if as_json:
+        _print_json(facts)
+        return
+    for key, value in facts.items():
+        console.print(f"{key}: {value}")
+
+
+@cache_app.command("clear")
+def cache_clear() -> None:
+    """Delete every cached kernel; they are compiled again when needed."""
+    from linkwork.kernels import cache
+
+    console.print(f"deleted {cache.clear()} kernels")
+
+
+def _load(file: str, base: str | None) -> Model:
+    return lw.load(file, base=base) if base else lw.load(file)
+
+
+def _constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:
+    made: list[Any] = []
+    for text in contacts or []:
+        frame, _, kind = text.rpartition(":") if text.endswith((":point", ":surface")) else (text, "", "surface")
+        made.append(lw.point(frame) if kind == "point" else lw.surface(frame))
+    for text in connects or []:
+        a, colon, b = text.partition(":")
+        if not colon:
+            raise InputError(f"--connect takes two frames as A:B, not '{text}'")
+        made.append(lw.Connect(a, b))
+    return model.with_constraints(*made)
+
+
+def _numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndarray:
+    if text is None:
+        return default
+    try:
+        x = np.array([float(t) for t in text.replace(",", " ").split()])
+    except ValueError:
+        raise InputError(f"--{name} takes {n} numbers separated by commas, not '{text}'") from None
+    if x.shape != (n,):
+        raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
+    return x
+
+
+def _residuals(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam: np.ndarray) -> dict[str, float]:
+    """How well M a + c = tau + J^T lam and J a = k hold."""
+    from linkwork.algorithms.constrained.kkt import joint_space
+    from linkwork.algorithms.tree.rnea import rnea
+    from linkwork.backends import get
+    from linkwork.model import Motion
+
+    motion = Motion(model, state["q"][:, None], state["v"][:, None], get("numpy"))
+    J, k = joint_space(motion)
+    force = rnea(motion, a[:, None]) - state["tau"][:, None] - J.T @ lam[:, None]
+    return {"dynamics_residual": float(np.abs(force).max(initial=0)),
+            "constraint_residual": float(np.abs(J @ a[:, None] - k).max(initial=0))}
+
+
+def _show_solution(model: Model, method: str, a: np.ndarray, lam: np.ndarray, residuals: dict[str, float]) -> None:
+    table = Table(title=f"joint accelerations ({method})")
+    table.add_column("joint")
+    table.add_column("a", justify="right")
+    for i in model.topology.links:
+        part = a[model.topology.v_slices[i]]
+        if part.size:
+            table.add_row(model.links[i].joint_name, "  ".join(f"{x:10.4f}" for x in part))
+    console.print(table)
+    if lam.size:
+        table = Table(title="constraint forces on the robot [N, Nm], in the axes of the first frame")
+        table.add_column("constraint")
+        table.add_column("lam", justify="right")
+        start = 0
+        for c in model.constraints:
+            table.add_row(c.describe(), "  ".join(f"{x:9.3f}" for x in lam[start : start + c.rows]))
+            start += c.rows
+        console.print(table)
+    console.print(f"|M a + c - tau - J^T lam| = {residuals['dynamics_residual']:.2e},  "
+                  f"|J a - k| = {residuals['constraint_residual']:.2e}")
+
+
+def _span(bounds: list[int]) -> str:
+    start, stop = bounds
+    return "" if start == stop else str(start) if stop == start + 1 else f"{start}..{stop - 1}"
+
+
+def _print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2))
+
+
+def main() -> None:
+    """Run the command line; errors of the user's making are one sentence and exit code 2."""
+    try:
+        app(standalone_mode=True)
+    except LinkworkError as problem:
+        Console(stderr=True).print(f"[bold red]error:[/] {problem}", highlight=False, soft_wrap=True)
+        sys.exit(2)
