@@ -130,7 +130,7 @@ class _Reader:
     def _couple(self) -> None:
         """Mimicking joints, URDF+ couplings and loops, and the joints that stay independent."""
         dependent = {n for n, j in self.joints.items() if j.get("independent", "true").strip().lower() == "false"}
-        dangling = []
+        dangling: list[str] = []
         for name, joint in self.joints.items():
             mimic = joint.child("mimic")
             if mimic is not None and _moves(joint):
