@@ -8,12 +8,13 @@ incomplete tile repeats the last row in its idle lanes, which never changes what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
 from linkwork.kernels.schedule import Code, Schedule, Sincos
+from linkwork.kernels.vector_math import literal
 
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
@@ -31,8 +32,10 @@ class Frame:
     stride: int
 
 
-def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> str:
+def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], constants: Iterable[float]) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`)."""
+    numbers = ", ".join(f"{frame.shape.scalar} {literal(value, frame.shape.scalar)}" for value in constants)
+    table = f"[{numbers.count(',') + 1} x {frame.shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
     shape, tiles, stride = frame.shape, frame.tiles, frame.stride
     count = len(frame.inputs)
     ports_in = list(zip(frame.inputs, frame.slots[:count], strict=True))
@@ -66,8 +69,9 @@ def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> 
 """
 
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, i64)" for name in chunks)
+    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
+@constants = internal constant {table}, align 64
 {transposition(shape)}
 {declared}
 declare void @sincos_array(ptr, ptr, ptr, i64)
@@ -206,24 +210,25 @@ def step_calls(plan: Schedule, shape: Shape, stride: int, prefix: str) -> list[s
     """The calls that execute the steps on all tiles of a group."""
     calls = [_clear_padding(step, shape, f"{prefix}{k}") for k, step in enumerate(plan.steps) if isinstance(step, Sincos)]
     for k, step in enumerate(plan.steps):
+        tag = f"{prefix}{k}"
         if isinstance(step, Code):
-            calls.append(f"  call void @{prefix}{k}(ptr %ws, i64 %tiles)")
+            body = f"  call void @{tag}(ptr %{tag}tile, ptr @constants)"
         else:
             slots = {"x": step.argument, "s": step.sine, "c": step.cosine}
-            tag = f"{prefix}{k}"
-            pointers = "\n".join(
-                f"  %{tag}{role} = getelementptr i8, ptr %{tag}tile, i64 {slot * shape.bytes}"
+            pointers = [
+                f"  %{tag}{role} = getelementptr i8, ptr %{tag}tile, i64 {slot * shape.bytes}\n"
                 for role, slot in slots.items()
-            )
-            calls.append(f"""  br label %{tag}from
+            ]
+            count = step.count * shape.lanes
+            body = f"{''.join(pointers)}  call void @sincos_array(ptr %{tag}x, ptr %{tag}s, ptr %{tag}c, i64 {count})"
+        calls.append(f"""  br label %{tag}from
 {tag}from:
   br label %{tag}loop
 {tag}loop:
   %{tag}t = phi i64 [0, %{tag}from], [%{tag}t1, %{tag}loop]
   %{tag}offset = mul i64 %{tag}t, {stride}
   %{tag}tile = getelementptr i8, ptr %ws, i64 %{tag}offset
-{pointers}
-  call void @sincos_array(ptr %{tag}x, ptr %{tag}s, ptr %{tag}c, i64 {step.count * shape.lanes})
+{body}
   %{tag}t1 = add i64 %{tag}t, 1
   %{tag}more = icmp ult i64 %{tag}t1, %tiles
   br i1 %{tag}more, label %{tag}loop, label %{tag}done

@@ -86,8 +86,9 @@ def lower(program: Program, options: Options) -> Lowered:
     slots += [layout.named[port.name + "'"] for port in program.outputs]
     frame = Frame(program.inputs, program.outputs, tuple(slots), options.shape, options.tiles, stride)
     calls = step_calls(plan, options.shape, stride, "chunk")
-    driver = driver_module(frame, calls, chunk_names(plan, "chunk"))
-    modules = [*_chunks(plan, "chunk", options, stride), driver, _sines(options)]
+    constants: dict[float, int] = {}
+    modules = _chunks(plan, "chunk", options, constants)
+    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), _sines(options)]
     return Lowered(modules, stride, _cost(plan))
 
 
@@ -110,8 +111,9 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
     calls = {name: step_calls(plan, options.shape, stride, name) for name, plan in plans.items()}
     steps = iteration_loop(frame, calls, layout.named["active"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, stride)]
-    modules += [driver_module(frame, steps, names), _sines(options)]
+    constants: dict[float, int] = {}
+    modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, constants)]
+    modules += [driver_module(frame, steps, names, constants), _sines(options)]
     return Lowered(modules, stride, sum(map(_cost, plans.values())))
 
 
@@ -121,9 +123,9 @@ def tile_stride(layout: Layout, shape: Shape) -> int:
     return 64 * (lines | 1)
 
 
-def _chunks(plan: Schedule, prefix: str, options: Options, stride: int) -> list[str]:
+def _chunks(plan: Schedule, prefix: str, options: Options, constants: dict[float, int]) -> list[str]:
     numbered = [(k, step) for k, step in enumerate(plan.steps) if isinstance(step, Code)]
-    return [lower_chunk(plan, step, f"{prefix}{k}", options.shape, stride) for k, step in numbered]
+    return [lower_chunk(plan, step, f"{prefix}{k}", options.shape, constants) for k, step in numbered]
 
 
 def _sines(options: Options) -> str:

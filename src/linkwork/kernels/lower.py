@@ -1,8 +1,6 @@
-"""From a chunk of a scheduled program to LLVM IR: one function, one loop over tiles, one basic block.
+"""From a chunk of a scheduled program to LLVM IR: one function, one basic block.
 
-``chunk_k(workspace, tiles)`` runs its operations on ``tiles`` consecutive workspaces, W states in each. Running one
-short chunk over several tiles before the next chunk keeps its code in the instruction cache; a whole robot's code
-does not fit there.
+``chunk_k(workspace, constants)`` runs its operations on one tile: W states, side by side in vector registers.
 """
 
 from __future__ import annotations
@@ -55,40 +53,31 @@ class Shape:
         return text if self.lanes == 1 else f"splat ({self.scalar} {text})"
 
 
-ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
+ATTRIBUTES = 'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" "min-legal-vector-width"="512" }\n'
+"""Full registers, and spills that never cross a cache line."""
 
 
-def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape, stride: int) -> str:
-    """The IR module of one code step; ``stride`` is the distance between tiles in bytes."""
-    return _Chunk(schedule, shape).module(step, name, stride)
+def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape, constants: dict[float, int]) -> str:
+    """The IR module of one code step; ``constants`` collects the numbers it uses and their places in a table."""
+    return _Chunk(schedule, shape, constants).module(step, name)
 
 
 class _Chunk:
-    def __init__(self, schedule: Schedule, shape: Shape) -> None:
-        self.schedule, self.shape = schedule, shape
+    def __init__(self, schedule: Schedule, shape: Shape, constants: dict[float, int]) -> None:
+        self.schedule, self.shape, self.constants = schedule, shape, constants
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self.name: dict[int, str] = {}  # node -> its value in this chunk
         self.masks: dict[int, str] = {}  # node -> its truth, where that is how it was computed
         self.fresh = 0
 
-    def module(self, step: Code, name: str, stride: int) -> str:
+    def module(self, step: Code, name: str) -> str:
         for node in step.order:
             self.node(node)
         body = "\n".join(self.lines)
         return f"""
-define void @{name}(ptr noalias %ws, i64 %tiles) #0 {{
-entry:
-  br label %loop
-loop:
-  %base = phi ptr [%ws, %entry], [%following, %loop]
-  %t = phi i64 [%tiles, %entry], [%t1, %loop]
+define void @{name}(ptr noalias %base, ptr noalias readonly %constants) #0 {{
 {body}
-  %following = getelementptr inbounds i8, ptr %base, i64 {stride}
-  %t1 = add i64 %t, -1
-  %done = icmp eq i64 %t1, 0
-  br i1 %done, label %exit, label %loop
-exit:
   ret void
 }}
 {"".join(sorted(self.declared))}{ATTRIBUTES}"""
@@ -155,14 +144,27 @@ exit:
             return known
         kind, *rest = self.schedule.program.nodes[i]
         if kind == "const":
-            text = self.shape.constant(rest[0])
-        elif i in self.masks:
+            return self.constant(rest[0])
+        if i in self.masks:
             text = self.emit(f"uitofp {self.shape.mask} {self.masks[i]} to {self.shape.vector}")
         else:
             place = self.address(self.schedule.loads[i])
             text = self.emit(f"load {self.shape.vector}, ptr {place}, align {self.shape.bytes}")
         self.name[i] = text
         return text
+
+    def constant(self, value: float) -> str:
+        """A constant where it is used: a memory operand of that instruction, not a register for all of the chunk."""
+        if value == 0.0:
+            return self.shape.constant(0.0)
+        place = self.constants.setdefault(value, len(self.constants)) * self.shape.size
+        address = self.emit(f"getelementptr inbounds i8, ptr %constants, i64 {place}")
+        number = self.emit(f"load {self.shape.scalar}, ptr {address}, align {self.shape.size}")
+        if self.shape.lanes == 1:
+            return number
+        v, n = self.shape.vector, self.shape.lanes
+        one = self.emit(f"insertelement {v} poison, {self.shape.scalar} {number}, i32 0")
+        return self.emit(f"shufflevector {v} {one}, {v} poison, <{n} x i32> zeroinitializer")
 
     def call(self, intrinsic: str, x: list[str]) -> str:
         v = self.shape.vector
