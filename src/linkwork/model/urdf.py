@@ -108,7 +108,7 @@ class _Reader:
             return
         with element.blamed():
             name = _unused("root_joint", self.joints)
-            self.builder.link(self.called[root], joint=joint, inertia=inertia, joint_name=name)
+            self.builder.link(self.called[root], joint=joint, inertia=inertia, joint_name=name, actuated=False)
 
     def _joint(self, element: Element) -> None:
         """One joint and the link behind it."""
@@ -124,6 +124,7 @@ class _Reader:
                 parent, joint, placement = plane, Fixed(), turned.inverse()
             self.builder.link(
                 name, parent, joint, placement=placement, inertia=inertia, limits=_limits(element),
+                actuated=not isinstance(joint, Free),
                 joint_name=element.name if turned is None else f"{element.name}/plane",
             )
 
