@@ -11,19 +11,22 @@ from typing import Any
 import casadi
 import numpy as np
 
-from linkwork.backends.ops import Array, Factor
+from linkwork.backends.ops import SINGULAR, Array, Factor
 
 
 class _LDL:
     """A = L D L^T without square roots, on the lower triangle of A."""
 
-    def __init__(self, a: Array) -> None:
+    def __init__(self, a: Array, guard: bool = False) -> None:
         n = a.shape[0]
         low = [[a[i, j] for j in range(i + 1)] for i in range(n)]
         self._d_inv: list[Array] = []
         self._l: list[list[Array]] = [[] for _ in range(n)]
         for j in range(n):
-            d_inv = 1 / low[j][j]
+            pivot = low[j][j]
+            if guard:
+                pivot = casadi.if_else(pivot < SINGULAR * a[j, j], casadi.SX.nan(), pivot)
+            d_inv = 1 / pivot
             column = [low[i][j] * d_inv for i in range(j + 1, n)]
             for i in range(j + 1, n):
                 for k in range(j + 1, i + 1):
@@ -34,6 +37,8 @@ class _LDL:
 
     def solve(self, b: Array) -> Array:
         n = len(self._d_inv)
+        if n == 0:
+            return b
         x = [b[i, :] for i in range(n)]
         for i in range(n):
             for j, lij in enumerate(self._l[i]):
@@ -79,8 +84,8 @@ class CasadiOps:
     def symmetric(self, a: Array) -> Array:
         return casadi.tril2symm(casadi.tril(a))
 
-    def factor_spd(self, a: Array) -> Factor:
-        return _LDL(a)
+    def factor_spd(self, a: Array, guard: bool = False) -> Factor:
+        return _LDL(a, guard)
 
     def cholesky(self, a: Array) -> Array:
         """Column by column, on the lower triangle."""

@@ -7,14 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.backends.ops import Array, Factor
+from linkwork.backends.ops import SINGULAR, Array, Factor
 
 
 class _Cholesky:
     """A = L L^T, solved by two triangular substitutions (inverted once: the blocks here are small)."""
 
-    def __init__(self, a: Array) -> None:
-        l_inv = np.linalg.inv(np.linalg.cholesky(a))
+    def __init__(self, a: Array, guard: bool) -> None:
+        try:
+            l = np.linalg.cholesky(a)
+            singular = guard and bool(np.any(np.diagonal(l) ** 2 < SINGULAR * np.diagonal(a)))
+        except np.linalg.LinAlgError:
+            singular = True
+        if singular:
+            self._inverse = np.full_like(a, np.nan)
+            return
+        l_inv = np.linalg.inv(l)
         self._inverse = l_inv.T @ l_inv
 
     def solve(self, b: Array) -> Array:
@@ -65,8 +73,10 @@ class NumpyOps:
     def symmetric(self, a: Array) -> Array:
         return a
 
-    def factor_spd(self, a: Array) -> Factor:
-        return _Scalar(a) if a.shape[0] == 1 else _Cholesky(a)
+    def factor_spd(self, a: Array, guard: bool = False) -> Factor:
+        if a.shape[0] == 1 and not guard:
+            return _Scalar(a)
+        return _Cholesky(a, guard)
 
     def cholesky(self, a: Array) -> Array:
         return np.linalg.cholesky(a)

@@ -14,6 +14,10 @@ Array = Any
 """A backend's matrix, or a scalar of it: `numpy.ndarray`, `casadi.SX`."""
 
 
+SINGULAR = 1e-13
+"""A pivot this small, relative to its diagonal entry, counts as zero where a factorisation is guarded."""
+
+
 class Factor(Protocol):
     """A factorised symmetric positive definite matrix A."""
 
@@ -63,8 +67,12 @@ class Ops(Protocol):
         """`a`, known to be symmetric: a tracing backend computes one triangle only."""
         ...
 
-    def factor_spd(self, a: Array) -> Factor:
-        """Factorise a symmetric positive definite matrix."""
+    def factor_spd(self, a: Array, guard: bool = False) -> Factor:
+        """Factorise a symmetric positive definite matrix.
+
+        With `guard`, a pivot below 1e-13 of its diagonal entry counts as zero and the solution is NaN: a matrix that
+        is singular but for rounding never gives numbers.
+        """
         ...
 
     def cholesky(self, a: Array) -> Array:

@@ -1,0 +1,92 @@
+"""Constrained forward dynamics by Popov and Vereshchagin's recursion.
+
+    min sum 1/2 |a_i - I_i^-1 f_i|^2_I  subject to  K_i a_i = k_i      (Gauss' principle, by dynamic programming)
+
+sathya2023_pv_lqr, algorithm 1. O(n + m^2 d + m^3). The rows must be independent: redundant or singular ones give NaN,
+which callers report (`prox_pv` solves them). Beyond the paper: rows may hold several links and joints.
+
+On a floating base the multipliers are eliminated before the base (eq. 49) where the constraints of several limbs meet
+only there, because L is then block diagonal; otherwise after it (eq. 47), which needs fewer joints to be invertible.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.constrained.dual import Dual, to_base
+from linkwork.algorithms.tree.articulated import Articulated, articulated
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.model import Motion
+
+
+def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
+    """Joint accelerations and constraint forces."""
+    rows = constraint_rows(motion)
+    art = articulated(motion)
+    pA = motion.bias(fext)
+    u = art.drive(tau, pA)
+    if branches_at_free_base(motion, rows):
+        dual = to_base(art, rows, u, stop=1)
+        lam = _before_base(art, dual, u[1])
+    else:
+        dual = to_base(art, rows, u)
+        lam = _after_base(art, dual)
+    vdot, _ = art.accelerate(dual.add_forces(u, lam))
+    return vdot, motion.xp.vstack([motion.xp.zeros(0), *lam])
+
+
+def _after_base(art: Articulated, dual: Dual) -> list[Array]:
+    """Eq. 47: all joints are eliminated, the world's acceleration is known: L lam = l - K_0 a_0."""
+    motion, xp = art.motion, art.motion.xp
+    lam = list(dual.l)
+    for group in dual.groups():
+        at_world = dual.KT.get(0, {})
+        r = xp.vstack([dual.l[c] - at_world[c].T @ motion.a0 if c in at_world else dual.l[c] for c in group])
+        _spread(lam, group, xp.factor_spd(dual.matrix(group, art), guard=True).solve(r))
+    return lam
+
+
+def _before_base(art: Articulated, dual: Dual, u: Array) -> list[Array]:
+    """Eq. 49: (IA + K^T L^-1 K) a = u + K^T L^-1 l for the base, then L lam = l - K a, group by group."""
+    xp = art.motion.xp
+    at_base = dual.KT.pop(1)
+    IA, f, factors = art.IA[1].matrix(), u, []
+    for group in dual.groups():
+        factor = xp.factor_spd(dual.matrix(group, art), guard=True)
+        K = xp.hstack([at_base[c] for c in group]).T
+        l = xp.vstack([dual.l[c] for c in group])
+        Y, y = factor.solve(K), factor.solve(l)
+        IA, f = IA + xp.symmetric(K.T @ Y), f + K.T @ y
+        factors.append((group, Y, y))
+    a = xp.factor_spd(IA).solve(f)
+    lam = list(dual.l)
+    for group, Y, y in factors:
+        _spread(lam, group, y - Y @ a)
+    dual.ET[1] = dict(at_base)
+    return lam
+
+
+def branches_at_free_base(motion: Motion, rows: list[ConstraintRows]) -> bool:
+    """Whether several limbs of a free base, and nothing else, hold all constraints, with joints enough to move them."""
+    t, base = motion.model.topology, motion.model.links[1] if motion.model.nlinks else None
+    if base is None or base.joint.kind != "free" or len(t.children[0]) > 1:
+        return False
+    limbs: dict[int, int] = {}
+    freedom: dict[int, int] = {}
+    for r in rows:
+        held = {t.supports[i][1] if t.depth[i] > 1 else 1 for i in (*r.links, *r.joints)}
+        if len(held) != 1 or 1 in held:
+            return False
+        (limb,) = held
+        limbs[limb] = limbs.get(limb, 0) + r.k.shape[0]
+        moving = {j for i in (*r.links, *r.joints) for j in t.supports[i][1:]}
+        freedom[limb] = max(freedom.get(limb, 0), sum(motion.model.links[j].joint.nv for j in moving))
+    return len(limbs) > 1 and all(m <= freedom[limb] for limb, m in limbs.items())
+
+
+def _spread(lam: list[Array], group: list[int], x: Array) -> None:
+    """Cut the solution of a group into its constraints' parts."""
+    start = 0
+    for c in group:
+        stop = start + lam[c].shape[0]
+        lam[c] = x[start:stop, :]
+        start = stop
