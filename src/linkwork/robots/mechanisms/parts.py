@@ -12,6 +12,7 @@ from linkwork.constraints import Closure
 from linkwork.errors import InputError, listing
 from linkwork.joints import KINDS, Helical, Joint, Universal, make, unit_axis
 from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
+from linkwork.model.builder import base_joint
 
 JointSpec = Joint | str | Sequence[Joint | str]
 """A joint, its kind ("revolute", ...), or several of these to be used in turn."""
@@ -98,8 +99,7 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
     if kind == "helical":
         return Helical(axis, rng.uniform(-0.3, 0.3))
     if kind == "universal":
-        first = unit_axis(axis)
-        return Universal(first, np.roll(first, 1) + 0.1 if np.ptp(np.abs(first)) > 0.1 else [1.0, 0.0, 0.0])
+        return Universal(axis, np.roll(unit_axis(axis), 1) if aligned else rng.normal(size=3))
     if kind in ("revolute", "prismatic", "cylindrical"):
         return make(kind, axis=axis)
     return make(kind)
@@ -129,12 +129,10 @@ def closed(model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z",
     return model.with_constraints(Closure(a, place, cut, axis, second, name=name or f"{a}~{b}"))
 
 
-def attach_base(b: Builder, base: str, inertia: BodyInertia) -> str:
+def attach_base(b: Builder, base: str, inertia: BodyInertia, placement: Placement | None = None) -> str:
     """What a mechanism hangs on: the world (base="fixed") or a body called "base" that floats."""
-    from linkwork.model.builder import base_joint
-
     joint = base_joint(base)
     if base == "fixed":
         return "world"
-    b.link("base", "world", joint, inertia=inertia, joint_name="base_joint", actuated=False)
+    b.link("base", "world", joint, placement=placement, inertia=inertia, joint_name="base_joint", actuated=False)
     return "base"

@@ -1,13 +1,10 @@
-"""A quadruped of the size of a Unitree Go1 or an MIT Mini Cheetah, and how it stands."""
+"""A quadruped of the size of a Unitree Go1 or an MIT Mini Cheetah."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from linkwork.errors import InputError
 from linkwork.joints import Free, Revolute
 from linkwork.model import Builder, Limits, Model, Placement
-from linkwork.robots.mechanisms.parts import ball, box, cylinder, frame_pose, rod
+from linkwork.robots.mechanisms.parts import ball, box, cylinder, rod
 
 LEGS = ("front_left", "front_right", "rear_left", "rear_right")
 THIGH = SHANK = 0.213
@@ -37,33 +34,3 @@ def quadruped() -> Model:
                joint_name=f"{leg}_knee", limits=Limits(-2.8, 0.5, 35.5, 20.0))
         b.frame(f"{leg}_foot", f"{leg}_shank", Placement.at((0, 0, -SHANK)))
     return b.build()
-
-
-def place_joints(model: Model, angles: dict[str, float]) -> np.ndarray:
-    """Neutral q, but for the joints with one degree of freedom given by name."""
-    q = model.neutral()
-    for name, angle in angles.items():
-        q[model.topology.q_slices[model.joint(name)]] = angle
-    return q
-
-
-def grounded(model: Model, q: np.ndarray, feet: tuple[str, ...]) -> np.ndarray:
-    """`q` with the free base, whose position comes first in it, moved up or down until the lowest foot is at z = 0."""
-    out = q.copy()
-    out[2] -= min(float(frame_pose(model, f, q).p[2]) for f in feet)
-    return out
-
-
-def check_crouch(crouch: float) -> None:
-    if not 0 <= crouch < np.pi / 2:
-        raise InputError(f"crouch is the angle of the thighs with the vertical, from 0 to below pi/2, not {crouch!r}")
-
-
-def standing_quadruped(model: Model, crouch: float = 0.8) -> np.ndarray:
-    """q = [x y z  qx qy qz qw, legs] with all four feet on the ground z = 0, below the hips, the trunk level.
-
-    `crouch` (rad) is how far the thighs lean from the vertical; the knees point backwards.
-    """
-    check_crouch(crouch)
-    angles = {f"{leg}_hip_pitch": crouch for leg in LEGS} | {f"{leg}_knee": -2 * crouch for leg in LEGS}
-    return grounded(model, place_joints(model, angles), tuple(f"{leg}_foot" for leg in LEGS))

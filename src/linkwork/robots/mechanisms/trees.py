@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from linkwork.errors import InputError
 from linkwork.joints import Fixed, Joint, Revolute
-from linkwork.model import Builder, Limits, Model, Placement
+from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
+from linkwork.model.builder import base_joint
 from linkwork.robots.mechanisms.parts import (
     JointSpec,
     attach_base,
     ball,
-    box,
     check_count,
     check_lengths,
     closed,
@@ -24,38 +27,67 @@ from linkwork.robots.mechanisms.parts import (
 )
 
 
-def add_chain(b: Builder, prefix: str, n: int, parent: str, joints: list[Joint], length: float, twist: float,
-              start: Placement | None = None, rng: np.random.Generator | None = None) -> str:
-    """Hang n links `<prefix>1`, `<prefix>2`, ... on `parent` and name the place at their end `<prefix>_tip`.
+@dataclass(frozen=True)
+class Pattern:
+    """Rods along x, each joint turned by `turn` about z and `twist` about x against the one before.
 
-    Rods of `length` along x whose joints sit as Denavit and Hartenberg want it: each is turned by `twist` about x
-    against the one before. With a generator, placements and inertias are drawn from it. Returns the last link.
+    These are Denavit-Hartenberg frames. Two quarter turns permute the axes: a chain of such links is a staircase.
+    Were all steps equal, its hinges would lie on a screw and be singular, so every other link is longer by `uneven`.
     """
-    step = Placement.at((length, 0, 0), (twist, 0, 0))
-    placement = start or Placement()
-    for i in range(n):
-        body = rod(2.0 * length, (length, 0, 0)) if rng is None else random_body(rng, length)
-        b.link(f"{prefix}{i + 1}", parent, joints[i % len(joints)], placement=placement, inertia=body)
-        parent = f"{prefix}{i + 1}"
-        placement = step if rng is None else random_placement(rng, length)
-    b.frame(f"{prefix}_tip", parent, Placement.at((length, 0, 0)))
+
+    length: float = 0.2
+    twist: float = np.pi / 2
+    turn: float = np.pi / 2
+    uneven: float = 0.3
+
+    def rod(self, i: int) -> float:
+        """The length of link i = 1, 2, ..."""
+        return self.length * (1 + self.uneven * (i % 2))
+
+    def end(self, i: int) -> Placement:
+        """The far end of link i, in its own axes."""
+        return Placement.at((self.rod(i), 0, 0))
+
+    def onward(self, i: int) -> Placement:
+        """The next joint on link i."""
+        return Placement.at((self.rod(i), 0, 0), (0, 0, self.turn)) @ Placement.at(rpy=(self.twist, 0, 0))
+
+    def inertia(self, i: int) -> BodyInertia:
+        """2 kg per metre."""
+        return rod(2.0 * self.rod(i), (self.rod(i), 0, 0))
+
+
+def add_chain(b: Builder, prefix: str, numbers: range, parent: str, start: Placement, pattern: Pattern,
+              joints: Sequence[Joint] = (Revolute("z"),), rng: np.random.Generator | None = None) -> str:
+    """Hang links `<prefix><number>` one after the other on `parent`, the first at `start`; returns the last.
+
+    The place at the end is called `<prefix>tip`. With a generator, placements and inertias are drawn from it.
+    """
+    for i in numbers:
+        body = pattern.inertia(i) if rng is None else random_body(rng, pattern.length)
+        b.link(f"{prefix}{i}", parent, joints[(i - numbers[0]) % len(joints)], placement=start, inertia=body)
+        parent = f"{prefix}{i}"
+        start = pattern.onward(i) if rng is None else random_placement(rng, pattern.length)
+    b.frame(f"{prefix}tip", parent, pattern.end(numbers[-1]))
     return parent
 
 
 def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, length: float = 0.3,
-          twist: float = np.pi / 2, base: str = "fixed") -> Model:
-    """A chain of n links `link1` ... `linkn` and a frame `link_tip`.
+          twist: float = np.pi / 2, turn: float = 0.0, base: str = "fixed") -> Model:
+    """A chain of n links `link1` ... `linkn` and a frame `linktip`.
 
-    Links are rods of `length` metres (2 kg per metre) along x, and each joint is turned by `twist` about x against
-    the one before (Denavit-Hartenberg frames; twist 0 gives a planar chain). With a seed, placements and inertias
-    are random instead. `joint` is a kind, a `Joint`, or a sequence used in turn.
+    Links are rods of `length` metres (2 kg per metre) along x. Each joint is turned by `turn` about z and `twist`
+    about x against the one before (Denavit-Hartenberg frames): the default is stretched along x when neutral,
+    turn = pi/2 makes it a staircase, twist = 0 makes it planar. With a seed, placements and inertias are random
+    instead. `joint` is a kind, a `Joint`, or a sequence used in turn; `base` "fixed", "free" or "planar".
     """
     check_count("the number of links n", n, 1)
     check_lengths(length=length)
     rng = None if seed is None else np.random.default_rng(seed)
     b = Builder(f"chain {n}")
     parent = attach_base(b, base, ball(2.0, 0.1))
-    add_chain(b, "link", n, parent, joint_cycle(joint), length, twist, rng=rng)
+    pattern = Pattern(length, twist, turn, uneven=0.0)
+    add_chain(b, "link", range(1, n + 1), parent, Placement(), pattern, joint_cycle(joint), rng)
     return b.build()
 
 
@@ -89,83 +121,85 @@ def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: f
            base: str = "fixed") -> Model:
     """A rail with rungs whose far ends are welded to the world, all with hinges: constraints grow with the links.
 
-    Sathya and Decre (PV solvers, fig. 4b): rungs of 7 links, 3 links of rail before each, 6-D constraints. The rail's
-    links are `rail<k>_<i>`, the rungs' `rung<k>_<i>`, their tips `rung<k>__tip`. (3 + 7) rungs links, 6 rungs rows,
-    closed at neutral q.
+    Sathya and others (PV solvers, fig. 4b): rungs of 7 links, 3 links of rail before each, 6-D constraints. The
+    rail's links are `rail<k>_<i>`, the rungs' `rung<k>_<i>`, their tips `rung<k>_tip`. (3 + 7) rungs links, 6 rungs
+    rows, mobility 4 rungs; closed at neutral q.
     """
     check_count("the number of rungs", rungs, 1)
     check_count("rung_links", rung_links, 1)
     check_count("segment_links", segment_links, 1)
     check_lengths(length=length)
-    b, hinge = Builder(f"ladder {rungs}"), [Revolute("z")]
-    parent = attach_base(b, base, ball(2.0, 0.1))
+    b, pattern = Builder(f"ladder {rungs}"), Pattern(length)
+    rail = attach_base(b, base, ball(2.0, 0.1))
     start = Placement()
     for k in range(1, rungs + 1):
-        parent = add_chain(b, f"rail{k}_", segment_links, parent, hinge, length, np.pi / 2, start)
-        start = Placement.at((length, 0, 0), (np.pi / 2, 0, 0))
-        add_chain(b, f"rung{k}_", rung_links, parent, hinge, length, np.pi / 2, Placement.at((length, 0, 0), (0, np.pi / 2, 0)))
+        rail = add_chain(b, f"rail{k}_", range(1, segment_links + 1), rail, start, pattern)
+        start = pattern.onward(segment_links)
+        aside = pattern.end(segment_links) @ Placement.at(rpy=(0, np.pi / 2, 0))
+        add_chain(b, f"rung{k}_", range(1, rung_links + 1), rail, aside, pattern)
     model = b.build()
     for k in range(1, rungs + 1):
-        model = closed(model, f"rung{k}__tip", "world", cut)
+        model = closed(model, f"rung{k}_tip", "world", cut)
     return model
 
 
 def stem(n_stem: int, branches: int, *, branch_links: int = 7, length: float = 0.2, cut: str = "fixed",
          base: str = "free") -> Model:
-    """A chain of n_stem links with `branches` chains on both ends, every branch's tip welded to the world.
+    """A chain of n_stem links with `branches` chains on each end, every branch's tip welded to the world.
 
-    Sathya and Decre (PV solvers, fig. 2e; PV-OSIMr, fig. 3a). The first stem link carries half of the branches and
-    (base="free") floats; the last carries the others. n_stem + 2 branches branch_links links, 12 branches rows,
-    closed at neutral q. Stem links are `stem<i>`, branches `near<k>_<i>` and `far<k>_<i>`, tips `near<k>__tip`, ...
+    Sathya and others (PV solvers, fig. 2e; PV-OSIMr, fig. 3a). The first stem link floats (base="free"; "fixed" puts
+    it on a hinge) and carries the branches `near<k>_<i>`, the last, `stem<n_stem>`, carries `far<k>_<i>`; tips are
+    `near<k>_tip`, `far<k>_tip`. n_stem + 2 branches branch_links links, 12 branches rows; closed at neutral q.
     """
     check_count("n_stem", n_stem, 1)
     check_count("the number of branches on each end", branches, 1)
     check_count("branch_links", branch_links, 1)
     check_lengths(length=length)
-    b, hinge = Builder(f"stem {n_stem} with {branches} branches of {branch_links}"), Revolute("z")
-    from linkwork.model.builder import base_joint
-
-    first = base_joint(base)
-    body, step = rod(2.0 * length, (length, 0, 0)), Placement.at((length, 0, 0), (np.pi / 2, 0, 0))
-    b.link("stem1", "world", hinge if isinstance(first, Fixed) else first, inertia=body,
-           actuated=isinstance(first, Fixed))
-    for i in range(2, n_stem + 1):
-        b.link(f"stem{i}", f"stem{i - 1}", hinge, placement=step, inertia=body)
-    ends = [("near", "stem1", 0.0), ("far", f"stem{n_stem}", length)]
-    for side, link, x in ends:
+    b, pattern = Builder(f"stem {n_stem}, {branches} branches of {branch_links}"), Pattern(length)
+    add_root(b, "stem1", base, pattern)
+    if n_stem > 1:
+        add_chain(b, "stem", range(2, n_stem + 1), "stem1", pattern.onward(1), pattern)
+    ends = {"near": ("stem1", Placement()), "far": (f"stem{n_stem}", pattern.end(n_stem))}
+    tips = []
+    for side, (link, place) in ends.items():
         for k in range(1, branches + 1):
-            spread = Placement.at((x, 0, 0), (2 * np.pi * (k - 1) / branches, 0, 0)) @ Placement.at(rpy=(0, np.pi / 2, 0))
-            add_chain(b, f"{side}{k}_", branch_links, link, [hinge], length, np.pi / 2, spread)
+            spread = Placement.at(rpy=(2 * np.pi * k / branches, 0, 0)) @ Placement.at(rpy=(0, np.pi / 2, 0))
+            add_chain(b, f"{side}{k}_", range(1, branch_links + 1), link, place @ spread, pattern)
+            tips.append(f"{side}{k}_tip")
     model = b.build()
-    for side, _, _ in ends:
-        for k in range(1, branches + 1):
-            model = closed(model, f"{side}{k}__tip", "world", cut)
+    for tip in tips:
+        model = closed(model, tip, "world", cut)
     return model
+
+
+def add_root(b: Builder, name: str, base: str, pattern: Pattern) -> None:
+    """The link that carries all others: on a hinge (base="fixed") or afloat."""
+    joint = base_joint(base)
+    floating = joint.nv > 0
+    b.link(name, joint=joint if floating else Revolute("z"), inertia=pattern.inertia(1), actuated=not floating)
 
 
 def arm(n: int = 7) -> Model:
     """An arm of n hinges like a KUKA LBR iiwa: every axis is z, every placement a quarter turn and a shift.
 
-    Links `link1` ... with a frame `tool` at the end; upper arm and forearm of 0.4 m, 0.34 m from the floor to the
-    shoulder, 24 kg with seven joints. Neutral q is the arm stretched upwards.
+    Links `link1` ... `linkn` and a frame `tool` at the end, 0.126 m from the last axis or along it. 0.34 m from the
+    floor to the shoulder, 0.4 m from one pitch axis to the next but one; with seven joints 23 kg. Neutral q is
+    stretched upwards.
     """
     check_count("the number of joints n", n, 1)
-    b, quarter = Builder(f"arm {n}"), np.pi / 2
-    rise = 0.34
+    b, quarter, reach = Builder(f"arm {n}"), np.pi / 2, 0.2
+    placement = Placement.at((0, 0, 0.34))
     for i in range(n):
-        outward = i % 2 == 1
-        twist = 0.0 if i == 0 else quarter if outward else -quarter
-        placement = Placement.at((0, 0, rise) if i % 2 == 0 and i == 0 else (0, 0, 0), (twist, 0, 0))
-        if i % 2 == 0 and i > 0:
-            placement = Placement.at((0, 0.4, 0), (-quarter, 0, 0))
-        mass, reach = max(1.0, 5.0 - 0.55 * i), 0.2
-        body = (cylinder(mass, 0.06, reach, "y", (0, reach / 2, 0)) if outward
-                else cylinder(mass, 0.06, reach, "z", (0, 0, -reach / 2)))
+        mass, effort = max(1.0, 5.0 - 0.55 * i), 300 / (1 + i / 2)
+        if i % 2 == 0:  # turns about the arm's length
+            body, range_ = cylinder(mass, 0.06, reach, "z", (0, 0, -reach / 2)), 2.9
+            onward, tip = Placement.at(rpy=(quarter, 0, 0)), Placement.at((0, 0, 0.126))
+        else:  # bends the arm
+            body, range_ = cylinder(mass, 0.06, reach, "y", (0, reach / 2, 0)), 2.1
+            back = (-quarter, 0, 0)
+            onward, tip = Placement.at((0, 2 * reach, 0), back), Placement.at((0, 0.126, 0), back)
         b.link(f"link{i + 1}", f"link{i}" if i else "world", Revolute("z"), placement=placement, inertia=body,
-               limits=Limits(-2.9 + 0.8 * outward, 2.9 - 0.8 * outward, 300.0 / (1 + i / 2), 1.5), armature=0.1)
-    last = (0, 0.126, 0) if n % 2 == 0 else (0, 0, 0.126)
-    b.frame("tool", f"link{n}", Placement.at(last, (-quarter if n % 2 == 0 else 0.0, 0, 0)))
+               limits=Limits(-range_, range_, effort, 1.5), armature=0.1)
+        placement = onward
+    b.frame("tool", f"link{n}", tip)
     return b.build()
-
-
-__all__ = ["arm", "box", "chain", "ladder", "random_tree", "stem"]
