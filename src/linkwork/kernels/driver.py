@@ -69,7 +69,7 @@ def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], con
 """
 
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
+    declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
     return f"""
 @constants = internal constant {table}, align 64
 {transposition(shape)}
@@ -212,7 +212,7 @@ def step_calls(plan: Schedule, shape: Shape, stride: int, prefix: str) -> list[s
     for k, step in enumerate(plan.steps):
         tag = f"{prefix}{k}"
         if isinstance(step, Code):
-            body = f"  call void @{tag}(ptr %{tag}tile, ptr @constants)"
+            body = f"  call void @{tag}(ptr %{tag}tile, ptr %{tag}tile, ptr @constants)"
         else:
             slots = {"x": step.argument, "s": step.sine, "c": step.cosine}
             pointers = [

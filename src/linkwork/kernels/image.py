@@ -30,6 +30,7 @@ class Options:
     chunk: int
     tiles: int
     target: Target
+    registers: int = 28
 
     @staticmethod
     def default(dtype: str, lanes: int, target: Target, operations: int | None = None) -> Options:
@@ -80,7 +81,7 @@ class Lowered(NamedTuple):
 def lower(program: Program, options: Options) -> Lowered:
     """The modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
-    plan = schedule(fuse(program), options.chunk, layout)
+    plan = schedule(fuse(program), options.chunk, options.registers, layout)
     stride = tile_stride(layout, options.shape)
     slots = [layout.named[port.name] for port in program.inputs]
     slots += [layout.named[port.name + "'"] for port in program.outputs]
@@ -101,7 +102,7 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
     layout = Layout(max(options.lanes, options.register))
     parts = program.parts()
     plans = {
-        name: schedule(fuse(part), options.chunk, layout, {"iterate": "'", "finish": "''"}.get(name, ""))
+        name: schedule(fuse(part), options.chunk, options.registers, layout, {"iterate": "'", "finish": "''"}.get(name, ""))
         for name, part in parts.items()
     }
     stride = tile_stride(layout, options.shape)

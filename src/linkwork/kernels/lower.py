@@ -1,6 +1,8 @@
 """From a chunk of a scheduled program to LLVM IR: one function, one basic block.
 
-``chunk_k(workspace, constants)`` runs its operations on one tile: W states, side by side in vector registers.
+``chunk_k(workspace, workspace, constants)`` runs its operations on one tile: W states, side by side in vector
+registers. Stores go through the first pointer and loads through the second. That they are the same is kept from the
+compiler: it would otherwise undo, load by load, the decisions of :mod:`linkwork.kernels.order`.
 """
 
 from __future__ import annotations
@@ -72,11 +74,14 @@ class _Chunk:
         self.fresh = 0
 
     def module(self, step: Code, name: str) -> str:
-        for node in step.order:
+        for node, gone in zip(step.order, step.allocation.drops, strict=True):
             self.node(node)
+            for value in gone:
+                self.name.pop(value, None)
+                self.masks.pop(value, None)
         body = "\n".join(self.lines)
         return f"""
-define void @{name}(ptr noalias %base, ptr noalias readonly %constants) #0 {{
+define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {{
 {body}
   ret void
 }}
@@ -148,7 +153,7 @@ define void @{name}(ptr noalias %base, ptr noalias readonly %constants) #0 {{
         if i in self.masks:
             text = self.emit(f"uitofp {self.shape.mask} {self.masks[i]} to {self.shape.vector}")
         else:
-            place = self.address(self.schedule.loads[i])
+            place = self.address(self.schedule.loads[i], "%again")
             text = self.emit(f"load {self.shape.vector}, ptr {place}, align {self.shape.bytes}")
         self.name[i] = text
         return text
@@ -192,8 +197,8 @@ define void @{name}(ptr noalias %base, ptr noalias readonly %constants) #0 {{
             result = self.emit(f"insertelement {v} {result}, {shape.scalar} {value}, i32 {lane}")
         return result
 
-    def address(self, slot: int) -> str:
-        return self.emit(f"getelementptr inbounds i8, ptr %base, i64 {slot * self.shape.bytes}")
+    def address(self, slot: int, base: str = "%base") -> str:
+        return self.emit(f"getelementptr inbounds i8, ptr {base}, i64 {slot * self.shape.bytes}")
 
     def emit(self, code: str) -> str:
         self.fresh += 1

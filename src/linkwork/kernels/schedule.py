@@ -11,14 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from linkwork.kernels.order import Allocation, allocate, order
 from linkwork.kernels.program import Program
 
 
 @dataclass(frozen=True)
 class Code:
-    """A chunk: node numbers in order of execution."""
+    """A chunk: node numbers in order of execution, and after each the values that give up their registers."""
 
     order: tuple[int, ...]
+    allocation: Allocation
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,10 @@ class Schedule:
     stores: dict[int, tuple[int, ...]] = field(repr=False)  # node -> slots that it must fill
 
 
-def schedule(program: Program, chunk: int, layout: Layout, suffix: str = "'") -> Schedule:
+def schedule(program: Program, chunk: int, registers: int, layout: Layout, suffix: str = "'") -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
-    Inputs are found in the layout under their names, outputs under their names with ``suffix``.
+    ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names, outputs under their names with ``suffix``.
     """
     blocks, batches = _stages(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -81,7 +83,8 @@ def schedule(program: Program, chunk: int, layout: Layout, suffix: str = "'") ->
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
     for block, batch in zip(blocks, batches, strict=True):
-        steps.extend(Code(part) for part in _cut(block, chunk))
+        for part in _cut(order(program, block), chunk):
+            steps.append(Code(part, allocate(program, part, registers)))
         if batch:
             argument, sine, cosine = (layout.region(len(batch)) for _ in range(3))
             steps.append(Sincos(argument, sine, cosine, len(batch)))
@@ -146,30 +149,35 @@ def _connect(
     stores: dict[int, list[int]],
     layout: Layout,
 ) -> None:
-    """Give a slot to every value that a later chunk reads; slots are used again when their last reader is done."""
+    """Give a slot to every value that is read again from memory; slots are used again after their last reader."""
     nodes = program.nodes
+    codes = [step for step in steps if isinstance(step, Code)]
     home: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for s, step in enumerate(steps):
-        if isinstance(step, Code):
-            for i in step.order:
-                home[i] = s
-                if nodes[i][0] not in ("const", "input"):
-                    for a in nodes[i][1:]:
-                        if a in home and home[a] != s and nodes[a][0] != "const":
-                            last[a] = s
+    last: dict[int, int] = {}  # the last operation that uses a value, counted over all chunks
+    wanted: set[int] = set()
+    clock = 0
+    for s, step in enumerate(codes):
+        wanted |= step.allocation.spilled
+        for i in step.order:
+            home[i] = s
+            if nodes[i][0] not in ("const", "input"):
+                for a in nodes[i][1:]:
+                    if a in home and nodes[a][0] != "const":
+                        last[a] = clock
+                        if home[a] != s:
+                            wanted.add(a)
+            clock += 1
     free: list[int] = []
     expiring: dict[int, list[int]] = {}
-    for s, step in enumerate(steps):
-        free.extend(expiring.pop(s, ()))
-        if not isinstance(step, Code):
-            continue
+    clock = 0
+    for step in codes:
         for i in step.order:
-            if i in last and i not in loads:
+            free.extend(expiring.pop(clock, ()))
+            if i in wanted and i not in loads:
                 if not free:
                     first = layout.region(layout.padding)
-                    free.extend(range(first, first + layout.padding))
-                slot = free.pop()
-                loads[i] = slot
-                stores.setdefault(i, []).append(slot)
-                expiring.setdefault(last[i] + 1, []).append(slot)
+                    free.extend(range(first + layout.padding - 1, first - 1, -1))
+                loads[i] = free.pop()
+                stores.setdefault(i, []).append(loads[i])
+                expiring.setdefault(last[i], []).append(loads[i])
+            clock += 1
