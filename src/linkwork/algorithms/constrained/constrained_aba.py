@@ -34,7 +34,7 @@ def constrained_aba(
         for r, l, wc in zip(rows, lam, w, strict=True):
             for i, K in r.links.items():
                 forces[i] = forces[i] - K.T @ (l + (mu * wc) * r.k)
-        vdot, a = art.accelerate(art.drive(tau, forces))
+        vdot, a = art.accelerate(art.drive(tau, forces)[0])
         errors = [wc * (r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])))
                   for r, wc in zip(rows, w, strict=True)]
         lam = [l + mu * e for l, e in zip(lam, errors, strict=True)]

@@ -28,11 +28,10 @@ def prox_pv(
     w = per_constraint(motion, rows := constraint_rows(motion), active)
     rows = [weighted(r, wc) for r, wc in zip(rows, w, strict=True)]
     art = articulated(motion)
-    u = art.drive(tau, motion.bias(fext))
+    u, _ = art.drive(tau, motion.bias(fext))
     dual = to_base(art, rows, u)
-    at_world = dual.KT.get(0, {})
-    r = xp.vstack([l - at_world[c].T @ motion.a0 if c in at_world else l for c, l in enumerate(dual.l)])
-    L = dual.matrix(list(range(len(rows))), art)
+    every = list(range(len(rows)))
+    L, r = dual.matrix(every), dual.right_side(every)
     m = L.shape[0]
     factor = xp.factor_spd(L + xp.constant(np.eye(m)) / mu, guard=True)
 

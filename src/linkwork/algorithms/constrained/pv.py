@@ -22,47 +22,42 @@ def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Ar
     """Joint accelerations and constraint forces."""
     rows = constraint_rows(motion)
     art = articulated(motion)
-    pA = motion.bias(fext)
-    u = art.drive(tau, pA)
+    u, pA = art.drive(tau, motion.bias(fext))
     if branches_at_free_base(motion, rows):
         dual = to_base(art, rows, u, stop=1)
-        lam = _before_base(art, dual, u[1])
+        base, lam = _before_base(art, dual, tau[0:6, :] - pA[1])
     else:
         dual = to_base(art, rows, u)
-        lam = _after_base(art, dual)
-    vdot, _ = art.accelerate(dual.add_forces(u, lam))
+        base, lam = None, _after_base(art, dual)
+    vdot, _ = art.accelerate(dual.add_forces(u, lam), base)
     return vdot, motion.xp.vstack([motion.xp.zeros(0), *lam])
 
 
 def _after_base(art: Articulated, dual: Dual) -> list[Array]:
     """Eq. 47: all joints are eliminated, the world's acceleration is known: L lam = l - K_0 a_0."""
-    motion, xp = art.motion, art.motion.xp
     lam = list(dual.l)
     for group in dual.groups():
-        at_world = dual.KT.get(0, {})
-        r = xp.vstack([dual.l[c] - at_world[c].T @ motion.a0 if c in at_world else dual.l[c] for c in group])
-        _spread(lam, group, xp.factor_spd(dual.matrix(group, art), guard=True).solve(r))
+        factor = art.motion.xp.factor_spd(dual.matrix(group), guard=True)
+        _spread(lam, group, factor.solve(dual.right_side(group)))
     return lam
 
 
-def _before_base(art: Articulated, dual: Dual, u: Array) -> list[Array]:
-    """Eq. 49: (IA + K^T L^-1 K) a = u + K^T L^-1 l for the base, then L lam = l - K a, group by group."""
+def _before_base(art: Articulated, dual: Dual, f: Array) -> tuple[Array, list[Array]]:
+    """Eq. 49: (IA + K^T L^-1 K) a = f + K^T L^-1 l for the base, then L lam = l - K a, group by group."""
     xp = art.motion.xp
-    at_base = dual.KT.pop(1)
-    IA, f, factors = art.IA[1].matrix(), u, []
+    at_base = dual.KT[1]
+    IA, solved = art.IA[1].matrix(), []
     for group in dual.groups():
-        factor = xp.factor_spd(dual.matrix(group, art), guard=True)
+        factor = xp.factor_spd(dual.matrix(group), guard=True)
         K = xp.hstack([at_base[c] for c in group]).T
-        l = xp.vstack([dual.l[c] for c in group])
-        Y, y = factor.solve(K), factor.solve(l)
+        Y, y = factor.solve(K), factor.solve(xp.vstack([dual.l[c] for c in group]))
         IA, f = IA + xp.symmetric(K.T @ Y), f + K.T @ y
-        factors.append((group, Y, y))
+        solved.append((group, Y, y))
     a = xp.factor_spd(IA).solve(f)
     lam = list(dual.l)
-    for group, Y, y in factors:
+    for group, Y, y in solved:
         _spread(lam, group, y - Y @ a)
-    dual.ET[1] = dict(at_base)
-    return lam
+    return a, lam
 
 
 def branches_at_free_base(motion: Motion, rows: list[ConstraintRows]) -> bool:

@@ -27,7 +27,7 @@ def pv_soft(
     for r, f in zip(rows, firm, strict=True):
         for i, K in r.links.items():
             pA[i] = pA[i] - K.T @ (f * r.k)
-    vdot, a = art.accelerate(art.drive(tau, pA))
+    vdot, a = art.accelerate(art.drive(tau, pA)[0])
     lam = [f * (r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])))
            for r, f in zip(rows, firm, strict=True)]
     return vdot, xp.vstack([xp.zeros(0), *lam])

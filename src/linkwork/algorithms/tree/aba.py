@@ -18,5 +18,6 @@ def aba(motion: Motion, tau: Array, fext: Array | None = None) -> Array:
     # pass 2, tips to base: articulated inertias, bias forces
     # pass 3, base to tips: accelerations
     bodies = articulated(motion)
-    vdot, _ = bodies.accelerate(bodies.drive(tau, motion.bias(fext)))
+    u, _ = bodies.drive(tau, motion.bias(fext))
+    vdot, _ = bodies.accelerate(u)
     return vdot

@@ -1,9 +1,12 @@
 """Articulated bodies: what a link and all behind it weigh when their joints are free to move.
 
-    IA_i = I_i + sum over children j of X_j^T (IA_j - U_j D_j^-1 U_j^T) X_j,    U = IA S,  D = S^T U + armature
+    IA_i = I_i + sum over children j of X_j^T Ia_j X_j,      Ia = IA - U D^-1 U^T,  U = IA S,  D = S^T U + armature
 
-Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `carry` and `bring` are the force and motion propagators of
-the papers on constrained dynamics, P_i and P_i^T, with the change of coordinates included.
+Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `carry` is the force propagator P_i of the papers on
+constrained dynamics, `bring` the motion propagator P_i^T, with the change of coordinates included.
+
+A joint with several degrees of freedom is eliminated one at a time, the last first, as if massless links lay between
+them: the same operations as factorising D, but stable where stiff penalties make D ill-conditioned.
 """
 
 from __future__ import annotations
@@ -12,74 +15,105 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linkwork.backends.ops import Array, Factor
-from linkwork.model import Link, Motion
+from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
 
 @dataclass(frozen=True)
+class Dof:
+    """One degree of freedom when it was eliminated: its direction s, U = IA s, 1/d with d = s^T U + rotor, V = U/d."""
+
+    s: Array
+    U: Array
+    V: Array
+    d_inv: Array
+
+
+@dataclass(frozen=True)
 class Articulated:
-    """Articulated inertias IA, and Ia = IA - U D^-1 U^T that remains behind each joint; V = U D^-1. Indexed by link."""
+    """Articulated inertias before (IA) and behind (Ia) each link's joint, and its degrees of freedom."""
 
     motion: Motion
     IA: list[ArticulatedInertia]
-    U: list[Array]
-    D: list[Factor]
-    V: list[Array]
     Ia: list[ArticulatedInertia]
+    dofs: list[list[Dof]]
 
     def carry(self, i: int, F: Array) -> Array:
         """Forces on link i (6 x k) as its parent feels them: X^T (F - U D^-1 S^T F)."""
-        return self.motion.X[i].T @ (F - self.V[i] @ (self.motion.S[i].T @ F))
+        for dof in reversed(self.dofs[i]):
+            F = F - dof.V @ (dof.s.T @ F)
+        return self.motion.X[i].T @ F
 
     def bring(self, i: int, A: Array) -> Array:
         """Accelerations of link i's parent (6 x k) as link i follows them: (1 - S D^-1 U^T) X A."""
         A = self.motion.X[i] @ A
-        return A - self.motion.S[i] @ (self.V[i].T @ A)
+        for dof in self.dofs[i]:
+            A = A - dof.s @ (dof.V.T @ A)
+        return A
 
-    def drive(self, tau: Array, pA: list[Array]) -> list[Array]:
-        """Tips to base: the force left to move each joint, for joint forces `tau` and link bias forces `pA`."""
+    def D(self, i: int) -> Factor:
+        """The inertia that joint i feels, S^T IA S + armature, factorised."""
+        S, xp = self.motion.S[i], self.motion.xp
+        return xp.factor_spd(xp.symmetric(S.T @ (self.IA[i] @ S)) + self.motion.armature(i))
+
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
+        """Tips to base, for joint forces `tau` and link bias forces `p`.
+
+        Gives the force u left to move each degree of freedom, and the bias force pA of each link and all behind it.
+        """
         motion, t = self.motion, self.motion.model.topology
-        pA, u = list(pA), [motion.xp.zeros(0)] * len(pA)
+        pA, u = list(p), [[motion.xp.zeros(1)] * len(d) for d in self.dofs]
         for i in reversed(t.links):
-            u[i] = tau[t.v_slices[i], :] - motion.S[i].T @ pA[i]
-            p = t.parent[i]
-            if p:
-                pA[p] = pA[p] + motion.X[i].T @ (pA[i] + self.Ia[i] @ motion.c[i] + self.V[i] @ u[i])
-        return u
+            first, pa = t.v_slices[i].start, pA[i]
+            for k, dof in reversed(list(enumerate(self.dofs[i]))):
+                u[i][k] = tau[first + k : first + k + 1, :] - dof.s.T @ pa
+                pa = pa + dof.V @ u[i][k]
+            if parent := t.parent[i]:
+                pA[parent] = pA[parent] + motion.X[i].T @ (pa + self.Ia[i] @ motion.c[i])
+        return u, pA
 
-    def accelerate(self, u: list[Array]) -> tuple[Array, list[Array]]:
-        """Base to tips: joint accelerations, and accelerations of all links."""
+    def accelerate(self, u: list[list[Array]], base: Array | None = None) -> tuple[Array, list[Array]]:
+        """Base to tips: joint accelerations, and accelerations of all links; that of a free base may be known."""
         motion, t = self.motion, self.motion.model.topology
-        a, vdot = [motion.a0] * len(u), [motion.xp.zeros(0)] * len(u)
+        a, vdot = [motion.a0] * len(self.IA), [motion.xp.zeros(0)]
         for i in t.links:
             a[i] = motion.X[i] @ a[t.parent[i]] + motion.c[i]
-            vdot[i] = self.D[i].solve(u[i] - self.U[i].T @ a[i])
-            a[i] = a[i] + motion.S[i] @ vdot[i]
+            if i == 1 and base is not None:
+                vdot.append(base - a[i])
+                a[i] = base
+                continue
+            for dof, uk in zip(self.dofs[i], u[i], strict=True):
+                vdot.append(dof.d_inv * (uk - dof.U.T @ a[i]))
+                a[i] = a[i] + dof.s @ vdot[-1]
         return motion.xp.vstack(vdot), a
 
 
 def articulated(motion: Motion, added: Mapping[int, ArticulatedInertia] | None = None) -> Articulated:
     """Tips to base: articulated inertias of all links, with inertias `added` to some of them."""
-    t, xp = motion.model.topology, motion.xp
-    X, S = motion.X, motion.S
+    t = motion.model.topology
     IA = [I.articulated() for I in motion.I]
     for i, extra in (added or {}).items():
         IA[i] = IA[i] + extra
-    U: list[Array] = [None] * len(IA)
-    V: list[Array] = [None] * len(IA)
-    D: list[Factor] = [None] * len(IA)  # type: ignore[list-item]
-    Ia = list(IA)
+    Ia, dofs = list(IA), [[] for _ in IA]  # type: tuple[list[ArticulatedInertia], list[list[Dof]]]
     for i in reversed(t.links):
-        U[i] = IA[i] @ S[i]
-        D[i] = xp.factor_spd(xp.symmetric(S[i].T @ U[i]) + motion.armature(i))
-        V[i] = D[i].solve(U[i].T).T
-        Ia[i] = IA[i].minus(U[i], V[i], vanishing(motion.model.links[i]))
+        Ia[i], dofs[i] = eliminate(motion, i, IA[i])
         p = t.parent[i]
         if p:
-            IA[p] = IA[p] + X[i].congruence(Ia[i])
-    return Articulated(motion, IA, U, D, V, Ia)
+            IA[p] = IA[p] + motion.X[i].congruence(Ia[i])
+    return Articulated(motion, IA, Ia, dofs)
 
 
-def vanishing(link: Link) -> tuple[int, ...]:
-    """The rows of Ia = IA - U D^-1 U^T that are exactly zero: Ia S = 0 where no rotor adds to D."""
-    return () if link.armature.any() else link.joint.selects
+def eliminate(motion: Motion, i: int, IA: ArticulatedInertia) -> tuple[ArticulatedInertia, list[Dof]]:
+    """What remains of an inertia behind joint i, and the degrees of freedom that were eliminated."""
+    link, S, dofs = motion.model.links[i], motion.S[i], []
+    gone: tuple[int, ...] = ()
+    for k in reversed(range(link.joint.nv)):
+        s = S[:, k : k + 1]
+        U = IA @ s
+        d_inv = 1 / ((s.T @ U)[0, 0] + link.armature[k])
+        dof = Dof(s, U, U * d_inv, d_inv)
+        # Ia s = 0 without a rotor: where s is a unit vector its row and column are exactly zero, and say so
+        gone = (*gone, link.joint.selects[k]) if link.joint.selects and not link.armature[k] else gone
+        IA = IA.minus(U, dof.V, gone)
+        dofs.insert(0, dof)
+    return IA, dofs
