@@ -1,0 +1,89 @@
+"""Robots found by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from loaded import NO_ROBOTS
+
+from linkwork.errors import LoadError, NotFound
+from linkwork.model.load import load
+from linkwork.robots import zoo
+
+TEXT = '<robot name="r"><link name="a"/></robot>'
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two directories of robots and nothing else on the machine."""
+    for name in ("one/thing.urdf", "one/deep/er/other.urdf", "two/thing.urdf", "two/pkg_description/urdf/twin.urdf",
+                 "two/second_data/twin.urdf", "one/meshes/mesh.urdf", "one/go1.urdf"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEXT)
+    (tmp_path / "one" / "hand.xml").write_text("<!-- a hand --><mujoco/>")
+    (tmp_path / "one" / "package.xml").write_text("<package/>")
+    monkeypatch.setenv(zoo.VARIABLE, f"{tmp_path / 'one'}:{tmp_path / 'missing'}:{tmp_path / 'two'}")
+    monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
+    return tmp_path
+
+
+def test_names(shelf: Path) -> None:
+    assert set(zoo.names()) == {"thing", "other", "hand", "go1", "two/thing", "pkg/twin", "second/twin"}
+
+
+def test_find(shelf: Path) -> None:
+    assert zoo.find("thing").path == shelf / "one" / "thing.urdf"
+    assert zoo.find("two/thing").path == shelf / "two" / "thing.urdf"
+    assert zoo.find("other.urdf").path.name == "other.urdf"
+    assert zoo.find("pkg/twin").path.parent.name == "urdf"
+    assert zoo.find("pkg_description/twin").path.parent.name == "urdf"
+    assert (zoo.find("thing").base, zoo.find("go1").base, zoo.find("hand").base) == ("fixed", "free", None)
+
+
+def test_ambiguous_and_unknown(shelf: Path) -> None:
+    with pytest.raises(NotFound, match=r"several robots.*pkg/twin.*second/twin"):
+        zoo.find("twin")
+    with pytest.raises(NotFound, match="Did you mean 'thing'"):
+        zoo.find("thingg")
+    with pytest.raises(LoadError, match=r"neither a file nor a known robot.*thing"):
+        load("thingg")
+    for bad in ("", "../thing", "a/b/c"):
+        with pytest.raises(NotFound):
+            zoo.find(bad)
+
+
+def test_load_by_name_takes_the_base_that_suits(shelf: Path) -> None:
+    assert load("go1").nv == 6
+    assert load("go1", "fixed").nv == 0
+    assert load(shelf / "one" / "go1.urdf").nv == 0
+
+
+def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(zoo.VARIABLE, "")
+    monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
+    with pytest.raises(NotFound, match="example-robot-data"):
+        zoo.find("talos")
+
+
+@pytest.mark.parametrize(
+    ("alias", "file", "base"),
+    [("talos", "talos_reduced.urdf", "free"), ("ur5", "ur5_robot.urdf", "fixed"), ("panda", "panda.urdf", "fixed"),
+     ("solo12", "solo12.urdf", "free"), ("anymal", "anymal.urdf", "free"), ("icub", "icub.urdf", "free"),
+     ("cassie_v2", "cassie_v2.sdf", None), ("hyq", "hyq_no_sensors.urdf", "free"),
+     ("talos_left_arm", "talos_left_arm.urdf", "fixed"), ("z1", "z1.urdf", "fixed"), ("b1-z1", "b1-z1.urdf", "free")],
+)
+def test_usual_names(alias: str, file: str, base: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(zoo.VARIABLE, "")
+    if not zoo.robots():
+        pytest.skip(NO_ROBOTS)
+    found = zoo.find(alias)
+    assert (found.path.name, found.base) == (file, base)
+
+
+def test_every_name_is_found() -> None:
+    if not zoo.robots():
+        pytest.skip(NO_ROBOTS)
+    for name in zoo.names():
+        assert zoo.find(name).path.is_file()
