@@ -81,7 +81,7 @@ class Lowered(NamedTuple):
 def lower(program: Program, options: Options) -> Lowered:
     """The modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
-    plan = schedule(fuse(program), options.chunk, options.registers, layout)
+    plan = schedule(fuse(program), options.chunk, options.registers, layout, keep=False)
     stride = tile_stride(layout, options.shape)
     slots = [layout.named[port.name] for port in program.inputs]
     slots += [layout.named[port.name + "'"] for port in program.outputs]

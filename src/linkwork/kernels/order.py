@@ -25,20 +25,20 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
     """The nodes of a block, topologically sorted again so that few values are alive at any time."""
     nodes = program.nodes
     rank = {v: t for t, v in enumerate(block)}
-    arguments = {v: _arguments(nodes[v]) for v in block}
+    operands = {v: arguments(nodes[v]) for v in block}
     users: dict[int, list[int]] = {}
-    for v, used in arguments.items():
+    for v, used in operands.items():
         for a in used:
             if nodes[a][0] != "const":
                 users.setdefault(a, []).append(v)
     left = {a: len(u) for a, u in users.items()}
-    missing = {v: sum(a in rank for a in used) for v, used in arguments.items()}
+    missing = {v: sum(a in rank for a in used) for v, used in operands.items()}
     alive: set[int] = set()
 
     def growth(v: int) -> int:
         """How many more values are alive after this operation."""
         change = 1 if v in users else 0
-        for a in arguments[v]:
+        for a in operands[v]:
             if a in alive:
                 change -= left[a] == 1
             elif a in left:
@@ -64,7 +64,7 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
         del current[v]
         result.append(v)
         touched: set[int] = set()
-        for a in arguments[v]:
+        for a in operands[v]:
             if a not in left:
                 continue
             left[a] -= 1
@@ -98,7 +98,7 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
     nodes = program.nodes
     uses: dict[int, list[int]] = {}
     for t in range(len(chunk) - 1, -1, -1):
-        for a in _arguments(nodes[chunk[t]]):
+        for a in arguments(nodes[chunk[t]]):
             if nodes[a][0] != "const":
                 uses.setdefault(a, []).append(t)  # latest first: the next use is popped from the end
     inside = set(chunk)
@@ -106,7 +106,7 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
     held: set[int] = set()
     drops = []
     for t, v in enumerate(chunk):
-        for a in _arguments(nodes[v]):
+        for a in arguments(nodes[v]):
             if a in uses:
                 uses[a].pop()
                 held.add(a)
@@ -126,7 +126,8 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
     return Allocation(tuple(drops), frozenset(spilled))
 
 
-def _arguments(node: Node) -> tuple[int, ...]:
+def arguments(node: Node) -> tuple[int, ...]:
+    """The nodes that a node uses, each once."""
     return () if node[0] in ("const", "input") else tuple(dict.fromkeys(node[1:]))
 
 

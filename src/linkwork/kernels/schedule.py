@@ -8,10 +8,12 @@ a single state fills the vector registers. Values that outlive their chunk pass 
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from linkwork.kernels.order import Allocation, allocate, order
+from linkwork.kernels.operations import ARITY
+from linkwork.kernels.order import Allocation, allocate, arguments, order
 from linkwork.kernels.program import Program
 
 
@@ -63,10 +65,14 @@ class Schedule:
     stores: dict[int, tuple[int, ...]] = field(repr=False)  # node -> slots that it must fill
 
 
-def schedule(program: Program, chunk: int, registers: int, layout: Layout, suffix: str = "'") -> Schedule:
+def schedule(
+    program: Program, chunk: int, registers: int, layout: Layout, suffix: str = "'", keep: bool = True
+) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
-    ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names, outputs under their names with ``suffix``.
+    ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names,
+    outputs under their names with ``suffix``. Unless inputs are to be kept for others, their slots are used again
+    once they have been read for the last time: the smaller the workspace, the better it fits the cache.
     """
     blocks, batches = _stages(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -94,7 +100,7 @@ def schedule(program: Program, chunk: int, registers: int, layout: Layout, suffi
     for i, node in enumerate(program.nodes):
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
-    _connect(program, steps, loads, stores, layout)
+    _connect(program, steps, loads, stores, layout, keep)
     return Schedule(program, tuple(steps), loads, {v: tuple(slots) for v, slots in stores.items()})
 
 
@@ -148,36 +154,80 @@ def _connect(
     loads: dict[int, int],
     stores: dict[int, list[int]],
     layout: Layout,
+    keep: bool,
 ) -> None:
     """Give a slot to every value that is read again from memory; slots are used again after their last reader."""
     nodes = program.nodes
-    codes = [step for step in steps if isinstance(step, Code)]
+    flat = [i for step in steps if isinstance(step, Code) for i in step.order]
     home: dict[int, int] = {}
     last: dict[int, int] = {}  # the last operation that uses a value, counted over all chunks
     wanted: set[int] = set()
+    expiring: dict[int, list[int]] = {}
     clock = 0
-    for s, step in enumerate(codes):
+    for s, step in enumerate(steps):
+        if isinstance(step, Sincos):
+            if not keep:
+                expiring.setdefault(clock, []).extend(range(step.argument, step.argument + step.count))
+            continue
         wanted |= step.allocation.spilled
         for i in step.order:
             home[i] = s
-            if nodes[i][0] not in ("const", "input"):
-                for a in nodes[i][1:]:
-                    if a in home and nodes[a][0] != "const":
-                        last[a] = clock
-                        if home[a] != s:
-                            wanted.add(a)
+            for a in arguments(nodes[i]):
+                last[a] = clock
+                if home.get(a, s) != s and nodes[a][0] in ARITY:
+                    wanted.add(a)
             clock += 1
+    wanted -= loads.keys()
+    if not keep:
+        passed_on = {i for i in flat if nodes[i][0] not in ARITY or i in loads}
+        for i, slot in loads.items():
+            if i in last and i not in passed_on:
+                expiring.setdefault(last[i], []).append(slot)
+    lines = _Lines(program, flat, loads)
     free: list[int] = []
-    expiring: dict[int, list[int]] = {}
-    clock = 0
-    for step in codes:
-        for i in step.order:
-            free.extend(expiring.pop(clock, ()))
-            if i in wanted and i not in loads:
-                if not free:
-                    first = layout.region(layout.padding)
-                    free.extend(range(first + layout.padding - 1, first - 1, -1))
-                loads[i] = free.pop()
-                stores.setdefault(i, []).append(loads[i])
-                expiring.setdefault(last[i], []).append(loads[i])
-            clock += 1
+    for clock, i in enumerate(flat):
+        free.extend(expiring.pop(clock, ()))
+        lines.advance(clock)
+        if i in wanted:
+            if not free:
+                first = layout.region(layout.padding)
+                free.extend(range(first + layout.padding - 1, first - 1, -1))
+            loads[i] = lines.choose(free)
+            stores.setdefault(i, []).append(loads[i])
+            expiring.setdefault(last[i], []).append(loads[i])
+
+
+class _Lines:
+    """Chooses slots so that a store is not soon followed by loads at the same distance from a page boundary.
+
+    A processor compares loads with earlier stores by the low twelve address bits first; a match is taken for a
+    dependency until proven otherwise. With vectors as long as a cache line there are only 64 such classes.
+    """
+
+    CLASSES, AHEAD = 64, 100
+
+    def __init__(self, program: Program, flat: list[int], loads: dict[int, int]) -> None:
+        self.nodes, self.flat, self.loads = program.nodes, flat, loads
+        self.soon = [0] * self.CLASSES
+        self.counted: deque[list[int]] = deque()
+        self.reach = 0
+
+    def advance(self, clock: int) -> None:
+        """Look ahead from this operation on."""
+        while self.reach < min(clock + self.AHEAD, len(self.flat)):
+            operands = arguments(self.nodes[self.flat[self.reach]])
+            classes = [self.loads[a] % self.CLASSES for a in operands if a in self.loads]
+            for c in classes:
+                self.soon[c] += 1
+            self.counted.append(classes)
+            self.reach += 1
+        while len(self.counted) > self.reach - clock:
+            for c in self.counted.popleft():
+                self.soon[c] -= 1
+
+    def choose(self, free: list[int]) -> int:
+        """The slot given back last whose class nobody reads soon."""
+        for k in range(len(free) - 1, max(len(free) - 1 - self.CLASSES, -1), -1):
+            if not self.soon[free[k] % self.CLASSES]:
+                return free.pop(k)
+        return free.pop()
