@@ -94,9 +94,9 @@ def _packed(x: Array, dtype: np.dtype[Any]) -> Array:
 def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:
     """The array itself if its rows are contiguous, aligned and of the right type; a copy otherwise."""
     size = int(np.prod(x.shape[1:]))
-    if x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
-        if x.shape[0] == 0 or x[0].flags.c_contiguous:
-            return Rows(x, x.strides[0] // dtype.itemsize)
+    contiguous = x.shape[0] == 0 or x[0].flags.c_contiguous
+    if contiguous and x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
+        return Rows(x, x.strides[0] // dtype.itemsize)
     return Rows(_packed(x, dtype), size)
 
 

@@ -128,7 +128,7 @@ def evict(limit: int) -> int:
 
 def encode(image: Image, key: str) -> bytes:
     """Magic, key, digest of the rest; then a description and the objects one after another."""
-    about = {"stride": image.stride, "tiles": image.tiles, "lanes": image.lanes, "cost": image.cost}
+    about = {"workspace": image.workspace, "lanes": image.lanes, "cost": image.cost}
     text = json.dumps({**about, "sizes": [len(data) for data in image.objects]}).encode()
     payload = struct.pack("<I", len(text)) + text + b"".join(image.objects)
     return MAGIC + bytes.fromhex(key) + hashlib.sha256(payload).digest() + payload

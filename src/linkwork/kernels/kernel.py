@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, array_types, separate, table_of, take_inputs, take_outputs
-from linkwork.kernels.image import Executable, Options, build
+from linkwork.kernels.executable import Executable
+from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port, Program
@@ -116,7 +117,8 @@ class Kernel:
             with self._compiling:
                 form = self._forms.get(lanes)
                 if form is None:
-                    options = Options.default(str(self.dtype), lanes, self.target)
+                    scalar = "double" if self.dtype == np.float64 else "float"
+                    options = Options(scalar, lanes, self.target)
                     key = cache.key_of(self.program.digest, options)
                     image = cache.load(key)
                     if image is None:
@@ -181,15 +183,13 @@ class Kernel:
             POOL.run(lambda begin, end: form.rows(table, begin, end), slices, self.threads)
 
     def _slices(self, form: Executable, count: int) -> list[tuple[int, int]]:
-        """Rows for each piece of work: a few pieces per thread, of whole groups of tiles where there are enough."""
+        """Rows for each piece of work: whole tiles, a few pieces per thread so that a late thread costs little."""
         lanes = form.image.lanes
         seconds = form.image.cost * count / lanes / 4e9
         if self.threads == 1 or seconds < _PARALLEL_FROM:
             return [(0, count)]
-        group = lanes * form.image.tiles
-        pieces = self.threads * 4 if count >= self.threads * 8 * group else self.threads
-        unit = group if count >= pieces * group else lanes
-        size = -(-count // (pieces * unit)) * unit
+        pieces = self.threads * (4 if seconds > 8 * _PARALLEL_FROM else 1)
+        size = -(-count // (pieces * lanes)) * lanes
         return [(k, min(k + size, count)) for k in range(0, count, size)]
 
 
@@ -205,7 +205,7 @@ class Bound:
         names = [port.name for port in kernel.inputs]
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
         split = len(kernel.inputs)
-        self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])  # type: ignore[misc]
+        self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])
         self.outputs: Any = kernel._result(*arrays[split:])
         workspace = form.workspace()
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])

@@ -101,8 +101,8 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
         for a in arguments(nodes[chunk[t]]):
             if nodes[a][0] != "const":
                 uses.setdefault(a, []).append(t)  # latest first: the next use is popped from the end
-    inside = set(chunk)
-    spilled: set[int] = set()
+    inside = {v for v in chunk if nodes[v][0] not in MEMORY}
+    stored: set[int] = set()
     held: set[int] = set()
     drops = []
     for t, v in enumerate(chunk):
@@ -114,22 +114,15 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
         gone = [a for a in held if not uses.get(a)]
         held.difference_update(gone)
         while len(held) > registers:
-            far = max(
-                held,
-                key=lambda a: (uses[a][-1] - t) * (1 if a in inside and a not in spilled and _computed(nodes[a]) else 2),
-            )
+            far = max(held, key=lambda a: (uses[a][-1] - t) * (2 if a in stored or a not in inside else 1))
             held.discard(far)
             gone.append(far)
-            if far in inside and _computed(nodes[far]):
-                spilled.add(far)
+            if far in inside:
+                stored.add(far)
         drops.append(tuple(gone))
-    return Allocation(tuple(drops), frozenset(spilled))
+    return Allocation(tuple(drops), frozenset(stored))
 
 
 def arguments(node: Node) -> tuple[int, ...]:
     """The nodes that a node uses, each once."""
     return () if node[0] in ("const", "input") else tuple(dict.fromkeys(node[1:]))
-
-
-def _computed(node: Node) -> bool:
-    return node[0] not in MEMORY

@@ -52,6 +52,11 @@ class Target:
         """Whether a*b+c is one instruction with one rounding."""
         return not self.triple.startswith("x86_64") or self.register_bits > 128
 
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        return 32 if self.register_bits == 512 or not self.triple.startswith("x86_64") else 16
+
     def lanes(self, dtype: str) -> int:
         """How many states one register holds."""
         return self.register_bits // (64 if dtype == "float64" else 32)

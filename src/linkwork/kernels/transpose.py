@@ -1,0 +1,143 @@
+"""Rows to lanes and back, as LLVM IR.
+
+``take_in(port, stride, tile, n, row, end)`` reads W rows of n elements from a port of the user's and stores n vectors
+of W lanes; ``take_out`` is its inverse. Whole tiles are transposed in registers, W x W elements at a time; the last,
+incomplete one goes element by element.
+"""
+
+from __future__ import annotations
+
+from linkwork.kernels.lower import Shape
+
+
+def transposition(shape: Shape) -> str:
+    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back."""
+    if shape.lanes == 1:
+        return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+    return _fast(shape, True) + _fast(shape, False) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
+
+
+def _masked(shape: Shape) -> str:
+    v, m, a = shape.vector, shape.mask, shape.suffix
+    return f"""
+declare {v} @llvm.masked.load.{a}.p0(ptr, i32, {m}, {v})
+declare void @llvm.masked.store.{a}.p0({v}, ptr, i32, {m})
+"""
+
+
+def _fast(shape: Shape, inward: bool) -> str:
+    """Whole tiles: blocks of W columns, log2(W) rounds of shuffles each; the last block under a mask."""
+    name, w, v = ("in" if inward else "out"), shape.lanes, shape.vector
+    numbers = ", ".join(f"i64 {k}" for k in range(w))
+    code: list[str] = []
+    rows = [f"%r{k}_0" for k in range(w)]
+    if inward:
+        for k in range(w):
+            code.append(f"  %s{k} = mul i64 %stride, {k}")
+            code.append(f"  %p{k} = getelementptr {shape.scalar}, ptr %from, i64 %s{k}")
+            code.append(
+                f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0(ptr %p{k}, i32 {shape.size}, "
+                f"{shape.mask} %mask, {v} zeroinitializer)"
+            )
+    else:
+        for k in range(w):
+            code.append(f"  %q{k} = getelementptr {v}, ptr %to, i64 {k}")
+            code.append(f"  {rows[k]} = load {v}, ptr %q{k}, align {shape.bytes}")
+    distance, round_ = w // 2, 0
+    while distance:
+        round_ += 1
+        low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
+        high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
+        after = [f"%r{k}_{round_}" for k in range(w)]
+        for k in range(w):
+            if not k & distance:
+                pair = f"shufflevector {v} {rows[k]}, {v} {rows[k | distance]}"
+                code.append(f"  {after[k]} = {pair}, <{w} x i32> <{low}>")
+                code.append(f"  {after[k | distance]} = {pair}, <{w} x i32> <{high}>")
+        rows, distance = after, distance // 2
+    for k in range(w):
+        if inward:
+            code.append(f"  %q{k} = getelementptr {v}, ptr %to, i64 {k}")
+            code.append(f"  store {v} {rows[k]}, ptr %q{k}, align {shape.bytes}")
+        else:
+            code.append(f"  %s{k} = mul i64 %stride, {k}")
+            code.append(f"  %p{k} = getelementptr {shape.scalar}, ptr %from, i64 %s{k}")
+            code.append(
+                f"  call void @llvm.masked.store.{shape.suffix}.p0({v} {rows[k]}, ptr %p{k}, i32 {shape.size}, "
+                f"{shape.mask} %mask)"
+            )
+    body = "\n".join(code)
+    return f"""
+define internal void @take_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end) noinline #0 {{
+entry:
+  %after = add i64 %row, {w}
+  %whole = icmp ule i64 %after, %end
+  br i1 %whole, label %fast, label %partial
+partial:
+  call void @part_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end)
+  ret void
+fast:
+  %offset = mul i64 %row, %stride
+  %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
+  %something = icmp ne i64 %n, 0
+  br i1 %something, label %loop, label %exit
+loop:
+  %c = phi i64 [0, %fast], [%c1, %loop]
+  %left = sub i64 %n, %c
+  %l0 = insertelement <{w} x i64> poison, i64 %left, i32 0
+  %ls = shufflevector <{w} x i64> %l0, <{w} x i64> poison, <{w} x i32> zeroinitializer
+  %mask = icmp ult <{w} x i64> <{numbers}>, %ls
+  %from = getelementptr {shape.scalar}, ptr %first, i64 %c
+  %to = getelementptr {v}, ptr %tile, i64 %c
+{body}
+  %c1 = add i64 %c, {w}
+  %more = icmp ult i64 %c1, %n
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}}
+"""
+
+
+def _slow(shape: Shape, inward: bool) -> str:
+    """The incomplete tile, element by element; idle lanes read the last row and are never written back."""
+    name, s = ("in" if inward else "out"), shape.scalar
+    move = ("%user", "%mine") if inward else ("%mine", "%user")
+    clamp = (
+        "  %beyond = icmp uge i64 %r, %end\n  %last = sub i64 %end, 1\n  %at = select i1 %beyond, i64 %last, i64 %r"
+        if inward
+        else "  %at = add i64 %r, 0"
+    )
+    until = f"{shape.lanes}" if inward else "%valid"
+    return f"""
+define internal void @part_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end) noinline #0 {{
+entry:
+  %valid = sub i64 %end, %row
+  %something = icmp ne i64 %n, 0
+  br i1 %something, label %rows, label %exit
+rows:
+  %l = phi i64 [0, %entry], [%l1, %rows_next]
+  %r = add i64 %row, %l
+{clamp}
+  %offset = mul i64 %at, %stride
+  %first = getelementptr {s}, ptr %port, i64 %offset
+  %lane = getelementptr {s}, ptr %tile, i64 %l
+  br label %columns
+columns:
+  %c = phi i64 [0, %rows], [%c1, %columns]
+  %user = getelementptr {s}, ptr %first, i64 %c
+  %place = mul i64 %c, {shape.lanes}
+  %mine = getelementptr {s}, ptr %lane, i64 %place
+  %x = load {s}, ptr {move[0]}, align {shape.size}
+  store {s} %x, ptr {move[1]}, align {shape.size}
+  %c1 = add i64 %c, 1
+  %more = icmp ult i64 %c1, %n
+  br i1 %more, label %columns, label %rows_next
+rows_next:
+  %l1 = add i64 %l, 1
+  %next = icmp ult i64 %l1, {until}
+  br i1 %next, label %rows, label %exit
+exit:
+  ret void
+}}
+"""
