@@ -78,16 +78,14 @@ class ArticulatedInertia:
         top, bottom = self.xp.hstack([self.M, self.H]), self.xp.hstack([self.H.T, self.I])
         return self.xp.vstack([top, bottom])
 
-    def minus(self, U: Array, V: Array, vanishing: tuple[int, ...] = ()) -> ArticulatedInertia:
-        """IA - U V^T, known to be symmetric, with rows and columns known to vanish written as zeros."""
+    def minus(self, U: Array, V: Array) -> ArticulatedInertia:
+        """IA - U V^T, known to be symmetric."""
         xp = self.xp
         Ul, Ua, Vl, Va = linear(U), angular(U), linear(V), angular(V)
         M = self.M - xp.symmetric(Ul @ Vl.T)
         H = self.H - Ul @ Va.T
         I = self.I - xp.symmetric(Ua @ Va.T)
-        lin = tuple(k for k in vanishing if k < 3)
-        ang = tuple(k - 3 for k in vanishing if k >= 3)
-        return ArticulatedInertia(_clear(M, lin, lin, xp), _clear(H, lin, ang, xp), _clear(I, ang, ang, xp), xp)
+        return ArticulatedInertia(M, H, I, xp)
 
     def translated(self, p: Array) -> ArticulatedInertia:
         """Seen from a frame in which this frame's origin is at `p`: H' = H - M p^, I' = I + p^ H' + (p^ H)^T."""
@@ -150,9 +148,3 @@ def _turn_products(difference: Array, total: Array, c: Array, s: Array) -> tuple
     w = s * difference + c * total
     return s * w, c * w
 
-
-def _clear(A: Array, rows: tuple[int, ...], cols: tuple[int, ...], xp: Ops) -> Array:
-    if not rows and not cols:
-        return A
-    out = [[0.0 if r in rows or q in cols else A[r, q] for q in range(3)] for r in range(3)]
-    return xp.matrix(out)

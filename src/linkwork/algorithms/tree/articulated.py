@@ -105,15 +105,17 @@ def articulated(motion: Motion, added: Mapping[int, ArticulatedInertia] | None =
 
 def eliminate(motion: Motion, i: int, IA: ArticulatedInertia) -> tuple[ArticulatedInertia, list[Dof]]:
     """What remains of an inertia behind joint i, and the degrees of freedom that were eliminated."""
-    link, S, dofs = motion.model.links[i], motion.S[i], []
-    gone: tuple[int, ...] = ()
-    for k in reversed(range(link.joint.nv)):
-        s = S[:, k : k + 1]
-        U = IA @ s
-        d_inv = 1 / ((s.T @ U)[0, 0] + link.armature[k])
-        dof = Dof(s, U, U * d_inv, d_inv)
-        # Ia s = 0 without a rotor: where s is a unit vector its row and column are exactly zero, and say so
-        gone = (*gone, link.joint.selects[k]) if link.joint.selects and not link.armature[k] else gone
-        IA = IA.minus(U, dof.V, gone)
+    dofs: list[Dof] = []
+    for k in reversed(range(motion.model.links[i].joint.nv)):
+        dof = meet(motion, i, k, IA)
+        IA = IA.minus(dof.U, dof.V)
         dofs.insert(0, dof)
     return IA, dofs
+
+
+def meet(motion: Motion, i: int, k: int, IA: ArticulatedInertia) -> Dof:
+    """Degree of freedom k of joint i, about to be eliminated from the inertia IA behind it."""
+    s = motion.S[i][:, k : k + 1]
+    U = IA @ s
+    d_inv = 1 / ((s.T @ U)[0, 0] + motion.model.links[i].armature[k])
+    return Dof(s, U, U * d_inv, d_inv)
