@@ -81,6 +81,9 @@ class CasadiOps:
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
         return casadi.if_else(condition, yes, no)
 
+    def is_zero(self, a: Array) -> bool:
+        return bool(a.is_zero())
+
     def symmetric(self, a: Array) -> Array:
         return casadi.tril2symm(casadi.tril(a))
 
@@ -95,14 +98,15 @@ class CasadiOps:
             for k, done in enumerate(columns):
                 column = column - done[j - k :] * done[j - k]
             columns.append(column / casadi.sqrt(column[0]))
-        return casadi.densify(casadi.horzcat(*(casadi.vertcat(casadi.SX(j, 1), c) for j, c in enumerate(columns))))
+        padded = (casadi.vertcat(casadi.SX(j, 1), c) for j, c in enumerate(columns))
+        return casadi.densify(casadi.horzcat(casadi.SX(n, 0), *padded))
 
     def solve_lower(self, l: Array, b: Array) -> Array:
-        x: list[Array] = []
+        x = casadi.SX(0, b.shape[1])
         for i in range(l.shape[0]):
-            row = b[i, :] - l[i, :i] @ casadi.vertcat(*x) if x else b[i, :]
-            x.append(row / l[i, i])
-        return casadi.vertcat(*x)
+            row = (b[i, :] - l[i, :i] @ x) / l[i, i]
+            x = casadi.vertcat(x, row)
+        return x
 
     def solve_upper(self, u: Array, b: Array) -> Array:
         n, x = u.shape[0], casadi.SX(0, b.shape[1])

@@ -174,6 +174,8 @@ class Kernel:
         return self._result(*(x.array for x in outputs))
 
     def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> None:
+        if count == 0:
+            return
         form = self._form(1 if count == 1 else self.lanes)
         table = table_of([*inputs, *outputs])
         slices = self._slices(form, count)
