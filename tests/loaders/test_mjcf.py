@@ -147,17 +147,17 @@ def test_missing_meshes_are_passed_over(tmp_path: Path) -> None:
     path.write_text(body.format('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'))
     assert quiet_load(path).mass == 1
     path.write_text(body.format(""))
-    with pytest.raises(LoadError, match="robot.xml"):
+    with pytest.raises(LoadError, match=r"robot\.xml"):
         quiet_load(path)
 
 
 def test_outsized_files_are_refused() -> None:
     with pytest.raises(LoadError, match="copies"):
-        quiet_load('<mujoco><worldbody><replicate count="100000"><replicate count="100000"><body><geom size="1"/></body>'
-                   "</replicate></replicate></worldbody></mujoco>")
+        quiet_load('<mujoco><worldbody><replicate count="100000"><replicate count="100000"><body><geom size="1"/>'
+                   "</body></replicate></replicate></worldbody></mujoco>")
     with pytest.raises(LoadError, match="width"):
-        quiet_load('<mujoco><asset><texture name="t" type="2d" builtin="flat" width="1000000" height="1000000"/></asset>'
-                   "</mujoco>")
+        quiet_load('<mujoco><asset><texture name="t" type="2d" builtin="flat" width="1000000" height="1000000"/>'
+                   "</asset></mujoco>")
 
 
 def test_other_equalities_are_told() -> None:

@@ -107,8 +107,8 @@ def as_sdf(model: Model, seed: int, turned_round: bool, newer: bool) -> str:
         flag = "<use_parent_model_frame>1</use_parent_model_frame>" if where == "flag" else ""
         where = "" if where == "flag" else where
         parts.append(
-            f'<joint name="{l.joint_name}" type="{KINDS[l.joint.kind]}"><pose>{pose(at)}</pose><parent>{names[0]}</parent>'
-            f"<child>{names[1]}</child><axis><xyz{where}>{vector(joint_axis)}</xyz>{flag}</axis></joint>"
+            f'<joint name="{l.joint_name}" type="{KINDS[l.joint.kind]}"><pose>{pose(at)}</pose>'
+            f"<parent>{names[0]}</parent><child>{names[1]}</child><axis><xyz{where}>{vector(joint_axis)}</xyz>{flag}</axis></joint>"
         )
     version = "1.9" if newer else "1.6"
     return f'<sdf version="{version}"><model name="m">{"".join(parts)}</model></sdf>'
@@ -139,13 +139,14 @@ def test_a_urdf_robot_written_as_sdf(name: str, turned_round: bool, newer: bool)
 
 LOOP = """<sdf version="1.7"><world name="w"><gravity>0 0 -1</gravity><model name="ground"><static>true</static>
   <link name="g"/></model><model name="loop"><pose>1 0 0 0 0 0</pose>
-  <link name="a"/><link name="b"><pose>1 0 0 0 0 0</pose></link><link name="c"><pose relative_to="b">0 1 0 0 0 0</pose></link>
+  <link name="a"/><link name="b"><pose>1 0 0 0 0 0</pose></link>
+  <link name="c"><pose relative_to="b">0 1 0 0 0 0</pose></link>
   <frame name="tip" attached_to="c"><pose>0.5 0 0 0 0 0</pose></frame>
   <joint name="base" type="fixed"><parent>world</parent><child>a</child></joint>
   <joint name="j1" type="revolute"><parent>a</parent><child>b</child><axis><xyz>0 0 1</xyz>
     <limit><lower>-1</lower><upper>1e16</upper><effort>-1</effort></limit></axis></joint>
-  <joint name="j2" type="{}"><parent>b</parent><child>c</child><axis><xyz>0 0 1</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>
-    <screw_thread_pitch>0.1</screw_thread_pitch></joint>
+  <joint name="j2" type="{}"><parent>b</parent><child>c</child><axis><xyz>0 0 1</xyz></axis>
+    <axis2><xyz>0 1 0</xyz></axis2><screw_thread_pitch>0.1</screw_thread_pitch></joint>
   <joint name="j3" type="continuous"><pose relative_to="tip"/><parent>a</parent><child>tip</child>
     <axis><xyz expressed_in="b">0 0 1</xyz></axis></joint>
   </model></world></sdf>"""
@@ -197,7 +198,8 @@ def test_gearbox_and_mimic() -> None:
 
 
 def test_nested_models_and_relative_poses() -> None:
-    text = """<sdf version="1.9"><model name="m"><static>true</static><link name="a"><pose degrees="true">0 0 1 0 0 90</pose></link>
+    text = """<sdf version="1.9"><model name="m"><static>true</static>
+      <link name="a"><pose degrees="true">0 0 1 0 0 90</pose></link>
       <model name="n"><pose relative_to="a">1 0 0 0 0 0</pose><link name="a"><pose rotation_format="quat_xyzw">
         0 1 0 0 0 0 1</pose></link></model>
       <joint name="j" type="revolute"><parent>a</parent><child>n::a</child><axis><xyz>0 0 1</xyz></axis></joint>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.write_text(TEXT)
     (tmp_path / "one" / "hand.xml").write_text("<!-- a hand --><mujoco/>")
     (tmp_path / "one" / "package.xml").write_text("<package/>")
-    monkeypatch.setenv(zoo.VARIABLE, f"{tmp_path / 'one'}:{tmp_path / 'missing'}:{tmp_path / 'two'}")
+    monkeypatch.setenv(zoo.VARIABLE, os.pathsep.join(str(tmp_path / f) for f in ("one", "missing", "two")))
+    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path / "nothing"))
     monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
     return tmp_path
 
@@ -82,8 +85,24 @@ def test_usual_names(alias: str, file: str, base: str | None, monkeypatch: pytes
     assert (found.path.name, found.base) == (file, base)
 
 
-def test_every_name_is_found() -> None:
+def test_cached_descriptions_are_found_without_the_network(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("robot_descriptions")
+    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(shelf / "cache"))
+    with pytest.raises(NotFound):
+        zoo.find("aliengo_description")
+    path = shelf / "cache" / "unitree_ros" / "robots" / "aliengo_description" / "urdf" / "aliengo.urdf"
+    path.parent.mkdir(parents=True)
+    path.write_text(TEXT)
+    assert "aliengo_description" in zoo.names()
+    try:
+        assert zoo.find("aliengo").path == zoo.find("aliengo_description").path == path
+    finally:
+        sys.modules.pop("robot_descriptions.aliengo_description", None)
+
+
+def test_every_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not zoo.robots():
         pytest.skip(NO_ROBOTS)
+    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path))
     for name in zoo.names():
         assert zoo.find(name).path.is_file()

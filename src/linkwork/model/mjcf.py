@@ -211,10 +211,13 @@ def _name(kinds: Any, value: int) -> str:
 
 
 def _refuse_outsized(root: Element) -> None:
-    """Numbers of copies and pixels that would keep the compiler busy for ever."""
+    """Numbers of copies and pixels that would keep the compiler busy for ever, and numbers that are none."""
     stack = [(root, 1.0)]
     while stack:
         element, copies = stack.pop()
+        for attribute, text in element.attributes.items():
+            if attribute != "name" and "nan" in text.lower().split():
+                raise element.error(f"the attribute '{attribute}' is {text!r}; finite numbers are needed")
         for attribute in COUNTED.get(element.tag, ()):
             for word in element.get(attribute, "").split():
                 try:

@@ -92,6 +92,8 @@ class _Reader:
             raise self.model.error("there is no <link>; a robot has at least one")
         if len(self.scope.links) > MAX_LINKS:
             raise self.model.error(f"{len(self.scope.links)} links; at most {MAX_LINKS} are read")
+        for name in self.scope.elements:
+            self._pose(name)
         edges = [e for name, element in self.scope.joints.items() if (e := self._edge(name, element)) is not None]
         tree = _spanning_tree(edges, [WORLD, *self.scope.links])
         self._hang(tree, base)

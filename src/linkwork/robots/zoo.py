@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from linkwork.errors import NotFound, listing, not_found
@@ -65,9 +66,10 @@ class Robot:
 
 
 def names() -> list[str]:
-    """Every name that `find` knows for certain: the files, with their folder where several have the same name."""
-    found = dict.fromkeys(r.name for r in robots())
-    return sorted([*found, *(a for a, name in ALIASES.items() if a not in found and _matches(name, robots()))])
+    """Every name that `find` knows: the files, with their folder where several are called the same, and short names."""
+    known = robots()
+    found = {r.name for r in known} | set(_described())
+    return sorted(found | {alias for alias, name in ALIASES.items() if len(_matches(name, known)) == 1})
 
 
 def find(name: str) -> Robot:
@@ -186,24 +188,34 @@ def _suits(file: Path) -> str | None:
     return "free" if FREE.match(file.stem) else "fixed"
 
 
-def _cached_description(name: str) -> Robot | None:
-    """A description of the package robot_descriptions whose repository is on disk already."""
+def _described() -> dict[str, Path]:
+    """The descriptions of the package robot_descriptions whose repositories are on disk, and where."""
     try:
         from robot_descriptions import DESCRIPTIONS
         from robot_descriptions._repositories import REPOSITORIES
     except ImportError:
-        return None
-    candidates = [n for n in (name, f"{name}_description", f"{name}_mj_description") if n in DESCRIPTIONS]
+        return {}
     cache = Path(os.environ.get("ROBOT_DESCRIPTIONS_CACHE", "~/.cache/robot_descriptions")).expanduser()
-    for candidate in candidates:
-        repository = REPOSITORIES.get(getattr(DESCRIPTIONS[candidate], "repository", None) or "")
-        if repository is None or not (cache / repository.cache_path).is_dir():
-            continue
-        from importlib import import_module
+    folders = {name: cache / r.cache_path for name, r in REPOSITORIES.items() if (cache / r.cache_path).is_dir()}
+    repositories = {name: getattr(d, "repository", None) for name, d in DESCRIPTIONS.items()}
+    return {name: folders[r] for name, r in repositories.items() if r in folders}
 
+
+def _cached_description(name: str) -> Robot | None:
+    """A description by its name, with or without the ending, from the cache alone: nothing is cloned or fetched."""
+    described = _described()
+    for candidate in (name, f"{name}_description", f"{name}_mj_description"):
+        if candidate not in described:
+            continue
         try:
-            module = import_module(f"robot_descriptions.{candidate}")
-        except Exception:  # it clones when the cache is not what it expects, which fails in many ways
+            from robot_descriptions import _cache
+
+            clone, _cache.clone_to_cache = _cache.clone_to_cache, lambda *_, **__: str(described[candidate])  # noqa: B023
+            try:
+                module = import_module(f"robot_descriptions.{candidate}")
+            finally:
+                _cache.clone_to_cache = clone
+        except Exception:  # a module of a foreign package, run on whatever is in the cache
             continue
         for attribute in ("URDF_PATH", "MJCF_PATH"):
             path = Path(getattr(module, attribute, ""))
