@@ -61,8 +61,11 @@ def pick(task: str, name: str | None, model: Model) -> Method:
     """The method called `name`, or the first that can handle the model; a typed error says which can."""
     known = methods(task)
     able = [m for m in known.values() if m.refusal(model) is None]
-    if name is None:
+    if name is None and able:
         return able[0]
+    if name is None:
+        why = "; ".join(f"'{m.name}': {m.refusal(model)}" for m in known.values())
+        raise UnsupportedError(f"no {task.replace('_', ' ')} method can handle this model. {why}")
     if name not in known:
         raise not_found(f"{task.replace('_', ' ')} method", name, known)
     refusal = known[name].refusal(model)

@@ -70,6 +70,9 @@ class NumpyOps:
         x, y, z = a[:, 0]
         return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ b
 
+    def is_zero(self, a: Array) -> bool:
+        return not a.any()
+
     def symmetric(self, a: Array) -> Array:
         return a
 

@@ -63,6 +63,10 @@ class Ops(Protocol):
         """Elementwise choice; both sides are evaluated, so both must be harmless."""
         ...
 
+    def is_zero(self, a: Array) -> bool:
+        """Whether all entries are zero, for this state or, traced, for every state."""
+        ...
+
     def symmetric(self, a: Array) -> Array:
         """`a`, known to be symmetric: a tracing backend computes one triangle only."""
         ...

@@ -97,7 +97,7 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
     slots = tuple(layout.named[name] for name in (*found, "iterations", "residual"))
     frame = Frame(program.inputs, program.outputs, slots, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
-    steps = iteration_loop(options.shape, calls, layout.named["active"])
+    steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     constants: dict[float, int] = {}
     modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, constants)]

@@ -54,7 +54,7 @@ class IterativeProgram:
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
         self.outputs = (*self.finish.outputs, Port("iterations", _ONE), Port("residual", _ONE))
-        reserved = {"tolerance", "max_iterations", "iterations", "active"} & known.keys()
+        reserved = {"tolerance", "max_iterations", "iterations", "running"} & known.keys()
         if reserved:
             raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
 
@@ -136,9 +136,9 @@ class IterativeProgram:
             ("lt", 2, 3),
             ("and", 4, 5),
         ]
-        test = Program(control, [Port("active", _ONE)], comparisons, [[6]], "test")
+        test = Program(control, [Port("running", _ONE)], comparisons, [[6]], "test")
         changed = list(self.iterate.outputs)
-        inputs = [Port("active", _ONE), Port("iterations", _ONE)]
+        inputs = [Port("running", _ONE), Port("iterations", _ONE)]
         inputs += [Port(port.name + prime, port.shape) for port in changed for prime in ("'", "")]
         nodes: list[Node] = [("input", 0, 0), ("input", 1, 0), ("add", 0, 1)]
         results: list[list[int]] = [[2]]
