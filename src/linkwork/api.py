@@ -65,6 +65,7 @@ def mass_matrix(model: Model, **options: Any) -> Function:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w]."""
     from linkwork.algorithms.tree.crba import crba
 
+    options["shapes"] = {"M": (model.nv, model.nv)}
     return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, "crba", options)
 
 
@@ -72,6 +73,7 @@ def constraint_jacobian(model: Model, **options: Any) -> Function:
     """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
 
+    options["shapes"] = {"J": (model.rows, model.nv)}
     return _of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
 
 

@@ -108,8 +108,12 @@ class Function:
     @cached_property
     def _output_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each output for one state; columns are vectors."""
-        f = self._casadi
-        shapes = {f.name_out(k): (f.size1_out(k), f.size2_out(k)) for k in range(f.n_out())}
+        if self.backend == "numpy":
+            start = {n: np.zeros((k, 1)) for n, k in self.inputs.items()} | {"q": self.model.neutral()[:, None]}
+            shapes = {n: np.shape(x) for n, x in self._body(get("numpy"), start).items()}
+        else:
+            f = self._casadi
+            shapes = {f.name_out(k): (f.size1_out(k), f.size2_out(k)) for k in range(f.n_out())}
         return {n: s if s[1] != 1 else s[:1] for n, s in shapes.items()}
 
     @cached_property

@@ -23,7 +23,7 @@ from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import coordinate_axis, unit_axis
 from linkwork.spatial import Transform, angular, cross_motion, linear
 from linkwork.spatial.moves import constant_moves
-from linkwork.spatial.rotations import log3, log6
+from linkwork.spatial.rotations import log3, log6, matrix_quaternion
 
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
@@ -173,16 +173,27 @@ class Closure(Constraint):
         xp = motion.xp
         _, _, R, p = self._frames(motion)
         T, u = xp.constant(self.directions), xp.constant(np.array(self.axis))
-        if self.joint in ("fixed", "helical"):
-            return T.T @ log6(R, p, xp)
+        if self.joint == "fixed":
+            return log6(R, p, xp)
         if self.joint in FIXED_IN_B:
             return linear(T).T @ p
         if self.joint == "prismatic":
             return T.T @ xp.vstack([R.T @ p, log3(R, xp)])
         if self.joint == "universal":
             return xp.vstack([R.T @ p, u.T @ R @ xp.constant(np.array(self.second))])
-        tilt = xp.cross(R.T @ u, u)
-        return T.T @ xp.vstack([R.T @ p, tilt])
+        tilt = xp.vstack([R.T @ p, xp.cross(R.T @ u, u)])
+        if self.joint == "helical":
+            return xp.vstack([T[:, 0:4].T @ tilt, self._off_thread(R, u.T @ p, xp)])
+        return T.T @ tilt
+
+    def _off_thread(self, R: Array, advance: Array, xp: Ops) -> Array:
+        """Metres along the screw's axis to the nearest turn of its thread, after any number of turns."""
+        if self.pitch == 0:
+            return advance
+        turn = matrix_quaternion(R, xp)
+        half = xp.atan2((xp.constant(np.array(self.axis)).T @ turn[0:3, :])[0, 0], turn[3, 0])
+        off = advance[0, 0] / self.pitch - 2 * half
+        return self.pitch * xp.atan2(xp.sin(off), xp.cos(off)) * xp.eye(1)
 
 
 def spatial_excess(motion: Motion, l: int) -> Array:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -31,21 +31,24 @@ class Custom(Constraint):
     joints: Sequence[str]
     name: str = "custom"
     stabilisation: Stabilisation | None = None
+    _sizes: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.joints, str) or not self.joints:
             raise InputError("Custom needs the names of the joints that phi depends on, in the order of its arguments")
         object.__setattr__(self, "joints", tuple(self.joints))
+        object.__setattr__(self, "_sizes", (1,) * len(self.joints))
 
     @property
     def rows(self) -> int:
         import casadi
 
-        probe = self.phi(*(casadi.SX.sym(j) for j in self.joints))
+        probe = self.phi(*(casadi.SX.sym(j, n) for j, n in zip(self.joints, self._sizes, strict=True)))
         return int(casadi.SX(probe).numel())
 
     def check(self, model: Model) -> None:
         kinds = tuple(model.links[model.joint(j)].joint for j in self.joints)
+        object.__setattr__(self, "_sizes", tuple(k.nq for k in kinds))  # a model knows them, a name does not
         try:
             _derivatives(self.phi, kinds)
         except Exception as problem:
