@@ -136,7 +136,7 @@ def _joint(joint: Any, name: str) -> Joint:
     if kind == "universal":
         return Universal(inner.axis1, inner.axis2)
     if kind in ("revolute", "prismatic", "helical"):
-        axis: object = np.array(inner.axis) if hasattr(inner, "axis") else str(joint.shortname())[-1].lower()
+        axis = _axis(joint)
         if kind == "helical":
             return Helical(axis, inner.pitch)
         return Revolute(axis) if kind == "revolute" else Prismatic(axis)
@@ -146,6 +146,19 @@ def _joint(joint: Any, name: str) -> Joint:
         raise UnsupportedError(f"joint '{name}' is a {joint.shortname()}; known are {known} and a composite of "
                                "prismatic and revolute about one axis")
     return plain[kind]()
+
+
+def _axis(joint: Any) -> object:
+    """A joint's axis: it says so, or its name ends in it, or its motion subspace shows it."""
+    inner, name = joint.extract(), str(joint.shortname())
+    if hasattr(inner, "axis"):
+        return np.array(inner.axis)
+    if name[-1] in "XYZ":
+        return name[-1].lower()
+    data, q = joint.createData(), np.zeros(joint.idx_q + joint.nq)
+    q[joint.idx_q] = 1.0  # the cosine
+    joint.calc(data, q)
+    return np.array(data.S)[3:6]
 
 
 def _placement(X: Any) -> Placement:
