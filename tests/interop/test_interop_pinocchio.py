@@ -96,17 +96,16 @@ def test_pinocchios_own_robots() -> None:
 
 
 def continuous_robot() -> object:
-    """A tree in Pinocchio whose order of joints is not ours, with angles as [cos sin]."""
+    """A tree with angles as [cos sin]; joints depth first, which Pinocchio's mass matrix relies on."""
     pin.seed(1)
     m = pin.Model()
-    rng = np.random.default_rng(0)
     root = m.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Random(), "root_joint")
     slanted = pin.JointModelRevoluteUnboundedUnaligned()
     parts = [pin.JointModelRUBX(), pin.JointModelRUBY(), pin.JointModelRUBZ(), pin.JointModelHY(0.2),
              pin.JointModelPX(), slanted, pin.JointModelRZ()]
     joints = [root]
-    for k, part in enumerate(parts):
-        joints.append(m.addJoint(joints[rng.integers(len(joints))], part, pin.SE3.Random(), f"joint{k}"))
+    for k, (part, parent) in enumerate(zip(parts, (0, 1, 2, 1, 4, 0, 6), strict=True)):
+        joints.append(m.addJoint(joints[parent], part, pin.SE3.Random(), f"joint{k}"))
     for j in joints:
         m.appendBodyToJoint(j, pin.Inertia.Random(), pin.SE3.Identity())
     return m
