@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, listing
+from linkwork.kernels.driver import ALIGNED, CONTIGUOUS, WRITABLE
 from linkwork.kernels.program import Port
 
 Array = NDArray[Any]
@@ -88,16 +91,17 @@ def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
 
 
 def _packed(x: Array, dtype: np.dtype[Any]) -> Array:
+    if x.dtype == dtype and x.flags.c_contiguous and x.flags.aligned:
+        return x
     return np.require(x, dtype, ["C", "A"])
 
 
 def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:
     """The array itself if its rows are contiguous, aligned and of the right type; a copy otherwise."""
-    size = int(np.prod(x.shape[1:]))
-    contiguous = x.shape[0] == 0 or x[0].flags.c_contiguous
+    contiguous = x.flags.c_contiguous or x.shape[0] == 0 or x[0].flags.c_contiguous
     if contiguous and x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
         return Rows(x, x.strides[0] // dtype.itemsize)
-    return Rows(_packed(x, dtype), size)
+    return Rows(_packed(x, dtype), math.prod(x.shape[1:]))
 
 
 class _ArrayHeader(ctypes.Structure):
@@ -109,19 +113,27 @@ class _ArrayHeader(ctypes.Structure):
 
 
 @cache
-def array_types(dtype: str) -> NDArray[np.int64] | None:
-    """Addresses of the array type and of the dtype for ``run_arrays``; None if arrays do not look as it expects."""
-    sample = np.zeros((2, 3), dtype)
-    if object.__basicsize__ != 16 or id(sample) < 4096:
+def object_layout(dtype: str) -> NDArray[np.int64] | None:
+    """What ``run_arrays`` must know about this Python and NumPy; None if their objects are not as it expects."""
+    sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
+    odd.flags.writeable = False
+    pair = sample, odd
+    if sys.implementation.name != "cpython" or object.__basicsize__ != 16:
         return None
-    header = _ArrayHeader.from_address(id(sample))
-    looks = (
+    header, other = (_ArrayHeader.from_address(id(x)) for x in pair)
+    words = (ctypes.c_ssize_t * (tuple.__basicsize__ // 8 + 2)).from_address(id(pair))
+    flags = CONTIGUOUS | ALIGNED | WRITABLE
+    expected = (
         header.type == id(np.ndarray)
         and header.data == sample.ctypes.data
         and header.nd == 2
         and list(header.dimensions[:2]) == [2, 3]
-        and header.descr == id(sample.dtype)
-        and header.flags & 257 == 257
-        and _ArrayHeader.from_address(id(sample.T)).flags & 257 == 256
+        and header.descr == id(np.dtype(dtype)) == id(sample.dtype)
+        and header.flags & flags == flags
+        and other.flags & flags == ALIGNED
+        and words[2] == 2
+        and list(words[tuple.__basicsize__ // 8 :]) == [id(sample), id(odd)]
     )
-    return np.array([id(np.ndarray), id(np.dtype(dtype))], np.int64) if looks else None
+    if not expected:
+        return None
+    return np.array([id(np.ndarray), id(np.dtype(dtype)), tuple.__basicsize__], np.int64)

@@ -20,6 +20,8 @@ from linkwork.kernels.vector_math import literal
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
+CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -75,63 +77,14 @@ exit:
 def _entries(frame: Frame) -> str:
     """Two more ways in. ``run_bound(context)``: begin, end, workspace and table in one block of memory.
 
-    ``run_arrays(types, objects...)``: one state straight from NumPy array objects, which it checks first: exact
-    type, dtype, shape, contiguous and aligned. It returns 0, or 1 with nothing done when an input is otherwise and
-    has to be looked at in Python. (An array object starts with: header, data, nd, dimensions, strides, base,
-    descr, flags; :mod:`linkwork.kernels.arrays` tests that this is so.)
+    ``run_arrays(layout, arrays)``: one state, straight from a Python tuple of NumPy arrays (inputs, then outputs).
+    Each is checked first: exact type, dtype and shape, contiguous, aligned, outputs writable. It returns 0, or 1
+    with nothing done when something is otherwise and has to be looked at in Python. ``layout`` holds the addresses
+    of the array type and the dtype and the place of a tuple's first item; an array object starts with: header,
+    data, nd, dimensions, strides, base, descr, flags. (:mod:`linkwork.kernels.arrays` tests that this is so.)
     """
-    ports = [*frame.inputs, *frame.outputs]
-    objects = ", ".join(f"ptr %o{k}" for k in range(len(ports)))
-    code: list[str] = ["  %expected_type = load ptr, ptr %types, align 8", *_field("%expected_descr", "%types", 8)]
-    checks: list[str] = []
-
-    def check(left: str, right: str, kind: str) -> None:
-        checks.append(f"%c{len(checks)}")
-        code.append(f"  {checks[-1]} = icmp eq {kind} {left}, {right}")
-
-    for k, port in enumerate(ports):
-        code += _field(f"%data{k}", f"%o{k}", 16)
-        if k < len(frame.inputs):
-            code += [*_field(f"%type{k}", f"%o{k}", 8), *_field(f"%descr{k}", f"%o{k}", 56)]
-            code += [*_field(f"%nd{k}", f"%o{k}", 24, "i32"), *_field(f"%flags{k}", f"%o{k}", 64, "i32")]
-            check(f"%type{k}", "%expected_type", "ptr")
-            check(f"%descr{k}", "%expected_descr", "ptr")
-            check(f"%nd{k}", str(len(port.shape)), "i32")
-            code.append(f"  %bits{k} = and i32 %flags{k}, 257")
-            check(f"%bits{k}", "257", "i32")
-    code.append("  %good0 = and i1 true, true")
-    code += [f"  %good{n + 1} = and i1 %good{n}, {c}" for n, c in enumerate(checks)]
-    code.append(f"  br i1 %good{len(checks)}, label %shapes, label %refuse\nshapes:")
-    first = len(checks)
-    for k, port in enumerate(frame.inputs):
-        code += _field(f"%dims{k}", f"%o{k}", 32)
-        for axis, n in enumerate(port.shape):
-            code += _field(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
-            check(f"%dim{k}_{axis}", str(n), "i64")
-    code.append("  %fits0 = and i1 true, true")
-    code += [f"  %fits{n + 1} = and i1 %fits{n}, {c}" for n, c in enumerate(checks[first:])]
-    fills = "\n".join(
-        f"  %t{k} = getelementptr i8, ptr %table, i64 {16 * k}\n  store ptr %data{k}, ptr %t{k}, align 8\n"
-        f"  %z{k} = getelementptr i8, ptr %table, i64 {16 * k + 8}\n  store i64 0, ptr %z{k}, align 8"
-        for k in range(len(ports))
-    )
     newline = "\n"
-    arrays = f"""
-define i32 @run_arrays(ptr %types, {objects}) #0 {{
-entry:
-  %table = alloca [{16 * len(ports)} x i8], align 16
-  %ws = alloca [{frame.workspace} x i8], align 64
-{newline.join(code)}
-  br i1 %fits{len(checks) - first}, label %good, label %refuse
-good:
-{fills}
-  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
-  ret i32 0
-refuse:
-  ret i32 1
-}}
-"""
-    return f"""
+    bound = f"""
 define void @run_bound(ptr %context) #0 {{
 {newline.join(_field("%begin", "%context", 0, "i64") + _field("%end", "%context", 8, "i64"))}
 {newline.join(_field("%ws", "%context", 16))}
@@ -139,7 +92,57 @@ define void @run_bound(ptr %context) #0 {{
   call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
   ret void
 }}
-{arrays if frame.workspace <= STACK_LIMIT and frame.shape.lanes == 1 and ports else ""}"""
+"""
+    ports = [*frame.inputs, *frame.outputs]
+    if frame.workspace > STACK_LIMIT or frame.shape.lanes > 1 or not ports:
+        return bound
+    code = _field("%type", "%layout", 0) + _field("%descr", "%layout", 8) + _field("%first", "%layout", 16, "i64")
+    code += ["  %items = getelementptr i8, ptr %arrays, i64 %first", *_field("%size", "%arrays", 16, "i64")]
+    code.append(f"  %complete = icmp eq i64 %size, {len(ports)}")
+    code.append("  br i1 %complete, label %port0, label %refuse")
+    for k, port in enumerate(ports):
+        flags = CONTIGUOUS | ALIGNED | (WRITABLE if k >= len(frame.inputs) else 0)
+        checks = [("%type", f"%type{k}", "ptr"), ("%descr", f"%descr{k}", "ptr"), (f"%kept{k}", str(flags), "i32")]
+        checks.append((f"%nd{k}", str(len(port.shape)), "i32"))
+        code += [f"port{k}:", *_field(f"%o{k}", "%items", 8 * k), *_field(f"%type{k}", f"%o{k}", 8)]
+        code += _branch(f"type{k}", checks[:1], f"array{k}")
+        code += [f"array{k}:", *_field(f"%data{k}", f"%o{k}", 16), *_field(f"%descr{k}", f"%o{k}", 56)]
+        code += [*_field(f"%nd{k}", f"%o{k}", 24, "i32"), *_field(f"%flags{k}", f"%o{k}", 64, "i32")]
+        code.append(f"  %kept{k} = and i32 %flags{k}, {flags}")
+        code += [*_branch(f"kind{k}", checks[1:], f"sized{k}"), f"sized{k}:", *_field(f"%dims{k}", f"%o{k}", 32)]
+        sizes = []
+        for axis, n in enumerate(port.shape):
+            code += _field(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
+            sizes.append((f"%dim{k}_{axis}", str(n), "i64"))
+        code += [
+            f"  %t{k} = getelementptr i8, ptr %table, i64 {16 * k}",
+            f"  store ptr %data{k}, ptr %t{k}, align 8",
+            f"  %z{k} = getelementptr i8, ptr %table, i64 {16 * k + 8}",
+            f"  store i64 0, ptr %z{k}, align 8",
+            *_branch(f"fits{k}", sizes, f"port{k + 1}"),
+        ]
+    return f"""{bound}
+define i32 @run_arrays(ptr %layout, ptr %arrays) #0 {{
+  %table = alloca [{16 * len(ports)} x i8], align 16
+  %ws = alloca [{frame.workspace} x i8], align 64
+{newline.join(code)}
+port{len(ports)}:
+  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
+  ret i32 0
+refuse:
+  ret i32 1
+}}
+"""
+
+
+def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
+    """Go on only if all these pairs are equal."""
+    lines = [f"  %{name}_{k} = icmp eq {kind} {a}, {b}" for k, (a, b, kind) in enumerate(equal)]
+    together = f"%{name}_0"
+    for k in range(1, len(equal)):
+        lines.append(f"  %{name}_to{k} = and i1 {together}, %{name}_{k}")
+        together = f"%{name}_to{k}"
+    return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
 
 
 def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:

@@ -16,7 +16,7 @@ from linkwork.kernels.image import Image
 class Executable:
     """An image in executable memory, and the workspaces that its callers share.
 
-    ``run(table, begin, end, workspace)``, ``bound(context)`` and ``arrays(types, *objects)`` are described in
+    ``run(table, begin, end, workspace)``, ``bound(context)`` and ``arrays(layout, tuple)`` are described in
     :mod:`linkwork.kernels.driver`; the last is None when one state's workspace is too large for the stack.
     """
 
@@ -28,7 +28,7 @@ class Executable:
         self.bound = ctypes.CFUNCTYPE(None, pointer)(self._linked.address("run_bound"))
         self.arrays = None
         if image.lanes == 1 and image.workspace <= STACK_LIMIT and ports:
-            prototype = ctypes.CFUNCTYPE(ctypes.c_int, pointer, *[ctypes.py_object] * ports)
+            prototype = ctypes.CFUNCTYPE(ctypes.c_int, pointer, ctypes.py_object)
             self.arrays = prototype(self._linked.address("run_arrays"))
         self._free: deque[NDArray[np.uint8]] = deque()
 

@@ -42,7 +42,9 @@ def hoist(program: Program) -> IterativeProgram:
     users = [port for port in program.inputs if port.name != STATE]
     known = {n: (HANDED_ON, e) for e, n in enumerate(handed_on)}
 
-    def part(name: str, inputs: list[Port], outputs: dict[str, list[int]], leaves: dict[int, tuple[str, int]]) -> Program:
+    def part(
+        name: str, inputs: list[Port], outputs: dict[str, list[int]], leaves: dict[int, tuple[str, int]]
+    ) -> Program:
         ports = [Port(n, shapes.get(n, state.shape if n == STATE else handed.shape)) for n in outputs]
         return _extract(program, name, inputs, ports, list(outputs.values()), leaves)
 

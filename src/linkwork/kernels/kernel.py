@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import Rows, array_types, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.arrays import Rows, object_layout, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
@@ -88,11 +88,8 @@ class Kernel:
         return self
 
     def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
-        if out is None:
-            result = self._single(*arrays)
-            if result is not None:
-                return result
-        return self._general(arrays, out)
+        result = self._single(arrays, out)
+        return self._general(arrays, out) if result is None else result
 
     def bind(self, batch: int | None = None) -> Bound:
         """Fixed buffers and a call without arguments: the least overhead there is."""
@@ -127,42 +124,34 @@ class Kernel:
                     form = self._forms[lanes] = Executable(image, len(self.inputs) + len(self.outputs))
         return form
 
-    def _first_single(self, *arrays: ArrayLike) -> Any:
-        """The first call that might be for one state: compile for it, or leave the path for batches alone."""
+    def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
+        """The first call that is for one state: compile for it, and call directly from then on."""
         if len(arrays) != len(self.inputs) or any(
             np.shape(x) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
         ):
             return None
         self._single = self._single_call()
-        return self._single(*arrays)
+        return self._single(arrays, out)
 
     def _single_call(self) -> Any:
-        """A function for one state given as exact arrays; it returns None for anything else."""
-        native, types = self._form(1).arrays, array_types(str(self.dtype))
-        if native is None or types is None:
-            return lambda *arrays: None
-        empty, dtype, result, count = np.empty, self.dtype, self._result, len(self.inputs)
+        """A function for one state in arrays that need no conversion; it returns None for anything else."""
+        native, layout = self._form(1).arrays, object_layout(str(self.dtype))
+        if native is None or layout is None:
+            return lambda arrays, out: None
+        empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
         shapes = [port.shape for port in self.outputs]
-        address = ctypes.c_void_p(types.ctypes.data)
+        address = ctypes.c_void_p(layout.ctypes.data)
 
-        if len(shapes) == 1:
-            (shape,) = shapes
-
-            def one(*arrays: Any) -> Any:
-                out = empty(shape, dtype)
-                if len(arrays) != count or native(address, *arrays, out):
-                    return None
-                return result(out)
-
-            return one
-
-        def several(*arrays: Any) -> Any:
-            outs = [empty(shape, dtype) for shape in shapes]
-            if len(arrays) != count or native(address, *arrays, *outs):
+        def one(arrays: tuple[ArrayLike, ...], out: Any) -> Any:
+            if out is None:
+                outs = (empty(shapes[0], dtype),) if len(shapes) == 1 else tuple([empty(s, dtype) for s in shapes])
+            else:
+                outs = (out,) if type(out) is np.ndarray else tuple(out)
+            if native(address, arrays + outs):
                 return None
-            return result(*outs)
+            return new(result, outs)
 
-        return several
+        return one
 
     def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """Any valid call: convert what must be converted, split what is worth it."""

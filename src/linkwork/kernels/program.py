@@ -12,6 +12,7 @@ The NumPy interpreter below is the definition of what a program means; the passe
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -37,7 +38,7 @@ class Port(NamedTuple):
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
 
 class Program:

@@ -1,21 +1,24 @@
 """Sine and cosine of a whole array, as LLVM IR: the only elementary functions that dynamics needs in bulk.
 
 Cody and Waite: ``n = round(2 x / pi)``, ``r = x - n pi/2`` with pi/2 in three parts. With fused multiply-add the
-first product is exact, so full-precision parts serve up to |x| < 1e5 even next to multiples of pi/2; without it,
-the parts are short enough for exact products. Then fdlibm's minimax polynomials on |r| <= pi/4 (Cephes' for
-float32) and the quadrant's swap and signs. Larger, infinite and NaN arguments leave for the C library, lane by lane.
+first product is exact, so full-precision parts serve up to |x| < 1e5 even next to multiples of pi/2. Without it,
+the parts are short enough for exact products, and what the differences lose is carried along in a tail; float32
+then reduces in float64. Then fdlibm's minimax polynomials on |r| <= pi/4 (Cephes' for float32), and the quadrant's
+swap and signs: at most 1.8 units in the last place, whichever way. Larger, infinite and NaN arguments leave for the
+C library, lane by lane.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 
 LIMIT = 1e5
 _HALF_PI = {  # type, fused multiply-add -> the parts of pi/2
     ("double", True): (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
     ("double", False): (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
     ("float", True): (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
-    ("float", False): (1.5703125, 0.0004837512969970703, 7.549789415861596e-08),
+    ("float", False): (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
 }
 _SINE = {
     "double": (
@@ -79,13 +82,24 @@ def sincos_function(scalar: str, lanes: int, fma: bool, name: str = "sincos_arra
     shifted = fused("%x", splat(0.6366197723675814), splat(magic))
     bits = emit(f"bitcast {vector} {shifted} to {integer}")
     n = emit(f"fsub {vector} {shifted}, {splat(magic)}")
-    minus_n = emit(f"fneg {vector} {n}")
-    r = "%x"
-    for part in _HALF_PI[scalar, fma]:
-        r = fused(minus_n, splat(part), r)
+    parts = _HALF_PI[scalar, fma]
+    tail = None
+    if fma:
+        r, minus_n = "%x", emit(f"fneg {vector} {n}")
+        for part in parts:
+            r = fused(minus_n, splat(part), r)
+    elif scalar == "double":
+        r, tail = _compensated(emit, vector, n, [splat(part) for part in parts])
+    else:
+        r = _reduced_in_double(emit, lanes, n, parts)
     z = product(r, r)
-    sine = fused(product(r, z), horner(z, _SINE[scalar]), r)
     cosine = fused(product(z, z), horner(z, _COSINE[scalar]), fused(z, splat(-0.5), splat(1.0)))
+    if tail is None:
+        sine = fused(product(r, z), horner(z, _SINE[scalar]), r)
+    else:
+        curve = fused(product(r, z), horner(z, _SINE[scalar]), tail)
+        sine = emit(f"fadd {vector} {r}, {curve}")
+        cosine = emit(f"fsub {vector} {cosine}, {product(r, tail)}")
     odd_bit = emit(f"and {integer} {bits}, {whole(1)}")
     odd = emit(f"icmp ne {integer} {odd_bit}, {whole(0)}")
     for role, first, second, quadrant in (("s", cosine, sine, bits), ("c", sine, cosine, None)):
@@ -98,7 +112,7 @@ def sincos_function(scalar: str, lanes: int, fma: bool, name: str = "sincos_arra
         result = emit(f"bitcast {integer} {flipped} to {vector}")
         lines.append(f"  store {vector} {result}, ptr %{role}p, align {size}")
     body = "\n".join(lines)
-    extend = [f"%w = fpext {scalar} %big to double"] if scalar == "float" else ["%w = fadd double %big, 0.0"]
+    extend = "fpext float %big to double" if scalar == "float" else "fadd double %big, 0.0"
     narrow = "fptrunc double {0} to float" if scalar == "float" else "fadd double {0}, 0.0"
     return f"""
 declare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})
@@ -125,7 +139,7 @@ slow:
   %j = phi i64 [%i, %loop], [%j1, %kept]
   %bp = getelementptr {scalar}, ptr %xs, i64 %j
   %big = load {scalar}, ptr %bp, align {size}
-  {extend[0]}
+  %w = {extend}
   %lower = fcmp olt double %w, {literal(LIMIT, "double")}
   %upper = fcmp ogt double %w, {literal(-LIMIT, "double")}
   %fine = and i1 %lower, %upper
@@ -154,3 +168,26 @@ done:
 }}
 !0 = !{{!"branch_weights", i32 1, i32 100000}}
 """
+
+
+def _compensated(emit: Callable[[str], str], vector: str, n: str, parts: list[str]) -> tuple[str, str]:
+    """x - n pi/2 as a value and a tail, by exact products and the errors of the differences."""
+    r, tail = "%x", ""
+    for part in parts:
+        w = emit(f"fmul {vector} {n}, {part}")
+        difference = emit(f"fsub {vector} {r}, {w}")
+        lost = emit(f"fsub {vector} {emit(f'fsub {vector} {r}, {difference}')}, {w}")
+        tail = emit(f"fadd {vector} {tail}, {lost}") if tail else lost
+        r = difference
+    return r, tail
+
+
+def _reduced_in_double(emit: Callable[[str], str], lanes: int, n: str, parts: Sequence[float]) -> str:
+    """x - n pi/2 of float32 numbers, computed in float64."""
+    wide, narrow = f"<{lanes} x double>", f"<{lanes} x float>"
+    r = emit(f"fpext {narrow} %x to {wide}")
+    count = emit(f"fpext {narrow} {n} to {wide}")
+    for part in parts[:2]:
+        w = emit(f"fmul {wide} {count}, splat (double {literal(part, 'double')})")
+        r = emit(f"fsub {wide} {r}, {w}")
+    return emit(f"fptrunc {wide} {r} to {narrow}")
