@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 class ConstraintRows:
     """sum_l K_l a_l + sum_i G_i vdot_i = k over moving links, with `a_l` as the recursions have it.
 
-    That is: classical, and with the world accelerating by -g, so that gravity is in every link.
+    That is: classical, and with the world accelerating by -g, so that gravity is in every link. `relative` rows do not
+    notice an acceleration that all their links have in common: no joint that carries all of them is in the rows.
     """
 
     links: dict[int, Array]
     joints: dict[int, Array]
     k: Array
+    relative: bool = False
 
 
 def constraint_rows(motion: Motion) -> list[ConstraintRows]:
     """The rows of each of the model's constraints in this state."""
-    xp, out = motion.xp, []
+    out = []
     for c in motion.model.constraints:
         rows = c.evaluate(motion)
         k = -rows.drift
@@ -38,7 +40,7 @@ def constraint_rows(motion: Motion) -> list[ConstraintRows]:
                 if l:
                     k = k - K[:, 0:3] @ motion.gravity[l]
         moving = {l: K for l, K in rows.links.items() if l}
-        out.append(ConstraintRows(moving, dict(rows.joints), k))
+        out.append(ConstraintRows(moving, dict(rows.joints), k, rows.relative and 0 not in rows.links))
     return out
 
 
@@ -51,20 +53,34 @@ def jacobian(motion: Motion) -> Array:
 
 
 def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Array]) -> Array:
-    """The rows' forces K^T, carried from link to link towards the base; each joint on the way feels S^T of them."""
+    """The rows as one matrix over all joint velocities, m x nv."""
     t, xp = motion.model.topology, motion.xp
     m = next(iter((links or joints).values())).shape[0]
-    KT = {l: K.T for l, K in links.items()}
-    J = {i: xp.zeros(m, t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
-    for i in reversed(t.links):
-        if i in joints:
-            J[i] = joints[i]
-        if i in KT:
-            J[i] = J[i] + KT[i].T @ motion.S[i]
-            p = t.parent[i]
-            if p:
-                KT[p] = KT[p] + motion.X[i].T @ KT[i] if p in KT else motion.X[i].T @ KT[i]
-    return xp.hstack([J[i] for i in t.links if J[i].shape[1]])
+    J = jacobian_blocks(motion, links, joints)
+    sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in t.links}
+    return xp.hstack([J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n])
+
+
+def jacobian_blocks(
+    motion: Motion, links: dict[int, Array], joints: dict[int, Array], relative: bool = False
+) -> dict[int, Array]:
+    """The rows over the velocities of those joints that matter, m x nv_i by link.
+
+    The rows' forces K^T are carried from link to link towards the base; each joint on the way feels S^T of them. Forces
+    of relative rows cancel at the last link that carries all their links.
+    """
+    t = motion.model.topology
+    root = t.common_ancestor(*links) if relative and links else 0
+    KT, J = {l: K.T for l, K in links.items()}, dict(joints)
+    for i in reversed(t.links[root:]):
+        if i not in KT:
+            continue
+        if t.v_slices[i].stop > t.v_slices[i].start:
+            G = KT[i].T @ motion.S[i]
+            J[i] = J[i] + G if i in J else G
+        if (p := t.parent[i]) != root:
+            KT[p] = KT[p] + motion.X[i].T @ KT[i] if p in KT else motion.X[i].T @ KT[i]
+    return J
 
 
 def velocity_error(motion: Motion) -> Array:

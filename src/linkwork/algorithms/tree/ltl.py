@@ -2,21 +2,27 @@
 
 L is unit lower triangular with nonzeros only where a degree of freedom carries another: nothing fills in when the
 elimination runs from the tips to the base. Featherstone, "Efficient factorization of the joint-space inertia matrix
-for branched kinematic trees", 2005. O(n d^2) to factor, O(n d) per solve, d the depth of the tree.
+for branched kinematic trees", 2005. O(n d^2) to factor, O(n d) per solve, d the depth of the tree. With U = L^T this is
+the factorisation M = U D U^T of carpentier2021_proximal_sparse, IV-B.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import SINGULAR, Array, Ops
 from linkwork.model import Motion
 
 
 class LTL:
-    """A factorised symmetric positive definite matrix with the pattern of a tree, given by `parent` of each row."""
+    """A factorised symmetric positive definite matrix with the pattern of a tree, given by `parent` of each row.
 
-    def __init__(self, M: Array, parent: tuple[int, ...], xp: Ops) -> None:
+    With `guard`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
+    """
+
+    def __init__(self, M: Array, parent: Sequence[int], xp: Ops, guard: bool = False) -> None:
         self.xp, n = xp, len(parent)
         self.ancestors: list[list[int]] = []
         for k in range(n):
@@ -24,7 +30,8 @@ class LTL:
         H = [{j: M[i, j] for j in (i, *self.ancestors[i])} for i in range(n)]
         # tips to base: divide row k by its pivot, and take its share out of all rows that carry it
         for k in reversed(range(n)):
-            pivot = 1.0 / H[k][k]
+            zero = H[k][k] < SINGULAR * M[k, k] if guard else False
+            pivot = 1.0 / (xp.where(zero, float("nan"), H[k][k]) if guard else H[k][k])
             for i in self.ancestors[k]:
                 l = H[k][i] * pivot
                 for j in (i, *self.ancestors[i]):
@@ -40,11 +47,11 @@ class LTL:
         for i in reversed(range(len(x))):
             for j in self.ancestors[i]:
                 x[j] = x[j] - self.L[i][j] * x[i]
-        return self.xp.vstack(x)
+        return self._column(x, b)
 
     def solve_D(self, b: Array) -> Array:
         """D^-1 b."""
-        return self.xp.vstack([d * x for d, x in zip(self.pivots, self._rows(b), strict=True)])
+        return self._column([d * x for d, x in zip(self.pivots, self._rows(b), strict=True)], b)
 
     def solve_L(self, b: Array) -> Array:
         """L^-1 b, from the base to the tips."""
@@ -52,14 +59,54 @@ class LTL:
         for i in range(len(x)):
             for j in self.ancestors[i]:
                 x[i] = x[i] - self.L[i][j] * x[j]
-        return self.xp.vstack(x)
+        return self._column(x, b)
 
     def solve(self, b: Array) -> Array:
         """M^-1 b = L^-1 D^-1 L^-T b."""
-        return self.solve_L(self.solve_D(self.solve_LT(b))) if self.L else b
+        return self.solve_L(self.solve_D(self.solve_LT(b)))
+
+    def multiply_L(self, x: Array) -> Array:
+        """L x."""
+        x_ = self._rows(x)
+        return self._column([sum((self.L[i][j] * x_[j] for j in self.ancestors[i]), x_[i]) for i in range(len(x_))], x)
+
+    def multiply_LT(self, x: Array) -> Array:
+        """L^T x."""
+        x_, y = self._rows(x), self._rows(x)
+        for i in range(len(x_)):
+            for j in self.ancestors[i]:
+                y[j] = y[j] + self.L[i][j] * x_[i]
+        return self._column(y, x)
+
+    def multiply_D(self, x: Array) -> Array:
+        """D x."""
+        return self._column([x_ / d for d, x_ in zip(self.pivots, self._rows(x), strict=True)], x)
 
     def _rows(self, b: Array) -> list[Array]:
         return [b[i : i + 1, :] for i in range(len(self.L))]
+
+    def _column(self, rows: list[Array], like: Array) -> Array:
+        return self.xp.vstack([like[0:0, :], *rows])
+
+
+def elimination_parents(parent: Sequence[int], cliques: Iterable[Iterable[int]]) -> list[int]:
+    """The parents that a matrix with the pattern of a tree needs once all entries within each of `cliques` are filled.
+
+    This is the elimination tree of a sparse Cholesky factorisation that starts with the last row (Liu, "The role of
+    elimination trees in sparse factorization", 1990): the parent of a row is the last one before it that it touches.
+    """
+    touched: list[set[int]] = [{p} if p >= 0 else set() for p in parent]
+    for clique in cliques:
+        before, *others = sorted(clique) or [0]
+        for k in others:
+            touched[k].add(before)
+            before = k
+    out = [-1] * len(touched)
+    for k in reversed(range(len(touched))):
+        if touched[k]:
+            out[k] = max(touched[k])
+            touched[out[k]] |= touched[k] - {out[k]}
+    return out
 
 
 def crba_ltl(motion: Motion, tau: Array, fext: Array | None = None) -> Array:

@@ -1,0 +1,31 @@
+"""Constrained forward dynamics in joint space, with the sparsity of the tree and of the constraints' supports.
+
+    M = L^T D L,    Y = L^-T J^T,    (Y^T D^-1 Y) lam = k - J M^-1 (tau - c),    vdot = M^-1 (tau - c + J^T lam)
+
+sathya2023_pv_lqr, II-C (Featherstone 2005 and 2010), which is the factorisation of carpentier2021_proximal_sparse,
+algorithm 1, with nothing on the constraints' diagonal. O(n d^2 + m d^2 + m^2 d + m^3). Any rows, but independent ones:
+redundant or singular ones give NaN, which callers report (`prox_ltl` solves them).
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.constrained.kkt_factor import kkt_factor
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.model import Motion
+
+
+def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
+    """Joint accelerations and constraint forces."""
+    rows = constraint_rows(motion)
+    factor = kkt_factor(motion, rows, [motion.xp.zeros(r.k.shape[0]) for r in rows])
+    x = factor.solve(motion.xp.vstack([joint_targets(motion, rows), tau - rnea(motion, None, fext)]))
+    return x[factor.m :, :], -x[0 : factor.m, :]
+
+
+def joint_targets(motion: Motion, rows: list[ConstraintRows]) -> Array:
+    """k of J vdot = k: what joints at rest leave of the rows' right side."""
+    at_rest, xp = motion.accelerations(None), motion.xp
+    left = [r.k - sum((K @ at_rest[l] for l, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
+    return xp.vstack([xp.zeros(0), *left])
