@@ -64,7 +64,7 @@ class Linked:
     def __init__(self, objects: Sequence[bytes]) -> None:
         _register_symbols()
         target = Target.host()
-        module = llvm.parse_assembly(f'target triple = "{target.triple}"', llvm.create_context())
+        module = llvm.parse_assembly(f'target triple = "{target.triple}"')  # global context: it outlives the engine
         self._engine = llvm.create_mcjit_compiler(module, target.machine())
         for data in objects:
             self._engine.add_object_file(object_file.ObjectFileRef.from_data(data))
