@@ -1,0 +1,15 @@
+"""Settings of the whole suite: the same random mechanisms on every run and every machine."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "linkwork",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("linkwork")
