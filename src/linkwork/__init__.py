@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwork.algorithms.iteration import Prox
 from linkwork.api import (
     constraint_error,
     constraint_jacobian,
@@ -44,6 +45,7 @@ __all__ = [
     "LinkworkError",
     "Model",
     "Placement",
+    "Prox",
     "Stabilisation",
     "Weld",
     "__version__",

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from linkwork.algorithms import registry
+from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops
+from linkwork.errors import InputError
 from linkwork.function import Function
 from linkwork.model import Model, Motion
 
@@ -19,25 +23,50 @@ def forward_dynamics(
     dtype: str = "float64",
     threads: int | None = None,
     external_forces: bool = False,
+    prox: Prox | None = None,
+    R: object = None,
+    modes: bool = False,
 ) -> Function:
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + J^T lam, J a = k.
 
     `q` has quaternions as [x y z w]; `a` are the joint accelerations, `lam` the forces that the constraints exert on
-    the robot. `method=None` leaves the choice to Linkwork. With `external_forces=True` there is a fourth input,
-    `fext`, with [force; torque] at each moving link's origin, in link axes, one after the other.
+    the robot. `method=None` leaves the choice to Linkwork.
+
+    - `external_forces=True` adds an input `fext`: [force; torque] at each moving link's origin, in link axes, one link
+      after the other.
+    - `prox` sets penalty, tolerance and iterations of the methods that iterate; their results also have `iterations`
+      and `residual`.
+    - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
+    - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
     """
     model.check_forward()
-    chosen = registry.pick("forward_dynamics", method, model)
-    solve = chosen.load()
+    chosen = registry.pick("forward_dynamics", method, model, soft=R is not None, modes=modes)
+    if prox is not None and chosen.prox is None:
+        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    solve, softness = chosen.load(), _softness(model, R)
 
-    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = solve(Motion(model, x["q"], x["v"], xp), x["tau"], x.get("fext"))
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array] | Iteration:
+        options: dict[str, Any] = {}
+        if chosen.prox is not None:
+            options["mu"] = x["mu"][0, 0]
+        if softness is not None:
+            options["R"] = [xp.constant(r) for r in softness]
+        if modes:
+            options["active"] = x["active"]
+        out = solve(Motion(model, x["q"], x["v"], xp), x["tau"], x.get("fext"), **options)
+        if isinstance(out, Iteration):
+            return out
         a, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
         return {"a": a, "lam": lam}
 
     inputs = {"q": model.nq, "v": model.nv, "tau": model.nv}
-    return Function("forward_dynamics", model, _with_forces(inputs, model, external_forces), body,
-                    method=chosen.name, backend=backend, dtype=dtype, threads=threads)
+    defaults = {}
+    if external_forces:
+        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
+    if modes:
+        inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
+    return Function("forward_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
+                    threads=threads, defaults=defaults, prox=prox or chosen.prox)
 
 
 def inverse_dynamics(
@@ -56,9 +85,11 @@ def inverse_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"tau": solve(Motion(model, x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
-    inputs = {"q": model.nq, "v": model.nv, "a": model.nv}
-    return Function("inverse_dynamics", model, _with_forces(inputs, model, external_forces), body,
-                    method=chosen.name, backend=backend, dtype=dtype, threads=threads)
+    inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
+    if external_forces:
+        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
+    return Function("inverse_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
+                    threads=threads, defaults=defaults)
 
 
 def mass_matrix(model: Model, **options: Any) -> Function:
@@ -113,5 +144,13 @@ def _of_position(name: str, model: Model, of: Any, method: str, options: dict[st
     return Function(name, model, {"q": model.nq}, body, method=method, **options)
 
 
-def _with_forces(inputs: dict[str, int], model: Model, external: bool) -> dict[str, int]:
-    return {**inputs, "fext": 6 * model.nlinks} if external else inputs
+def _softness(model: Model, R: object) -> list[np.ndarray] | None:
+    """R as one column per constraint."""
+    if R is None:
+        return None
+    r = np.asarray(R, dtype=float)
+    if r.shape not in ((), (model.rows,)) or not np.all(r > 0):
+        raise InputError(f"R is a number above 0, or one for each of the {model.rows} rows")
+    r = np.broadcast_to(r, (model.rows,))
+    ends = np.cumsum([0, *(c.rows for c in model.constraints)])
+    return [r[a:b, None] for a, b in zip(ends[:-1], ends[1:], strict=True)]

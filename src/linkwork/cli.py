@@ -153,7 +153,7 @@ def export(
 def methods(as_json: JsonOption = False) -> None:
     """List every method: what it computes, its source, its cost."""
     rows = [{"task": m.task, "method": m.name, "what": m.summary, "source": m.source, "cost": m.cost,
-             "constraints": m.constraints} for m in registry.METHODS]
+             "rows": m.rows} for m in registry.METHODS]
     if as_json:
         _print_json(rows)
         return

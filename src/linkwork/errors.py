@@ -32,6 +32,10 @@ class UnsupportedError(LinkworkError):
     """A method that cannot handle this model; the message names those that can."""
 
 
+class SingularError(LinkworkError):
+    """Equations without a solution in numbers: dependent rows or a singular posture, by a method that needs neither."""
+
+
 class MissingExtra(LinkworkError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -9,24 +10,46 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.algorithms.iteration import Iteration, Prox, run
 from linkwork.backends import Array, Ops, get
-from linkwork.errors import InputError, not_found
+from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
 
 if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program import Program
 
 BACKENDS = ("kernel", "numpy", "casadi")
-Body = Callable[[Ops, Mapping[str, Array]], Mapping[str, Array]]
-"""An algorithm with named columns in and named matrices out, over any backend."""
+Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
+"""An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
+
+
+class ProximalResult(tuple[np.ndarray, np.ndarray]):
+    """`a, lam = result`; `result.iterations` and `result.residual` say how it got there."""
+
+    iterations: np.ndarray
+    residual: np.ndarray
+
+    def __new__(cls, a: np.ndarray, lam: np.ndarray, iterations: np.ndarray, residual: np.ndarray) -> ProximalResult:
+        self = super().__new__(cls, (a, lam))
+        self.iterations, self.residual = iterations, residual
+        return self
+
+    @property
+    def a(self) -> np.ndarray:
+        return self[0]
+
+    @property
+    def lam(self) -> np.ndarray:
+        return self[1]
 
 
 class Function:
     """A function of named inputs, for one state `(n,)` or a batch `(B, n)`; returns a named tuple of arrays.
 
     `backend="numpy"` executes the algorithm as it is written, "casadi" evaluates its trace, "kernel" the machine code
-    made of that trace. All three take and give the same.
+    made of that trace. All three take and give the same. Inputs with a default may be left out.
     """
 
     def __init__(
@@ -41,6 +64,8 @@ class Function:
         dtype: str = "float64",
         threads: int | None = None,
         shapes: Mapping[str, tuple[int, ...]] | None = None,
+        defaults: Mapping[str, np.ndarray] | None = None,
+        prox: Prox | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise not_found("backend", backend, BACKENDS)
@@ -49,36 +74,64 @@ class Function:
         if dtype != "float64" and backend != "kernel":
             raise InputError(f"dtype '{dtype}' needs backend='kernel'; the others compute in float64")
         self.name, self.model, self.method, self.backend = name, model, method, backend
-        self.inputs = dict(inputs)
+        self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
         self._body = body
         self._shapes = dict(shapes or {})
+        self._control = [] if prox is None else [np.array([x], dtype) for x in
+                                                 (prox.mu, prox.tolerance, prox.max_iterations - 1)]
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}[{k}]" for n, k in self.inputs.items())
         return f"<{self.name}({inputs}) of '{self.model.name}' by {self.method or self.name}, {self.backend}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
+        if self.backend == "kernel" and not named and len(args) == len(self.inputs):
+            # inputs are checked only if the result is not finite: bad ones never give numbers
+            try:
+                result = self._native(args)
+            except InputError:
+                result = None
+            if result is not None and _finite(result[0]):
+                return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
-            return self._shaped(self.kernel(*arrays), batch)
+            return self._sound(self._native(arrays))
         run = self._execute if self.backend == "numpy" else self._evaluate
         if batch is None:
-            return self._shaped(run(arrays), batch)
+            return self._sound(self._shaped(run(arrays), None))
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(batch)]
-        return self._shaped([np.array([s[k] for s in states]).reshape(batch, *shape)
-                             for k, shape in enumerate(self._output_shapes.values())], batch)
+        return self._sound(self._shaped([np.array([s[k] for s in states]).reshape(batch, *shape)
+                                         for k, shape in enumerate(self._output_shapes.values())], batch))
 
-    def casadi(self) -> Any:
-        """The same function as a CasADi Function, for every tool that takes one."""
-        return self._casadi
+    def _native(self, arrays: Any) -> Any:
+        """The kernel's result, in the shapes of this function."""
+        out = self.kernel(*arrays, *self._control)
+        if self.prox is not None:
+            return ProximalResult(out.a, out.lam, out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
+        if self._shapes:
+            return self._shaped(out, len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None)
+        return out
+
+    def _sound(self, result: Any) -> Any:
+        """The result, if it is made of numbers."""
+        if not _finite(result[0]):
+            bad = ~np.isfinite(result[0]).reshape(len(result[0]), -1).all(axis=1)
+            where = f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else ""
+            raise SingularError(
+                f"{self.name}: {self.method} found no solution{where}: the constraint rows depend on each other or the "
+                "posture is singular for them. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can"
+            )
+        return result
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> Program | IterativeProgram:
         """The traced and simplified operations."""
+        from linkwork.kernels.hoist import hoist
         from linkwork.kernels.program import Program
 
-        return Program.from_casadi(self._casadi)
+        program = Program.from_casadi(self._traced)
+        return program if self.prox is None else hoist(program)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -89,50 +142,105 @@ class Function:
 
     @property
     def operations(self) -> int:
-        """Exact number of arithmetic operations for one state."""
+        """Exact number of arithmetic operations for one state; of an iterative method, up to its first solution."""
         return self.program.operations
 
     def c_source(self) -> str:
         """The same function as standalone C99."""
-        return self.kernel.c_source()
+        from linkwork.kernels.c_source import c_source
 
-    @cached_property
-    def _casadi(self) -> Any:
+        return c_source(self.casadi())
+
+    def casadi(self, iterations: int = 3) -> Any:
+        """The same function as a CasADi Function, for every tool that takes one.
+
+        A method that iterates has `iterations` solves written out in it, and the penalty of its `prox`.
+        """
         import casadi
 
         symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
-        outputs = self._body(get("casadi"), symbols)
+        outputs = self._body(get("casadi"), self._with_penalty(symbols))
+        if isinstance(outputs, Iteration):
+            x, residual = casadi.SX.zeros(outputs.size), casadi.SX.zeros(1)
+            for _ in range(iterations):
+                x, residual = outputs.step(x)
+            a, lam = outputs.finish(x)
+            outputs = {"a": a, "lam": lam, "residual": residual}
         dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
     @cached_property
+    def _traced(self) -> Any:
+        """What kernels are made of. An invalid quaternion makes the first output NaN, so that it cannot go unseen."""
+        import casadi
+
+        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
+        if self.prox is not None:
+            symbols["mu"] = casadi.SX.sym("mu", 1)
+        outputs = self._body(get("casadi"), symbols)
+        if isinstance(outputs, Iteration):
+            x = symbols["x"] = casadi.SX.sym("x", outputs.size)
+            first, residual_first = outputs.step(casadi.SX.zeros(outputs.size))
+            step, residual = outputs.step(x)
+            a, lam = outputs.finish(x)
+            outputs = {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual,
+                       "a": a, "lam": lam}
+        outputs = {n: casadi.densify(casadi.SX(x)) for n, x in outputs.items()}
+        if "q" in symbols:
+            name = "a" if self.prox is not None else next(iter(outputs))
+            if outputs[name].numel():
+                outputs[name][0] += _unit_guard(self.model, symbols["q"])
+        return casadi.Function(self.name, list(symbols.values()), list(outputs.values()), list(symbols), list(outputs))
+
+    @cached_property
+    def _casadi(self) -> Any:
+        return self._traced if self.prox is not None else self.casadi()
+
+    @cached_property
     def _output_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each output for one state; columns are vectors."""
-        if self.backend == "numpy":
-            start = {n: np.zeros((k, 1)) for n, k in self.inputs.items()} | {"q": self.model.neutral()[:, None]}
-            shapes = {n: np.shape(x) for n, x in self._body(get("numpy"), start).items()}
-        else:
-            f = self._casadi
-            shapes = {f.name_out(k): (f.size1_out(k), f.size2_out(k)) for k in range(f.n_out())}
+        if self.prox is not None:
+            return {"a": (self.model.nv,), "lam": (self.model.rows,), "iterations": (), "residual": ()}
+        f = self._casadi
+        shapes = {f.name_out(k): (f.size1_out(k), f.size2_out(k)) for k in range(f.n_out())}
         return {n: s if s[1] != 1 else s[:1] for n, s in shapes.items()}
 
     @cached_property
     def _result(self) -> Any:
         return namedtuple("Result", list(self._output_shapes))  # type: ignore[misc]
 
+    def _with_penalty(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        if self.prox is None:
+            return inputs
+        return {**inputs, "mu": get("casadi").constant([[self.prox.mu]])}
+
     def _execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
-        return [np.asarray(x) for x in self._body(get("numpy"), columns).values()]
+        if self.prox is not None:
+            columns["mu"] = np.array([[self.prox.mu]])
+        outputs = self._body(get("numpy"), columns)
+        if isinstance(outputs, Iteration):
+            assert self.prox is not None
+            return [np.asarray(x) for x in run(outputs, self.prox.tolerance, self.prox.max_iterations)]
+        return [np.asarray(x) for x in outputs.values()]
 
     def _evaluate(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        return [np.array(x) for x in self._casadi.call(list(arrays))]
+        if self.prox is None:
+            return [np.array(x) for x in self._casadi.call(list(arrays))]
+        x, used = np.zeros(self._casadi.size1_in("x")), 1
+        x, residual, *_ = self._casadi.call([*arrays, self.prox.mu, x])
+        while float(residual) > self.prox.tolerance and used < self.prox.max_iterations:
+            _, _, x, residual, *_ = self._casadi.call([*arrays, self.prox.mu, x])
+            used += 1
+        *_, a, lam = self._casadi.call([*arrays, self.prox.mu, x])
+        return [np.array(a), np.array(lam), np.array(used), np.array(float(residual))]
 
     def _shaped(self, outputs: Any, batch: int | None) -> Any:
         lead = () if batch is None else (batch,)
         shaped = []
         for x, (name, shape) in zip(outputs, self._output_shapes.items(), strict=True):
-            shaped.append(np.asarray(x).reshape(*lead, *self._shapes.get(name, shape)))
-        return self._result(*shaped)
+            shaped.append(np.asarray(x).reshape((*lead, *self._shapes.get(name, shape))))
+        return self._result(*shaped) if self.prox is None else ProximalResult(*shaped)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""
@@ -146,6 +254,7 @@ class Function:
             if n in given:
                 raise InputError(f"{self.name}: input '{n}' is given twice")
             given[n] = x
+        given = {**self.defaults, **given}
         missing = [n for n in names if n not in given]
         if missing:
             raise InputError(f"{self.name} needs {', '.join(missing)} too: call it with ({', '.join(names)})")
@@ -170,18 +279,47 @@ class Function:
         return x
 
 
+def _finite(x: np.ndarray) -> bool:
+    """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
+    flat = x.reshape(-1)
+    return math.isfinite(flat @ flat) or bool(np.isfinite(flat).all())
+
+
+def _unit_guard(model: Model, q: Any) -> Any:
+    """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
+    import casadi
+
+    guard = casadi.SX(0)
+    for i in model.topology.links:
+        if part := unit_part(model, i):
+            n2 = casadi.sumsqr(q[part])
+            guard += casadi.if_else(casadi.fabs(n2 - 1) < 2 * UNIT_TOLERANCE, 0, casadi.SX.nan())
+    return guard
+
+
+UNIT_TOLERANCE = 1e-4
+"""How far from one the length of a quaternion may be."""
+
+
+def unit_part(model: Model, i: int) -> slice | None:
+    """The entries of q that must be of length one for the joint of link i."""
+    joint, at = model.links[i].joint, model.topology.q_slices[i]
+    if joint.nq == joint.nv:
+        return None
+    return slice(at.start + 2, at.stop) if joint.kind == "planar" else slice(at.stop - 4, at.stop)
+
+
 def check_position(model: Model, q: np.ndarray) -> None:
     """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
     for i in model.topology.links:
-        joint, at = model.links[i].joint, model.topology.q_slices[i]
-        if joint.nq == joint.nv:
+        part = unit_part(model, i)
+        if part is None:
             continue
-        part = q[..., at][..., -4:] if joint.kind != "planar" else q[..., at][..., 2:4]
-        length = np.sqrt((part * part).sum(axis=-1))
-        if np.any(np.abs(length - 1) > 1e-4):
-            what = "[cos sin]" if joint.kind == "planar" else "quaternion [x y z w]"
+        length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
+        if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
+            what = "[cos sin]" if model.links[i].joint.kind == "planar" else "quaternion [x y z w]"
             raise InputError(
-                f"q: the {what} of joint '{model.links[i].joint_name}' (entries {at.start}..{at.stop - 1}) has length "
-                f"{float(np.ravel(length)[np.argmax(np.abs(np.ravel(length) - 1))]):.6g}, not 1; "
+                f"q: the {what} of joint '{model.links[i].joint_name}' (entries {part.start}..{part.stop - 1}) has length "
+                f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
                 "model.normalised(q) makes it one, model.neutral() gives a valid position"
             )

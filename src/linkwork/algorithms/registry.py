@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from linkwork.algorithms.iteration import Prox
 from linkwork.errors import UnsupportedError, listing, not_found
 
 if TYPE_CHECKING:
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One algorithm. `function` is "module:name" below linkwork.algorithms."""
+    """One algorithm. `function` is "module:name" below linkwork.algorithms.
+
+    `rows` says which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows
+    over several links and joints (closed loops, couplings, centre of mass). `redundant`: rows may depend on each other
+    and postures may be singular. `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
+    `prox` is the default of a method that iterates.
+    """
 
     name: str
     task: str
@@ -27,28 +34,53 @@ class Method:
     summary: str
     source: str
     cost: str
-    constraints: bool = False
+    rows: str = "none"
+    redundant: bool = False
+    soft: bool = False
+    modes: bool = False
+    prox: Prox | None = None
 
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
         return getattr(import_module(f"linkwork.algorithms.{module}"), name)  # type: ignore[no-any-return]
 
-    def refusal(self, model: Model) -> str | None:
+    def refusal(self, model: Model, soft: bool = False, modes: bool = False) -> str | None:
         """Why this method cannot handle the model, or None if it can."""
-        if model.constraints and not self.constraints:
+        if model.constraints and self.rows == "none":
             return f"it ignores constraints, and '{model.name}' has {len(model.constraints)}"
+        if self.rows == "link":
+            for c in model.constraints:
+                if sum(l > 0 for l in c.touches(model)) > 1:
+                    return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
+        if soft and not self.soft:
+            return "it has no soft rows, and a softness R is given"
+        if self.soft and not soft:
+            return "its rows are soft, and no softness R is given"
+        if modes and not self.modes:
+            return "it cannot switch constraints at run time"
         return None
 
 
-FEATHERSTONE = "Featherstone 2008"
+FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2023_pv_osimr"
+SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
+FD, DELASSUS = "forward_dynamics", "delassus"
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
-    Method("aba", "forward_dynamics", "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
-    Method("crba_ltl", "forward_dynamics", "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005",
-           "O(n d^2)"),
-    Method("kkt", "forward_dynamics", "constrained.kkt:kkt", "dense, by singular values: the reference", "",
-           "O((n+m)^3)", constraints=True),
+    Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
+    Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
+    Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
+           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox()),
+    Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
+           "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9)),
+    Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
+           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox()),
+    Method("pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
+           "any"),
+    Method("pv_soft", FD, "constrained.pv_soft:pv_soft", "soft Gauss' principle", f"{PV_LQR} VI", "O(n+m)", "link",
+           redundant=True, soft=True, modes=True),
+    Method("kkt", FD, "constrained.kkt:kkt", "dense, by singular values: the reference", "", "O((n+m)^3)", "any",
+           redundant=True),
 )
 
 
@@ -57,19 +89,16 @@ def methods(task: str) -> dict[str, Method]:
     return {m.name: m for m in METHODS if m.task == task}
 
 
-def pick(task: str, name: str | None, model: Model) -> Method:
+def pick(task: str, name: str | None, model: Model, *, soft: bool = False, modes: bool = False) -> Method:
     """The method called `name`, or the first that can handle the model; a typed error says which can."""
     known = methods(task)
-    able = [m for m in known.values() if m.refusal(model) is None]
+    able = [m for m in known.values() if m.refusal(model, soft, modes) is None]
     if name is None and able:
         return able[0]
-    if name is None:
-        why = "; ".join(f"'{m.name}': {m.refusal(model)}" for m in known.values())
-        raise UnsupportedError(f"no {task.replace('_', ' ')} method can handle this model. {why}")
-    if name not in known:
+    if name is not None and name not in known:
         raise not_found(f"{task.replace('_', ' ')} method", name, known)
-    refusal = known[name].refusal(model)
-    if refusal is not None:
+    refusal = "no method can" if name is None else known[name].refusal(model, soft, modes)
+    if name is None or refusal is not None:
         valid = listing(m.name for m in able)
         raise UnsupportedError(f"method '{name}' cannot handle this model: {refusal}. Methods that can: {valid}")
     return known[name]

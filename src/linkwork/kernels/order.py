@@ -25,14 +25,13 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
     """The nodes of a block, topologically sorted again so that few values are alive at any time."""
     nodes = program.nodes
     rank = {v: t for t, v in enumerate(block)}
-    operands = {v: arguments(nodes[v]) for v in block}
+    operands = {v: [a for a in arguments(nodes[v]) if nodes[a][0] != "const"] for v in block}
     users: dict[int, list[int]] = {}
     for v, used in operands.items():
         for a in used:
-            if nodes[a][0] != "const":
-                users.setdefault(a, []).append(v)
+            users.setdefault(a, []).append(v)
     left = {a: len(u) for a, u in users.items()}
-    missing = {v: sum(a in rank for a in used) for v, used in operands.items()}
+    missing = {v: sum(a in rank and nodes[a][0] != "const" for a in used) for v, used in operands.items()}
     alive: set[int] = set()
 
     def growth(v: int) -> int:
@@ -41,7 +40,7 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
         for a in operands[v]:
             if a in alive:
                 change -= left[a] == 1
-            elif a in left:
+            else:
                 change += left[a] > 1
         return change
 
@@ -65,8 +64,6 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
         result.append(v)
         touched: set[int] = set()
         for a in operands[v]:
-            if a not in left:
-                continue
             left[a] -= 1
             if a not in alive or left[a] == 1:
                 touched.update(u for u in users[a] if u in current)
