@@ -100,8 +100,8 @@ def test_products_fuse_into_sums_and_sines_pair() -> None:
 
 def test_a_product_is_fused_everywhere_or_nowhere() -> None:
     x, y, z = (ca.SX.sym(n) for n in "xyz")
-    both = ca.Function("f", [x, y, z], [x * y + z, x * y - 2 * z])
-    assert fuse(Program.from_casadi(both)).counts() == {"fma": 1, "fms": 1, "mul": 1}
+    both = ca.Function("f", [x, y, z], [x * y + z, x * y - ca.sqrt(z)])
+    assert fuse(Program.from_casadi(both)).counts() == {"fma": 1, "fms": 1, "sqrt": 1}
     kept = ca.Function("f", [x, y, z], [x * y + z, x * y])
     assert fuse(Program.from_casadi(kept)).counts() == {"add": 1, "mul": 1}
 

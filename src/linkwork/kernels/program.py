@@ -155,7 +155,7 @@ class Program:
     def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
         """Evaluate with NumPy: each input has its port's shape, or that shape behind one common batch axis."""
         inputs, batch = broadcast(self.inputs, arrays, np.dtype(dtype))
-        flat = [np.moveaxis(x.reshape(x.shape[0], -1), 0, -1) for x in inputs]
+        flat = [np.moveaxis(x.reshape(x.shape[0], port.size), 0, -1) for x, port in zip(inputs, self.inputs)]
         values: list[Any] = []
         with np.errstate(all="ignore"):
             for node in self.nodes:
@@ -166,14 +166,13 @@ class Program:
                 else:
                     values.append(SEMANTICS[node[0]](*(values[a] for a in node[1:])))
         outputs = []
+        rows = 1 if batch is None else batch
         for port, result in zip(self.outputs, self.results, strict=True):
-            columns = [np.broadcast_to(values[v], (batch or 1,)) for v in result]
-            rows = np.stack(columns, axis=-1) if columns else np.zeros((batch or 1, 0))
-            outputs.append(rows.astype(dtype).reshape((batch or 1, *port.shape)))
+            columns = [np.broadcast_to(values[v], (rows,)) for v in result]
+            table = np.stack(columns, axis=-1) if columns else np.zeros((rows, 0))
+            outputs.append(table.astype(dtype).reshape((rows, *port.shape)))
         if batch is None:
             outputs = [x[0] for x in outputs]
-        elif batch == 0:
-            outputs = [x[:0] for x in outputs]
         return tuple(outputs)
 
 
