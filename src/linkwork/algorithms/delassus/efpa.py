@@ -3,8 +3,8 @@
     K_p^T = P_i K_i^T  to the base,      (Omega_i K_i^T) = P_i^T (Omega_p K_p^T) + S_i D_i^-1 S_i^T K_i^T  and back,
     Lambda^-1_cd = K_c (Omega K_d^T)  at the last link that carries both constraints
 
-EFPA: Wensing, Featherstone and Orin 2012, as sathya2023_pv_osimr has it (algorithm 2). O(n + m d + m^2): the coupling of
-two constraints costs the same however long their common path is. Rows on single links.
+EFPA: Wensing, Featherstone and Orin 2012, as sathya2023_pv_osimr has it (algorithm 2). O(n + m d + m^2): the coupling
+of two constraints costs the same however long their common path is. Rows on single links.
 """
 
 from __future__ import annotations

@@ -22,7 +22,9 @@ class Carried:
 
 def carried(art: Articulated, link: int, KT: Array) -> Carried:
     """From its link to the base: K_p^T = P_i K_i^T."""
-    motion, at_links, at_dofs = art.motion, {}, {}
+    motion = art.motion
+    at_links: dict[int, Array] = {}
+    at_dofs: dict[int, list[Array]] = {}
     for i in reversed(motion.model.topology.supports[link]):
         at_links[i], at_dofs[i] = KT, []
         for dof in reversed(art.dofs[i]):

@@ -1,31 +1,51 @@
 """Operational-space inertia of a floating base as an operator: the dense matrix is never formed.
 
-    Lambda^-1 = L_b + K_b H_b^-1 K_b^T,      Lambda b = y - Y (H_b + K_b^T Y)^-1 K_b^T y,    y = L_b^-1 b,  Y = L_b^-1 K_b
+    Lambda^-1 = L_b + K_b H_b^-1 K_b^T,    Lambda b = y - Y (H_b + K_b^T Y)^-1 K_b^T y,   y = L_b^-1 b,  Y = L_b^-1 K_b
 
 PV-OSIM-fast: sathya2023_pv_lqr, VII-B, eqs. 48 and 54. The constraints are carried to the base link, where those of
 different limbs are still apart: L_b is block diagonal. O(n + m^2 d + m^3 / r^2) for r limbs.
 
-Needs a free base that all constraints hang on, and L_b invertible: each limb must have the joints to move all its rows
-when the base stands still. That is checked structurally here; a singular posture gives NaN.
+Needs a free base that everything hangs on, and L_b invertible: each limb must have the joints to move all its rows
+while the base stands still. That is checked structurally (`refusal`); a singular posture gives NaN.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from linkwork.algorithms.constrained.dual import Dual, to_base
 from linkwork.algorithms.tree.articulated import articulated
-from linkwork.backends.ops import Array, Factor, Ops
+from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
 
 
+def pv_fast(motion: Motion) -> FastOSIM:
+    """The operational-space inertia Lambda of the constraints' rows, with `solve` and `multiply`."""
+    rows, xp = constraint_rows(motion), motion.xp
+    reason = refusal(motion, rows)
+    if reason:
+        raise UnsupportedError(f"'pv_fast' cannot handle this model: {reason}; 'pv' can")
+    art = articulated(motion)
+    dual = to_base(art, rows, [[xp.zeros(1)] * len(dofs) for dofs in art.dofs], stop=1)
+    H, limbs = art.IA[1].matrix(), []
+    held = H
+    for which in dual.groups():
+        L, K = dual.matrix(which), xp.hstack([dual.KT[1][c] for c in which]).T
+        factor = xp.factor_spd(L, guard=True)
+        Y = factor.solve(K)
+        held = held + xp.symmetric(K.T @ Y)
+        limbs.append(Limb(which, K, L, factor, Y))
+    return FastOSIM(dual, limbs, xp.factor_spd(H), xp.factor_spd(held))
+
+
 @dataclass(frozen=True)
 class Limb:
-    """The constraints `which` of one limb: their rows of Lambda^-1, K_b and L_b, with L_b factorised and Y = L_b^-1 K_b."""
+    """Constraints that meet before the base: K and L on the base link, L factorised, Y = L^-1 K."""
 
-    rows: list[slice]
+    which: list[int]
     K: Array
     L: Array
     factor: Factor
@@ -34,32 +54,64 @@ class Limb:
 
 @dataclass(frozen=True)
 class FastOSIM:
-    """The operational-space inertia Lambda, limb by limb."""
+    """Lambda, limb by limb: `base` is H_b factorised, `held` H_b + K_b^T L_b^-1 K_b."""
 
+    dual: Dual
     limbs: list[Limb]
     base: Factor
-    base_held: Factor
-    order: list[tuple[int, int]]
-    xp: Ops
+    held: Factor
 
     def solve(self, b: Array) -> Array:
-        """Lambda b: the forces that accelerate the rows by b."""
-        y = [limb.factor.solve(_pick(b, limb, self.xp)) for limb in self.limbs]
-        a = self.base_held.solve(_total([limb.K.T @ yl for limb, yl in zip(self.limbs, y, strict=True)], b, self.xp))
-        return self._merged([yl - limb.Y @ a for limb, yl in zip(self.limbs, y, strict=True)], b)
+        """Lambda b: the forces that accelerate the rows by b (m x k)."""
+        y = [limb.factor.solve(part) for limb, part in zip(self.limbs, self._parts(b), strict=True)]
+        a = self.held.solve(self._on_base(y, b))
+        return self._whole([yl - limb.Y @ a for limb, yl in zip(self.limbs, y, strict=True)], b)
 
     def multiply(self, x: Array) -> Array:
-        """Lambda^-1 x: how the rows accelerate under forces x."""
-        parts = [_pick(x, limb, self.xp) for limb in self.limbs]
-        a = self.base.solve(_total([limb.K.T @ xl for limb, xl in zip(self.limbs, parts, strict=True)], x, self.xp))
-        return self._merged([limb.L @ xl + limb.K @ a for limb, xl in zip(self.limbs, parts, strict=True)], x)
+        """Lambda^-1 x: how the rows accelerate under forces x (m x k)."""
+        parts = self._parts(x)
+        a = self.base.solve(self._on_base(parts, x))
+        return self._whole([limb.L @ xl + limb.K @ a for limb, xl in zip(self.limbs, parts, strict=True)], x)
 
-    def _merged(self, parts: list[Array], like: Array) -> Array:
-        """The limbs' parts, back in the order of the constraints."""
-        cut: dict[int, Array] = {}
+    def _on_base(self, parts: list[Array], like: Array) -> Array:
+        zero = self.dual.art.motion.xp.zeros(6, like.shape[1])
+        return sum((limb.K.T @ part for limb, part in zip(self.limbs, parts, strict=True)), zero)
+
+    def _parts(self, x: Array) -> list[Array]:
+        """The rows of each limb."""
+        cuts = self._cuts()
+        return [self.dual.art.motion.xp.vstack([x[cuts[c], :] for c in limb.which]) for limb in self.limbs]
+
+    def _whole(self, parts: list[Array], like: Array) -> Array:
+        """The limbs' rows, back in the order of the constraints."""
+        cuts, out = self._cuts(), [like] * len(self.dual.l)
         for limb, part in zip(self.limbs, parts, strict=True):
             start = 0
-            for rows in limb.rows:
-                cut[rows.start] = part[start : start + rows.stop - rows.start, :]
-                start += rows.stop - rows.start
-        return self.xp.vstack([like[0:0, :], *(cut[s] for s in sorted(cut))])
+            for c in limb.which:
+                size = cuts[c].stop - cuts[c].start
+                out[c] = part[start : start + size, :]
+                start += size
+        return self.dual.art.motion.xp.vstack([like[0:0, :], *out])
+
+    def _cuts(self) -> list[slice]:
+        ends = list(accumulate((l.shape[0] for l in self.dual.l), initial=0))
+        return [slice(a, b) for a, b in pairwise(ends)]
+
+
+def refusal(motion: Motion, rows: list[ConstraintRows]) -> str | None:
+    """Why the constraints cannot be solved while the base stands still, or None if they can, but for singular postures.
+
+    From the tips to the base each degree of freedom can move one row of those that it carries; what no joint of a limb
+    is left for, only the base can move.
+    """
+    t, links = motion.model.topology, motion.model.links
+    if len(t.children[0]) != 1 or links[1].joint.kind != "free":
+        return "it needs a free base that carries all other links"
+    waiting = [0] * len(links)
+    for r in rows:
+        waiting[max((*r.links, *r.joints), key=lambda i: t.depth[i])] += r.k.shape[0]
+        if len({t.supports[i][:2] for i in (*r.links, *r.joints)}) > 1:
+            return "a constraint joins several limbs of the base"
+    for i in reversed(t.links[1:]):
+        waiting[t.parent[i]] += max(0, waiting[i] - links[i].joint.nv)
+    return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None

@@ -6,10 +6,10 @@ were on the link,
 
     Lambda^-1_cd = L_cd + K_c Omega K_d^T   on the same link,      Lambda^-1_cx = K_c Omega_x   with any other row x .
 
-PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one link
-counts as a meeting. Departs from the paper: rows that meet where the way is short stay as they are (its IV-E finds `pv`
-better there), so a floating base, eliminated last, is treated as in `pv`; and pairs on different links are expanded from
-the base outwards, Omega_x first, rather than by moving every K to every meeting.
+PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
+link counts as a meeting. Departs from the paper: rows that meet where the way is short stay as they are (its IV-E finds
+`pv` better there), so a floating base, eliminated last, is treated as in `pv`; and pairs on different links are expanded
+from the base outwards, Omega_x first, rather than by moving every K to every meeting.
 """
 
 from __future__ import annotations
