@@ -8,8 +8,8 @@ were on the link,
 
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
 link counts as a meeting. Departs from the paper: rows that meet where the way is short stay as they are (its IV-E finds
-`pv` better there), so a floating base, eliminated last, is treated as in `pv`; and pairs on different links are expanded
-from the base outwards, Omega_x first, rather than by moving every K to every meeting.
+`pv` better there), so a floating base, eliminated last, is treated as in `pv`; and pairs on different links are
+expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
 """
 
 from __future__ import annotations
