@@ -18,7 +18,7 @@ from functools import cached_property
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
-from linkwork.spatial.moves import constant_moves
+from linkwork.spatial.moves import placed_moves
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Motion:
         out = [Transform((), self.xp)]
         for i in self.model.topology.links:
             link = self.model.links[i]
-            placed = constant_moves(link.placement.R, link.placement.p, self.xp)
-            out.append(Transform((*placed, *link.joint.moves(self.joint_q(i), self.xp)), self.xp))
+            moves = link.joint.moves(self.joint_q(i), self.xp)
+            out.append(Transform(placed_moves(link.placement.R, link.placement.p, moves, self.xp), self.xp))
         return out
 
     @cached_property

@@ -91,6 +91,10 @@ class Turn(Rotate):
     def inertia(self, I: Inertia) -> Inertia:
         return I.turned(self.axis, self.c, self.s, self.R)
 
+    def after(self, c: float, s: float) -> Turn:
+        """This turn after another about the same axis, by a constant angle."""
+        return Turn(self.axis, c * self.c - s * self.s, s * self.c + c * self.s, self.xp)
+
 
 @dataclass(frozen=True)
 class Transform:
@@ -158,15 +162,50 @@ AXIS_TOLERANCE = 1e-12
 
 def constant_moves(R: np.ndarray, p: np.ndarray, xp: Ops) -> tuple[Move, ...]:
     """The moves of a constant placement: nothing for an identity, a turn for a rotation about one axis."""
-    moves: list[Move] = []
-    if np.any(p):
-        moves.append(Translate(xp.constant(p), xp))
+    moves: tuple[Move, ...] = (Translate(xp.constant(p), xp),) if np.any(p) else ()
     if np.abs(R - np.eye(3)).max() < AXIS_TOLERANCE:
-        return tuple(moves)
-    permutation = np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE
-    for axis, (i, j) in enumerate(OTHER_AXES):
-        if np.abs(R[axis] - np.eye(3)[axis]).max() < AXIS_TOLERANCE and not permutation:
-            moves.append(Turn(axis, xp.constant([[R[i, i]]])[0, 0], xp.constant([[R[j, i]]])[0, 0], xp))
-            return tuple(moves)
-    moves.append(Rotate(xp.constant(R), xp))
-    return tuple(moves)
+        return moves
+    axis = rotation_axis(R)
+    if axis is None or is_permutation(R):
+        return (*moves, Rotate(xp.constant(R), xp))
+    i, j = OTHER_AXES[axis]
+    return (*moves, constant_turn(axis, R[i, i], R[j, i], xp))
+
+
+def placed_moves(R: np.ndarray, p: np.ndarray, joint: tuple[Move, ...], xp: Ops) -> tuple[Move, ...]:
+    """The moves of a constant placement followed by those of a joint.
+
+    A general rotation before a turn about axis k is split by Euler angles, R = T_k(a) T_i(b) T_k(c), because three
+    turns cost half of what a general rotation of an inertia does; T_k(c) merges with the joint's own turn.
+    """
+    first = joint[0] if joint else None
+    if not isinstance(first, Turn) or np.abs(R - np.eye(3)).max() < AXIS_TOLERANCE or is_permutation(R):
+        return (*constant_moves(R, p, xp), *joint)
+    k = first.axis
+    i, j = OTHER_AXES[k]
+    if rotation_axis(R) == k:
+        return (*constant_moves(np.eye(3), p, xp), first.after(R[i, i], R[j, i]), *joint[1:])
+    if rotation_axis(R) is not None:
+        return (*constant_moves(R, p, xp), *joint)
+    tilt = np.hypot(R[i, k], R[j, k])
+    turns = (constant_turn(k, -R[j, k] / tilt, R[i, k] / tilt, xp), constant_turn(i, R[k, k], tilt, xp))
+    return (*constant_moves(np.eye(3), p, xp), *turns, first.after(R[k, j] / tilt, R[k, i] / tilt), *joint[1:])
+
+
+def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
+    """A turn by a constant angle; cosine and sine within rounding of 0 and +-1 are made exact."""
+    c, s = (float(np.round(x)) if abs(x - np.round(x)) < AXIS_TOLERANCE else float(x) for x in (c, s))
+    return Turn(axis, xp.constant([[c]])[0, 0], xp.constant([[s]])[0, 0], xp)
+
+
+def rotation_axis(R: np.ndarray) -> int | None:
+    """The coordinate axis that a rotation leaves alone, if there is one."""
+    for axis in range(3):
+        if np.abs(R[axis] - np.eye(3)[axis]).max() < AXIS_TOLERANCE:
+            return axis
+    return None
+
+
+def is_permutation(R: np.ndarray) -> bool:
+    """Whether a rotation only permutes and reverses axes, which costs nothing."""
+    return bool(np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE)
