@@ -119,15 +119,17 @@ def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:
     ordered = [batches[k] for k in sorted(batches)]
     for batch in ordered:
         needed = bytearray(len(nodes))
-        for pair in batch:
-            needed[nodes[pair][1]] = 1
+        direct = {nodes[pair][1] for pair in batch}
+        for a in direct:
+            needed[a] = 1
         block = []
         for i in range(len(nodes) - 1, -1, -1):
-            if needed[i] and not placed[i] and nodes[i][0] not in ("sincos", "sin_of", "cos_of"):
+            half = nodes[i][0] in ("sin_of", "cos_of")
+            if needed[i] and not placed[i] and (i in direct if half else nodes[i][0] != "sincos"):
                 block.append(i)
                 placed[i] = 1
-                if nodes[i][0] not in ("const", "input"):
-                    for a in nodes[i][1:]:
+                if not half:
+                    for a in arguments(nodes[i]):
                         needed[a] = 1
         blocks.append(block[::-1])
     used = {v for result in program.results for v in result}
