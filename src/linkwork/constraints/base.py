@@ -41,7 +41,7 @@ class Stabilisation:
 class Rows:
     """K_l (m x 6) for each link, G_i (m x nv_i) for each joint (by the link it moves), and the drift (m x 1).
 
-    `relative` rows do not notice an acceleration that all links of them, the world included, have in common.
+    `relative` rows do not notice a motion, turning included, that all links of them, the world too, have in common.
     """
 
     links: Mapping[int, Array]

@@ -167,7 +167,8 @@ class Closure(Constraint):
         KaT = Xa.T @ T
         KbT = -(Xb.T @ xp.vstack([R, xp.zeros(3, 3)]))
         drift = centripetal(motion, la, Xa) - R.T @ centripetal(motion, lb, Xb)
-        return Rows({la: KaT.T, lb: KbT.T}, {}, drift)
+        # off the closed state the two points are apart, and a link that carries both turns them about each other
+        return Rows({la: KaT.T, lb: KbT.T}, {}, drift, relative=False)
 
     def position_error(self, motion: Motion) -> Array:
         xp = motion.xp

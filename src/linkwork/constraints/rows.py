@@ -58,7 +58,7 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
     m = next(iter((links or joints).values())).shape[0]
     J = jacobian_blocks(motion, links, joints)
     sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in t.links}
-    return xp.hstack([J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n])
+    return xp.hstack([xp.zeros(m, 0), *(J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n)])
 
 
 def jacobian_blocks(
