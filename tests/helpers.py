@@ -27,7 +27,7 @@ FIVE_POINT = EPS**0.8
 
 
 def cond(*matrices: np.ndarray) -> float:
-    """The largest condition number, at least 1; of full-rank matrices, or of what is left without zero singular values."""
+    """The largest condition number, at least 1, of what is left of each matrix without its zero singular values."""
     worst = 1.0
     for A in matrices:
         s = np.linalg.svd(A, compute_uv=False) if A.size else np.ones(1)

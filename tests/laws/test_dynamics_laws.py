@@ -131,7 +131,8 @@ def test_Mdot_minus_2C_does_no_work(case):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_Mdot_minus_2C_is_skew_symmetric_with_christoffel_symbols(seed):
     """For joints with coordinates whose rates are v: C from Christoffel symbols gives the same bias force."""
-    model = random_model(seed, 5, ("revolute", "prismatic", "helical", "cylindrical", "universal")).with_gravity([0, 0, 0])
+    kinds = ("revolute", "prismatic", "helical", "cylindrical", "universal")
+    model = random_model(seed, 5, kinds).with_gravity([0, 0, 0])
     q, v, _ = random_state(model, seed)
     dM = np.array([derivative(lambda t, e=e: crba(motion(model, q + t * e))) for e in np.eye(model.nv)])
     gamma = (np.einsum("kij->ijk", dM) + np.einsum("jik->ijk", dM) - np.einsum("ijk->ijk", dM)) / 2

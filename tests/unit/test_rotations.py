@@ -61,7 +61,7 @@ def test_logarithms_undo_exponentials(angle, axis):
     back = log6(*exp6(col(twist), xp), xp)[:, 0]
     if np.pi - angle < 1e-8:  # at half a turn both signs of the axis are right: compare what they do
         assert_close(exp3(col(back[3:]), xp), exp3(col(twist[3:]), xp), c=20)
-        R, p = exp6(col(back), xp)
+        _, p = exp6(col(back), xp)
         assert_close(p, exp6(col(twist), xp)[1], c=20)
     else:
         assert_close(back, twist, c=20)
