@@ -43,14 +43,14 @@ class IterativeProgram:
         known = {**self.state, **{port.name: port for port in start.inputs}}
         if len(known) != len(start.inputs) + len(start.outputs):
             raise KernelError(f"'{self.name}': an input and a state have the same name")
+        for part in (start, iterate):
+            if Port("residual", _ONE) not in part.outputs:
+                raise KernelError(f"'{part.name}' has no output 'residual' of one element")
         changed = [port.name for port in iterate.outputs if port.name != "residual"]
         self.finish = finish or _selection([self.state[n] for n in (outputs or changed) if n in self.state])
         for part in (self.iterate, self.finish):
             self._check_ports(part.inputs, known, f"input of '{part.name}'")
         self._check_ports(self.iterate.outputs, self.state, f"output of '{iterate.name}'")
-        for part in (start, iterate):
-            if Port("residual", _ONE) not in part.outputs:
-                raise KernelError(f"'{part.name}' has no output 'residual' of one element")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
         self.outputs = (*self.finish.outputs, Port("iterations", _ONE), Port("residual", _ONE))

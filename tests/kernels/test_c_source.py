@@ -1,0 +1,103 @@
+"""C export: compiles without a warning, and computes the same."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from kernels_examples import chain, everything, everything_inputs, states
+from test_iterate import problem, proximal
+
+from linkwork.kernels import Kernel, Program
+from linkwork.kernels.c_source import export, identifier
+from linkwork.kernels.iterate import IterativeProgram
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+
+
+def build(directory: Path, name: str) -> Any:
+    library = directory / f"{name}.so"
+    flags = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-fPIC", "-shared"]
+    command = [str(COMPILER), *flags, "-o", str(library), str(directory / f"{name}.c"), "-lm"]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return getattr(ctypes.CDLL(str(library)), name)
+
+
+def call(function: Any, program: Program | IterativeProgram, inputs: list[Any]) -> list[np.ndarray]:
+    arrays = [np.ascontiguousarray(x, float) for x in inputs] + [np.empty(port.shape) for port in program.outputs]
+    function(*(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+    return arrays[len(inputs) :]
+
+
+@needs_compiler
+def test_a_program_in_c(tmp_path: Path) -> None:
+    program = Program.from_casadi(chain(5))
+    written = export(program, tmp_path / "new")
+    assert [path.name for path in written] == ["chain.c", "chain.h", "CMakeLists.txt"]
+    inputs = states(5, None)
+    for a, b in zip(call(build(tmp_path / "new", "chain"), program, inputs), program.interpret(*inputs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+@needs_compiler
+def test_every_operation_in_c(tmp_path: Path) -> None:
+    program = Program.from_casadi(everything())
+    export(program, tmp_path, name="all of it")
+    function = build(tmp_path, "all_of_it")
+    inputs = everything_inputs(6)
+    for k in range(6):
+        row = [x[k] for x in inputs]
+        for a, b in zip(call(function, program, row), program.interpret(*row), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
+
+
+@needs_compiler
+@pytest.mark.parametrize("finish", [False, True])
+def test_an_iterative_program_in_c(tmp_path: Path, finish: bool) -> None:
+    program = proximal(finish)
+    export(program, tmp_path)
+    function = build(tmp_path, "proximal")
+    inputs = [*(x[0] for x in problem(1)), [1e-9], [300.0]]
+    for a, b in zip(call(function, program, inputs), program.interpret(*inputs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+@needs_compiler
+def test_constants_that_are_no_numbers(tmp_path: Path) -> None:
+    x = ca.SX.sym("x")
+    outs = ca.vertcat(ca.fmin(x, np.inf), ca.fmax(x, -np.inf), x - 1.5, ca.if_else(x > 0, np.nan, x))
+    program = Program.from_casadi(ca.Function("odd", [x], [outs], ["x"], ["y"]))
+    export(program, tmp_path)
+    (y,) = call(build(tmp_path, "odd"), program, [[2.0]])
+    np.testing.assert_array_equal(y, [2.0, 2.0, 0.5, np.nan])
+
+
+def test_unused_and_equal_names(tmp_path: Path) -> None:
+    a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 2)
+    function = ca.Function("f", [a, b], [a * 2], ["x", "unused"], ["x"], {"allow_duplicate_io_names": True})
+    text = Kernel(Program.from_casadi(function)).c_source()
+    assert "(void)unused;" in text
+    assert "x_out[1]" in text
+    export(Program.from_casadi(function), tmp_path)
+    if COMPILER:
+        (doubled,) = call(build(tmp_path, "f"), Program.from_casadi(function), [[1.0, 2.0], [0.0, 0.0]])
+        np.testing.assert_array_equal(doubled, [2.0, 4.0])
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None or COMPILER is None, reason="no CMake")
+def test_the_project_builds(tmp_path: Path) -> None:
+    export(Program.from_casadi(chain(2)), tmp_path)
+    subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, capture_output=True)
+    assert list((tmp_path / "build").glob("libchain*"))
+
+
+def test_names_become_identifiers() -> None:
+    assert [identifier(n) for n in ("a b", "2x", "ok_1", "", "ü")] == ["a_b", "f_2x", "ok_1", "f_", "_"]
