@@ -6,10 +6,13 @@ from linkwork.algorithms.iteration import Prox
 from linkwork.api import (
     constraint_error,
     constraint_jacobian,
+    delassus,
     forward_dynamics,
     forward_kinematics,
+    impulse,
     inverse_dynamics,
     mass_matrix,
+    operational_space_inertia,
 )
 from linkwork.constraints import (
     CentreOfMass,
@@ -51,11 +54,14 @@ __all__ = [
     "__version__",
     "constraint_error",
     "constraint_jacobian",
+    "delassus",
     "forward_dynamics",
     "forward_kinematics",
+    "impulse",
     "inverse_dynamics",
     "load",
     "mass_matrix",
+    "operational_space_inertia",
     "point",
     "surface",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linkwork.algorithms import registry
+from linkwork.algorithms.impulse import impact
 from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops
 from linkwork.errors import InputError
@@ -92,10 +94,92 @@ def inverse_dynamics(
                     threads=threads, defaults=defaults)
 
 
+def impulse(
+    model: Model,
+    *,
+    restitution: float = 0.0,
+    method: str | None = None,
+    backend: str = "kernel",
+    dtype: str = "float64",
+    threads: int | None = None,
+    prox: Prox | None = None,
+) -> Function:
+    """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses on the robot.
+
+    M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints.
+    """
+    model.check_forward()
+    if not 0 <= restitution <= 1:
+        raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {restitution!r}")
+    chosen = registry.pick("forward_dynamics", method, model)
+    if prox is not None and chosen.prox is None:
+        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    solve = chosen.load()
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array] | Iteration:
+        options = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
+        out = solve(impact(Motion(model, x["q"], x["v"], xp), restitution), xp.zeros(model.nv), None, **options)
+        if isinstance(out, Iteration):
+            found = out.finish
+
+            def finish(state: Array) -> tuple[Array, Array]:
+                jump, lam = found(state)
+                return x["v"] + jump, lam
+
+            return replace(out, finish=finish)
+        jump, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
+        return {"v_after": x["v"] + jump, "impulse": lam}
+
+    return Function("impulse", model, {"q": model.nq, "v": model.nv}, body, method=chosen.name, backend=backend,
+                    dtype=dtype, threads=threads, prox=prox or chosen.prox, iterated=("v_after", "impulse"))
+
+
+def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function:
+    """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
+
+    `method="pv_fast"` gives an operator instead, `dl(q, b) -> (solved, multiplied)`: Lambda b and Lambda^-1 b without
+    the matrix. Quaternions in `q` are [x y z w].
+    """
+    chosen = registry.pick("delassus", method, model)
+    compute = chosen.load()
+    if chosen.name == "pv_fast":
+        return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
+    options["shapes"] = {"matrix": (model.rows, model.rows)}
+    return _of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
+
+
+def operational_space_inertia(model: Model, *, method: str | None = None, **options: Any) -> Function:
+    """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b (rows independent).
+
+    Any method of `delassus`; `pv_fast` never forms the dense matrix.
+    """
+    chosen = registry.pick("delassus", method, model)
+    compute = chosen.load()
+    if chosen.name == "pv_fast":
+        return _operator(model, chosen.name, compute, ("force",), options)
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        matrix = compute(Motion(model, x["q"], xp.zeros(model.nv), xp))
+        return {"force": xp.factor_spd(matrix, guard=True).solve(x["b"])}
+
+    return Function("operational_space_inertia", model, {"q": model.nq, "b": model.rows}, body, method=chosen.name,
+                    **options)
+
+
+def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], options: dict[str, Any]) -> Function:
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        operator = compute(Motion(model, x["q"], xp.zeros(model.nv), xp))
+        values = (operator.solve, operator.multiply)
+        return {n: f(x["b"]) for n, f in zip(names, values, strict=False)}
+
+    return Function("delassus", model, {"q": model.nq, "b": model.rows}, body, method=method, **options)
+
+
 def mass_matrix(model: Model, **options: Any) -> Function:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w]."""
     from linkwork.algorithms.tree.crba import crba
 
+    options["shapes"] = {"M": (model.nv, model.nv)}
     options["shapes"] = {"M": (model.nv, model.nv)}
     return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, "crba", options)
 
@@ -104,6 +188,7 @@ def constraint_jacobian(model: Model, **options: Any) -> Function:
     """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
 
+    options["shapes"] = {"J": (model.rows, model.nv)}
     options["shapes"] = {"J": (model.rows, model.nv)}
     return _of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
 

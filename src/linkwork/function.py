@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,24 +25,28 @@ Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
 
 
-class ProximalResult(tuple[np.ndarray, np.ndarray]):
-    """`a, lam = result`; `result.iterations` and `result.residual` say how it got there."""
+class ProximalResult(tuple[np.ndarray, ...]):
+    """Two results by name, as in `a, lam = result`; `result.iterations` and `result.residual` say how it got there."""
 
+    names: tuple[str, ...]
     iterations: np.ndarray
     residual: np.ndarray
 
-    def __new__(cls, a: np.ndarray, lam: np.ndarray, iterations: np.ndarray, residual: np.ndarray) -> ProximalResult:
-        self = super().__new__(cls, (a, lam))
-        self.iterations, self.residual = iterations, residual
+    def __new__(
+        cls, names: tuple[str, ...], results: Sequence[np.ndarray], iterations: np.ndarray, residual: np.ndarray
+    ) -> ProximalResult:
+        self = super().__new__(cls, results)
+        self.names, self.iterations, self.residual = names, iterations, residual
         return self
 
-    @property
-    def a(self) -> np.ndarray:
-        return self[0]
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name in self.__dict__.get("names", ()):
+            return self[self.names.index(name)]
+        raise AttributeError(f"this result has {', '.join(self.names)}, iterations and residual, but no '{name}'")
 
-    @property
-    def lam(self) -> np.ndarray:
-        return self[1]
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{n}={x!r}" for n, x in zip(self.names, self, strict=True))
+        return f"Result({parts}, iterations={self.iterations!r}, residual={self.residual!r})"
 
 
 class Function:
@@ -66,6 +70,7 @@ class Function:
         shapes: Mapping[str, tuple[int, ...]] | None = None,
         defaults: Mapping[str, np.ndarray] | None = None,
         prox: Prox | None = None,
+        iterated: tuple[str, str] = ("a", "lam"),
     ) -> None:
         if backend not in BACKENDS:
             raise not_found("backend", backend, BACKENDS)
@@ -76,7 +81,7 @@ class Function:
         self.name, self.model, self.method, self.backend = name, model, method, backend
         self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
-        self._body = body
+        self._body, self._iterated = body, iterated
         self._shapes = dict(shapes or {})
         self._control = [] if prox is None else [np.array([x], dtype) for x in
                                                  (prox.mu, prox.tolerance, prox.max_iterations - 1)]
@@ -98,19 +103,21 @@ class Function:
         if self.backend == "kernel":
             return self._sound(self._native(arrays))
         run = self._execute if self.backend == "numpy" else self._evaluate
-        if batch is None:
-            return self._sound(self._shaped(run(arrays), None))
-        states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(batch)]
-        return self._sound(self._shaped([np.array([s[k] for s in states]).reshape(batch, *shape)
-                                         for k, shape in enumerate(self._output_shapes.values())], batch))
+        states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
+        if not states:
+            # an empty batch still has shapes, which one state tells
+            states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
+        stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
+        return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
 
     def _native(self, arrays: Any) -> Any:
         """The kernel's result, in the shapes of this function."""
         out = self.kernel(*arrays, *self._control)
         if self.prox is not None:
-            return ProximalResult(out.a, out.lam, out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
+            return ProximalResult(self._iterated, out[:2], out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
         if self._shapes:
-            return self._shaped(out, len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None)
+            batch = len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None
+            return self._shaped(out._asdict(), batch)
         return out
 
     def _sound(self, result: Any) -> Any:
@@ -164,8 +171,7 @@ class Function:
             x, residual = casadi.SX.zeros(outputs.size), casadi.SX.zeros(1)
             for _ in range(iterations):
                 x, residual = outputs.step(x)
-            a, lam = outputs.finish(x)
-            outputs = {"a": a, "lam": lam, "residual": residual}
+            outputs = {**dict(zip(self._iterated, outputs.finish(x), strict=True)), "residual": residual}
         dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
@@ -182,12 +188,11 @@ class Function:
             x = symbols["x"] = casadi.SX.sym("x", outputs.size)
             first, residual_first = outputs.step(casadi.SX.zeros(outputs.size))
             step, residual = outputs.step(x)
-            a, lam = outputs.finish(x)
             outputs = {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual,
-                       "a": a, "lam": lam}
+                       **dict(zip(self._iterated, outputs.finish(x), strict=True))}
         outputs = {n: casadi.densify(casadi.SX(x)) for n, x in outputs.items()}
         if "q" in symbols:
-            name = "a" if self.prox is not None else next(iter(outputs))
+            name = self._iterated[0] if self.prox is not None else next(iter(outputs))
             if outputs[name].numel():
                 outputs[name][0] += _unit_guard(self.model, symbols["q"])
         return casadi.Function(self.name, list(symbols.values()), list(outputs.values()), list(symbols), list(outputs))
@@ -196,51 +201,48 @@ class Function:
     def _casadi(self) -> Any:
         return self._traced if self.prox is not None else self.casadi()
 
-    @cached_property
-    def _output_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each output for one state; columns are vectors."""
-        if self.prox is not None:
-            return {"a": (self.model.nv,), "lam": (self.model.rows,), "iterations": (), "residual": ()}
-        f = self._casadi
-        shapes = {f.name_out(k): (f.size1_out(k), f.size2_out(k)) for k in range(f.n_out())}
-        return {n: s if s[1] != 1 else s[:1] for n, s in shapes.items()}
-
-    @cached_property
-    def _result(self) -> Any:
-        return namedtuple("Result", list(self._output_shapes))  # type: ignore[misc]
-
     def _with_penalty(self, inputs: dict[str, Any]) -> dict[str, Any]:
         if self.prox is None:
             return inputs
         return {**inputs, "mu": get("casadi").constant([[self.prox.mu]])}
 
-    def _execute(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
         if self.prox is not None:
             columns["mu"] = np.array([[self.prox.mu]])
         outputs = self._body(get("numpy"), columns)
         if isinstance(outputs, Iteration):
             assert self.prox is not None
-            return [np.asarray(x) for x in run(outputs, self.prox.tolerance, self.prox.max_iterations)]
-        return [np.asarray(x) for x in outputs.values()]
+            first, second, used, residual = run(outputs, self.prox.tolerance, self.prox.max_iterations)
+            outputs = {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": used,
+                       "residual": residual}
+        return {n: np.asarray(x) for n, x in outputs.items()}
 
-    def _evaluate(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        f = self._casadi
         if self.prox is None:
-            return [np.array(x) for x in self._casadi.call(list(arrays))]
-        x, used = np.zeros(self._casadi.size1_in("x")), 1
-        x, residual, *_ = self._casadi.call([*arrays, self.prox.mu, x])
+            return {f.name_out(k): np.array(x) for k, x in enumerate(f.call(list(arrays)))}
+        x, used = np.zeros(f.size1_in("x")), 1
+        x, residual, *_ = f.call([*arrays, self.prox.mu, x])
         while float(residual) > self.prox.tolerance and used < self.prox.max_iterations:
-            _, _, x, residual, *_ = self._casadi.call([*arrays, self.prox.mu, x])
+            _, _, x, residual, *_ = f.call([*arrays, self.prox.mu, x])
             used += 1
-        *_, a, lam = self._casadi.call([*arrays, self.prox.mu, x])
-        return [np.array(a), np.array(lam), np.array(used), np.array(float(residual))]
+        results = [np.array(r) for r in f.call([*arrays, self.prox.mu, x])[4:]]
+        return {**dict(zip(self._iterated, results, strict=True)), "iterations": np.array(used),
+                "residual": np.array(float(residual))}
 
-    def _shaped(self, outputs: Any, batch: int | None) -> Any:
+    def _shaped(self, outputs: Mapping[str, np.ndarray], batch: int | None) -> Any:
+        """Columns as vectors, and whatever else `shapes` says, behind the batch axis."""
         lead = () if batch is None else (batch,)
-        shaped = []
-        for x, (name, shape) in zip(outputs, self._output_shapes.items(), strict=True):
-            shaped.append(np.asarray(x).reshape((*lead, *self._shapes.get(name, shape))))
-        return self._result(*shaped) if self.prox is None else ProximalResult(*shaped)
+        shaped = {}
+        for name, x in outputs.items():
+            one = x.shape[len(lead) :]
+            one = self._shapes.get(name, one[:1] if len(one) == 2 and one[1] == 1 else one)
+            shaped[name] = x.reshape((*lead, *one))
+        if self.prox is None:
+            return namedtuple("Result", list(shaped))(**shaped)  # type: ignore[misc]
+        results = [shaped[n] for n in self._iterated]
+        return ProximalResult(self._iterated, results, shaped["iterations"], shaped["residual"])
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""

@@ -33,7 +33,7 @@ def constraint_rows(motion: Motion) -> list[ConstraintRows]:
         rows = c.evaluate(motion)
         k = -rows.drift
         if c.stabilisation is not None:
-            rate, w = _velocity(motion, rows), c.stabilisation.omega
+            rate, w = rows_velocity(motion, rows), c.stabilisation.omega
             k = k - (2 * c.stabilisation.damping * w) * rate - w**2 * c.position_error(motion)
         if 0 in rows.links or not rows.relative:
             for l, K in rows.links.items():
@@ -85,7 +85,7 @@ def jacobian_blocks(
 
 def velocity_error(motion: Motion) -> Array:
     """J v of all constraints, m x 1."""
-    parts = [_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
+    parts = [rows_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
     return motion.xp.vstack(parts) if parts else motion.xp.zeros(0)
 
 
@@ -95,7 +95,8 @@ def position_error(motion: Motion) -> Array:
     return motion.xp.vstack(parts) if parts else motion.xp.zeros(0)
 
 
-def _velocity(motion: Motion, rows: Rows) -> Array:
+def rows_velocity(motion: Motion, rows: Rows) -> Array:
+    """J v of some rows."""
     total = motion.xp.zeros(rows.drift.shape[0])
     for l, K in rows.links.items():
         total = total + K @ motion.V[l]
