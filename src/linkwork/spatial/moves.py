@@ -187,9 +187,19 @@ def placed_moves(R: np.ndarray, p: np.ndarray, joint: tuple[Move, ...], xp: Ops)
         return (*constant_moves(np.eye(3), p, xp), first.after(R[i, i], R[j, i]), *joint[1:])
     if rotation_axis(R) is not None:
         return (*constant_moves(R, p, xp), *joint)
-    tilt = np.hypot(R[i, k], R[j, k])
-    turns = (constant_turn(k, -R[j, k] / tilt, R[i, k] / tilt, xp), constant_turn(i, R[k, k], tilt, xp))
-    return (*constant_moves(np.eye(3), p, xp), *turns, first.after(R[k, j] / tilt, R[k, i] / tilt), *joint[1:])
+    tilt = float(np.hypot(R[i, k], R[j, k]))
+    ca, sa = (-R[j, k] / tilt, R[i, k] / tilt) if tilt > AXIS_TOLERANCE else (1.0, 0.0)  # axis k kept or turned over
+    rest = (turn_matrix(k, ca, sa) @ turn_matrix(i, R[k, k], tilt)).T @ R
+    turns = (constant_turn(k, ca, sa, xp), constant_turn(i, R[k, k], tilt, xp))
+    return (*constant_moves(np.eye(3), p, xp), *turns, first.after(rest[i, i], rest[j, i]), *joint[1:])
+
+
+def turn_matrix(axis: int, c: float, s: float) -> np.ndarray:
+    """The rotation about a coordinate axis by the angle with this cosine and sine."""
+    i, j = OTHER_AXES[axis]
+    R = np.eye(3)
+    R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
+    return R
 
 
 def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
