@@ -21,3 +21,18 @@ def largest(motion: Motion, errors: list[Array]) -> Array:
             size = xp.sqrt(e[i : i + 1, :] * e[i : i + 1, :])
             worst = xp.where(size > worst, size, worst)
     return worst
+
+
+def over_links(motion: Motion, r: ConstraintRows) -> ConstraintRows:
+    """Rows over joints written over links: vdot_i = S^+ (a_i - X a_p - c_i)."""
+    links, k = dict(r.links), r.k
+    for i, G in r.joints.items():
+        S, p = motion.S[i], motion.model.topology.parent[i]
+        K = motion.xp.factor_spd(S.T @ S).solve(S.T)
+        K = G @ K
+        at_parent = -(motion.X[i].T @ K.T).T
+        k = k + K @ motion.c[i] - (at_parent @ motion.a0 if p == 0 else 0 * k)
+        for l, Kl in ((i, K), (p, at_parent)):
+            if l:
+                links[l] = links[l] + Kl if l in links else Kl
+    return ConstraintRows(links, {}, k)

@@ -1,0 +1,1 @@
+"""Orders of elimination and, from counts, the choice of an algorithm."""

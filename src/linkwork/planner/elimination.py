@@ -1,0 +1,132 @@
+"""In which order links leave a recursion, and whom their leaving couples. Symbolic, computed once per mechanism.
+
+Links leave from the tips of the spanning tree. A link that shares a constraint with others takes their accelerations
+into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number of
+neighbours decides the cost, so among all tips the one with the fewest goes first (minimum degree; ties: highest number).
+sathya2025_lcaba_proxbbo section IV-A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from linkwork.model.topology import Topology
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Links in the order in which they leave, and the neighbours of each when it does."""
+
+    order: tuple[int, ...]
+    neighbours: dict[int, tuple[int, ...]]
+
+    @property
+    def most_neighbours(self) -> int:
+        """m_c: the highest number of neighbours of any link that leaves."""
+        return max((len(n) for n in self.neighbours.values()), default=0)
+
+    @property
+    def fill(self) -> int:
+        """Neighbours in all, squared: what coupled updates cost, in blocks."""
+        return sum(len(n) * (len(n) + 1) // 2 for n in self.neighbours.values())
+
+
+def eliminate(
+    topology: Topology,
+    coupled: Iterable[Collection[int]],
+    choose: Callable[[Sequence[int], dict[int, set[int]]], int] | None = None,
+) -> Elimination:
+    """Play the elimination through; `coupled` lists the moving links of each constraint."""
+    choose = choose or _fewest_neighbours
+    near = couplings(coupled)
+    children = {i: len(topology.children[i]) for i in topology.links}
+    tips = [i for i in topology.links if not children[i]]
+    order: list[int] = []
+    neighbours: dict[int, tuple[int, ...]] = {}
+    while tips:
+        i = choose(tips, near)
+        tips.remove(i)
+        order.append(i)
+        neighbours[i] = tuple(sorted(near.get(i, ())))
+        p = topology.parent[i]
+        leave(near, i, p)
+        if p:
+            children[p] -= 1
+            if not children[p]:
+                tips.append(p)
+    return Elimination(tuple(order), neighbours)
+
+
+def couplings(coupled: Iterable[Collection[int]]) -> dict[int, set[int]]:
+    """Who is whose neighbour before anybody leaves."""
+    near: dict[int, set[int]] = {}
+    for links in coupled:
+        for a, b in combinations(set(links), 2):
+            near.setdefault(a, set()).add(b)
+            near.setdefault(b, set()).add(a)
+    return near
+
+
+def leave(near: dict[int, set[int]], i: int, parent: int) -> None:
+    """Link i goes: its neighbours, and its parent unless that is the world, are coupled from now on."""
+    left = near.pop(i, set())
+    for n in left:
+        near[n].discard(i)
+    group = left | {parent} if parent and left else left
+    for a, b in combinations(group, 2):
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+
+
+def _fewest_neighbours(tips: Sequence[int], near: dict[int, set[int]]) -> int:
+    return min(tips, key=lambda i: (len(near.get(i, ())), -i))
+
+
+def best_order(topology: Topology, coupled: Iterable[Collection[int]], limit: int = 200_000) -> Elimination | None:
+    """The order with the least fill, by exhaustive search; None if that takes more than `limit` steps."""
+    coupled = [tuple(links) for links in coupled]
+    best: list[tuple[int, tuple[int, ...]]] = []
+    steps = 0
+
+    def search(near: dict[int, set[int]], tips: frozenset[int], done: tuple[int, ...], cost: int) -> bool:
+        nonlocal steps
+        steps += 1
+        if steps > limit:
+            return False
+        if best and cost >= best[0][0]:
+            return True
+        if not tips:
+            best[:] = [(cost, done)]
+            return True
+        # a tip without neighbours couples nobody: letting it go first is never worse
+        lonely = [i for i in tips if not near.get(i)]
+        for i in [max(lonely)] if lonely else sorted(tips, key=lambda i: len(near.get(i, ()))):
+            after = {k: set(v) for k, v in near.items()}
+            n = len(after.get(i, ()))
+            p = topology.parent[i]
+            leave(after, i, p)
+            gone = {*done, i}
+            free = {p} if p and all(c in gone for c in topology.children[p]) else set()
+            if not search(after, (tips - {i}) | free, (*done, i), cost + n * (n + 1) // 2):
+                return False
+        return True
+
+    tips = frozenset(i for i in topology.links if not topology.children[i])
+    if not search(couplings(coupled), tips, (), 0):
+        return None
+    order = list(best[0][1])
+    return eliminate(topology, coupled, lambda tips, near: min(tips, key=order.index))
+
+
+def loop_roots(topology: Topology, coupled: Sequence[Collection[int]], free_base: bool) -> tuple[int, ...]:
+    """For each constraint the link at which its multipliers can go: the last that carries all links of it.
+
+    A constraint with the world goes at the world, or at a free base where several limbs meet only there.
+    """
+    ends = [topology.common_ancestor(*links) if len(set(links)) > 1 else 0 for links in coupled]
+    limbs = {topology.supports[i][1] for links, r in zip(coupled, ends, strict=True) if r == 0
+             for i in links if topology.depth[i] > 1}
+    base = 1 if free_base and len(limbs) > 1 else 0
+    return tuple(r or base for r in ends)
