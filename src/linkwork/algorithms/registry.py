@@ -25,7 +25,8 @@ class Method:
     `rows` says which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows
     over several links and joints (closed loops, couplings, centre of mass). `redundant`: rows may depend on each other
     and postures may be singular. `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
-    `prox` is the default of a method that iterates.
+    `prox` is the default of a method that iterates. `crowd` is the number of links in one constraint from which on it
+    is no longer a good first choice.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Method:
     soft: bool = False
     modes: bool = False
     prox: Prox | None = None
+    crowd: int = 1_000_000
 
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
@@ -73,6 +75,12 @@ METHODS: tuple[Method, ...] = (
            f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox()),
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
            "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9)),
+    Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
+           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), crowd=4),
+    Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
+           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox()),
+    Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
+           "any"),
     Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
            "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox()),
     Method("pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
@@ -116,7 +124,8 @@ def pick(task: str, name: str | None, model: Model, *, soft: bool = False, modes
     known = methods(task)
     able = [m for m in known.values() if m.refusal(model, soft, modes) is None]
     if name is None and able:
-        return able[0]
+        crowd = max((len(c.touches(model)) for c in model.constraints), default=0)
+        return next((m for m in able if crowd <= m.crowd), able[0])
     if name is not None and name not in known:
         raise not_found(f"{task.replace('_', ' ')} method", name, known)
     refusal = "no method can" if name is None else known[name].refusal(model, soft, modes)

@@ -41,7 +41,8 @@ def prox_pv(
 
     def finish(lam: Array) -> tuple[Array, Array]:
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
-        return vdot, lam
+        forces = [l * wc for l, wc in zip(split(lam, rows), w, strict=True)]
+        return vdot, xp.vstack([xp.zeros(0), *forces])
 
     return Iteration(m, step, finish)
 
