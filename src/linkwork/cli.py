@@ -14,6 +14,7 @@ from rich.table import Table
 
 import linkwork as lw
 from linkwork.algorithms import registry
+from linkwork.bench.cli import bench_app
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 cache_app = typer.Typer(help="The disk cache of compiled kernels.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
+app.add_typer(bench_app, name="bench")
 console = Console()
 
 FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF), or the name of an installed robot.")]

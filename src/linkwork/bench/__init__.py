@@ -1,0 +1,1 @@
+"""Benchmarks: our kernels beside Pinocchio and MuJoCo, on the same robots and states, in one run."""

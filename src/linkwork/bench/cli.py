@@ -1,0 +1,229 @@
+"""linkwork bench: how fast, against what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from linkwork.bench.inputs import Robot
+    from linkwork.bench.peers import Peers
+    from linkwork.bench.suites import Job, Settings
+
+bench_app = typer.Typer(
+    help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
+    "The peers are measured in C++ through their harness if its build folders are given (--peers, or LINKWORK_PEERS): "
+    "one compiled for this machine, one like pip's wheel. Otherwise through Pinocchio's Python bindings, or not at all. "
+    "Everything is checked against reference accelerations before it is timed; contenders run in turns.",
+    no_args_is_help=True,
+)
+
+RobotsOption = Annotated[
+    Optional[list[str]], typer.Option("--robots", "-r", help="Robots, comma-separated or repeated; default: the usual set.")
+]
+CasesOption = Annotated[
+    Optional[list[str]], typer.Option("--cases", help="Constraint cases such as none, 2x3D, 4x6D; default: all.")
+]
+MethodsOption = Annotated[
+    Optional[list[str]], typer.Option("--methods", "-m", help="Our methods; default: all that can handle the case.")
+]
+PeersOption = Annotated[
+    Optional[list[Path]], typer.Option("--peers", help="A build folder of the peers' harness; repeat for more.")
+]
+JsonOption = Annotated[
+    Optional[Path], typer.Option("--json", help="Write every figure to this file (JSON lines), as soon as it is known.")
+]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Five short rounds: a first impression.")]
+RoundsOption = Annotated[Optional[int], typer.Option("--rounds", min=1, help="Rounds; default 11, quick 5.")]
+CpuOption = Annotated[
+    Optional[int], typer.Option("--cpu", help="The core for single-threaded loops; default: the last. -1: any.")
+]
+ThreadsOption = Annotated[Optional[int], typer.Option("--threads", min=1, help="Threads; default: all cores.")]
+CompileOption = Annotated[bool, typer.Option("--compile", help="Also compile times and the cost of calls from Python.")]
+
+
+@bench_app.command()
+def kernels(
+    robots: RobotsOption = None,
+    functions: Annotated[Optional[list[str]], typer.Option("--functions", "-f", help="Of rnea, crba, aba.")] = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
+    compiling: CompileOption = False,
+) -> None:
+    """rnea, crba and aba: one state, batch on one thread, float32, all threads."""
+    from linkwork.bench import suites
+
+    settings = _settings(quick, rounds, cpu, threads, compiling)
+    _run("kernels", robots, suites.KERNEL_ROBOTS, lambda found: suites.kernel_jobs(found, _words(functions)), peers, json,
+         settings)
+
+
+@bench_app.command()
+def constrained(
+    robots: RobotsOption = None,
+    cases: CasesOption = None,
+    methods: MethodsOption = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
+    compiling: CompileOption = False,
+) -> None:
+    """Forward dynamics with 0 to 4 contacts or closed loops: our methods against the fastest of theirs."""
+    from linkwork.bench import suites
+
+    settings = _settings(quick, rounds, cpu, threads, compiling)
+    _run("constrained", robots, suites.CONSTRAINED_ROBOTS,
+         lambda found: suites.constrained_jobs(found, _words(cases), _words(methods)), peers, json, settings)
+
+
+@bench_app.command()
+def delassus(
+    robots: RobotsOption = None,
+    cases: CasesOption = None,
+    methods: MethodsOption = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
+    compiling: CompileOption = False,
+) -> None:
+    """The Delassus matrix J M^-1 J^T (inverse operational-space inertia) by all methods."""
+    from linkwork.bench import suites
+
+    settings = _settings(quick, rounds, cpu, threads, compiling)
+    _run("delassus", robots, suites.CONSTRAINED_ROBOTS,
+         lambda found: suites.delassus_jobs(found, _words(cases), _words(methods)), peers, json, settings)
+
+
+@bench_app.command()
+def show(file: Annotated[Path, typer.Argument(help="A file that --json wrote.")]) -> None:
+    """Print the tables of an earlier run."""
+    from linkwork.bench.records import read
+
+    results = read(file)
+    _print_circumstances(results.circumstances)
+    for suite in dict.fromkeys(r.suite for r in results.records):
+        _print_tables(suite, [r for r in results.records if r.suite == suite])
+
+
+@bench_app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="A file that --json wrote.")],
+    after: Annotated[Path, typer.Argument(help="Another, usually later.")],
+    all_figures: Annotated[bool, typer.Option("--all", help="Also what did not change for certain.")] = False,
+) -> None:
+    """Put two runs side by side: what became faster, what slower."""
+    from linkwork.bench import records
+    from linkwork.bench.measure import geometric_mean
+    from linkwork.bench.tables import changes_table
+
+    first, second = records.read(before), records.read(after)
+    for results in (first, second):
+        _print_circumstances(results.circumstances)
+    changes = records.compare(first, second)
+    if not changes:
+        _console().print("the two runs have no figure in common")
+        raise typer.Exit(1)
+    shown = [c for c in changes if all_figures or c.certain]
+    _console().print(changes_table(shown))
+    for who, group in (("ours", [c for c in changes if c.key[4] == "ours"]),
+                       ("peers", [c for c in changes if c.key[4] != "ours"])):
+        if group:
+            mean = geometric_mean([c.ratio for c in group])
+            certain = sum(c.certain for c in group)
+            _console().print(f"{who}: {len(group)} figures, {certain} changed for certain, geometric mean {mean:.3f} x")
+
+
+def _run(
+    suite: str,
+    names: list[str] | None,
+    default: tuple[str, ...],
+    jobs_of: Callable[[list[Robot]], list[Job]],
+    folders: list[Path] | None,
+    file: Path | None,
+    settings: Settings,
+) -> None:
+    """Measure all jobs of a suite, with progress; ctrl-C ends it early and keeps what is there."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from linkwork.bench import peers as others
+    from linkwork.bench import suites
+    from linkwork.bench.measure import circumstances
+    from linkwork.bench.records import Results
+    from linkwork.errors import InputError
+
+    found = others.find(folders or [])
+    jobs = jobs_of(suites.find_robots(_words(names), found, default))
+    if not jobs:
+        raise InputError("no robot to measure: give the harness's build folders with --peers, install the package "
+                         "example-robot-data, or name robot files with --robots")
+    results = Results(circumstances(), file=file)
+    _print_circumstances(results.circumstances)
+    _say_peers(found)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    interrupted = False
+    try:
+        with Progress(*columns, console=_console(), transient=True) as progress:
+            task = progress.add_task(suite, total=len(jobs) * settings.rounds)
+            for k, job in enumerate(jobs):
+                progress.update(task, description=job.title, completed=k * settings.rounds)
+                results.add(suites.run(job, found, settings, lambda: progress.advance(task)))
+    except KeyboardInterrupt:
+        interrupted = True
+        _console().print("[yellow]stopped: these are the figures that were complete[/]")
+    _print_tables(suite, results.records)
+    if interrupted:
+        raise typer.Exit(130)
+
+
+def _settings(quick: bool, rounds: int | None, cpu: int | None, threads: int | None, compiling: bool) -> Settings:
+    from linkwork.bench.measure import cores
+    from linkwork.bench.suites import Settings
+    from linkwork.errors import InputError
+
+    if cpu is not None and cpu >= 0 and cpu not in cores():
+        raise InputError(f"--cpu {cpu}: this process may use the cores {cores()}")
+    core = cores()[-1] if cpu is None else None if cpu < 0 else cpu
+    return Settings(rounds or (5 if quick else 11), 0.005 if quick else 0.02, core, threads or len(cores()), compiling)
+
+
+def _words(values: list[str] | None) -> list[str]:
+    return [word for value in values or [] for word in value.split(",") if word]
+
+
+def _print_tables(suite: str, records: list) -> None:  # type: ignore[type-arg]
+    from linkwork.bench.tables import table
+
+    if records:
+        _console().print(table(suite, records))
+
+
+def _print_circumstances(facts: dict) -> None:  # type: ignore[type-arg]
+    versions = ", ".join(f"{k} {v}" for k, v in facts.get("versions", {}).items())
+    _console().print(f"{facts.get('date')}  {facts.get('cpu')}, {facts.get('cores')} cores, governor {facts.get('governor')}, "
+                     f"load {facts.get('load')}; {versions}", highlight=False)
+
+
+def _say_peers(found: Peers) -> None:
+    if found.note:
+        _console().print(f"[yellow]{found.note}[/]", highlight=False)
+
+
+def _console():  # type: ignore[no-untyped-def]
+    from rich.console import Console
+
+    console = Console()
+    # files and pipes get whole rows
+    return console if console.is_terminal else Console(width=200)

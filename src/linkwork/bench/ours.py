@@ -1,0 +1,173 @@
+"""Our side of a contest: one compiled function, run over many states in native loops, and checked beforehand."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linkwork.bench.measure import Contender, passes, pinned
+from linkwork.function import Function
+from linkwork.kernels import Kernel
+from linkwork.kernels.arrays import Rows, table_of
+
+BLOCK = 256
+"""States per call of a batch kernel; its results go to the same memory every time, as in a user's loop."""
+
+LARGE_BYTES = 1 << 24
+"""Results of the batch that is split over threads take no more memory than this."""
+
+
+class Native:
+    """A kernel in a native loop on one thread.
+
+    `single`: the code for one state, state after state, each result over the one before, which is what a C++ loop over
+    Pinocchio's functions does. Otherwise `lanes` states at once, in calls of BLOCK states.
+    """
+
+    def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray], single: bool, cpu: int | None = None) -> None:
+        self.states = max(len(x) for x in inputs)
+        self.cpu = cpu
+        form = kernel._form(1 if single else kernel.lanes)
+        block = self.states if single else min(BLOCK, self.states)
+        rows = 1 if single else block
+        self.inputs = [np.ascontiguousarray(x, kernel.dtype) for x in inputs]
+        self.outputs = [np.zeros((rows, port.size), kernel.dtype) for port in kernel.outputs]
+        self.workspace = form.workspace()
+        self.tables: list[np.ndarray] = []
+        self.calls: list[Callable[[], None]] = []
+        for begin in range(0, self.states, block):
+            end = min(begin + block, self.states)
+            ports = [Rows(x[begin:] if len(x) > 1 else x, x.shape[1] if len(x) > 1 else 0) for x in self.inputs]
+            ports += [Rows(y, 0 if single else y.shape[1]) for y in self.outputs]
+            table = table_of(ports)
+            self.tables.append(table)
+            self.calls.append(partial(form.run, table.ctypes.data, 0, end - begin, self.workspace.ctypes.data))
+
+    def sweep(self) -> None:
+        """Once through all states."""
+        for call in self.calls:
+            call()
+
+    def round(self, budget: float) -> float:
+        with pinned(self.cpu):
+            return passes(self.sweep, self.states, budget)
+
+
+class Whole:
+    """A kernel as users call it on a large batch, with all its threads."""
+
+    def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
+        states = max(len(x) for x in inputs)
+        width = sum(port.size for port in kernel.outputs) * kernel.dtype.itemsize
+        copies = max(1, min(8, LARGE_BYTES // max(width * states, 1)))
+        self.inputs = [np.tile(x, (copies, 1)) if len(x) > 1 else x[0] for x in inputs]
+        self.outputs = [np.empty((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
+        self.states, self.kernel = copies * states, kernel
+
+    def round(self, budget: float) -> float:
+        return passes(lambda: self.kernel(*self.inputs, out=self.outputs), self.states, budget)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function with the states to run it on, and what says how wrong a kernel's results are (for every state)."""
+
+    method: str
+    function: Function
+    inputs: tuple[np.ndarray, ...]
+    errors: Callable[[Sequence[np.ndarray], Kernel], tuple[np.ndarray, np.ndarray]]
+
+    def kernel(self, **options: Any) -> Kernel:
+        return Kernel(self.function.program, **options)
+
+    def controls(self) -> list[np.ndarray]:
+        """The inputs as rows, with the settings of an iterative method behind them."""
+        prox = self.function.prox
+        settings = [] if prox is None else [prox.mu, prox.tolerance, prox.max_iterations - 1]
+        return [*self.inputs, *(np.array([[x]]) for x in settings)]
+
+    def error(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """How wrong the kernel's results are, by state: against the largest entry, and entry by entry."""
+        inputs = [x if len(x) > 1 else x[0] for x in self.controls()]
+        out = kernel(*(np.asarray(x, kernel.dtype) for x in inputs))
+        return self.errors([np.asarray(x, float) for x in out], kernel)
+
+    def contenders(self, measures: Sequence[str], threads: int, cpu: int | None) -> dict[str, tuple[Contender, Kernel]]:
+        """What is to be measured, by name: latency, batch, float32, threads (and one, its yardstick)."""
+        made: dict[str, tuple[Contender, Kernel]] = {}
+        rows = self.controls()
+        for measure in measures:
+            if measure == "latency":
+                kernel = self.kernel(lanes=1, threads=1)
+                made[measure] = Native(kernel, rows, True, cpu), kernel
+            elif measure in ("batch", "float32"):
+                kernel = self.kernel(dtype="float32" if measure == "float32" else "float64", threads=1)
+                made[measure] = Native(kernel, rows, False, cpu), kernel
+            elif measure == "threads":
+                for name, count in (("one", 1), ("threads", threads)):
+                    kernel = self.kernel(threads=count)
+                    made[name] = Whole(kernel, rows), kernel
+        return made
+
+
+class Calls:
+    """Calls from Python for one state: what the call costs is this less the latency."""
+
+    def __init__(self, entry: Entry, bound: bool, cpu: int | None) -> None:
+        self.cpu, self.states = cpu, 1000
+        if bound:
+            native = entry.kernel(threads=1).bind()
+            for buffer, x in zip(native.inputs, entry.controls(), strict=True):
+                buffer[...] = x[0]
+            self.run = self._repeat(native)
+        else:
+            rows = [tuple(np.ascontiguousarray(x[i % len(x)]) for x in entry.inputs) for i in range(self.states)]
+            self.run = self._cycle(entry.function, rows)
+
+    def _repeat(self, call: Callable[[], Any]) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(self.states):
+                call()
+
+        return run
+
+    def _cycle(self, call: Callable[..., Any], rows: list[tuple[np.ndarray, ...]]) -> Callable[[], None]:
+        def run() -> None:
+            for row in rows:
+                call(*row)
+
+        return run
+
+    def round(self, budget: float) -> float:
+        with pinned(self.cpu):
+            return passes(self.run, self.states, budget)
+
+
+def compile_times(make: Callable[[], Function]) -> dict[str, float]:
+    """Seconds: to trace, to compile the batch form and the form for one state, and to have each from the cache."""
+    clock, before = time.perf_counter, os.environ.get("LINKWORK_CACHE")
+    times = {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LINKWORK_CACHE"] = folder
+        try:
+            begin = clock()
+            program = make().program
+            times["trace"] = clock() - begin
+            for where in ("cold", "cached"):
+                for form in ("batch", "single"):
+                    begin = clock()
+                    Kernel(program).prepare(single=form == "single", batch=form == "batch")
+                    times[f"{where} {form}"] = clock() - begin
+        finally:
+            if before is None:
+                del os.environ["LINKWORK_CACHE"]
+            else:
+                os.environ["LINKWORK_CACHE"] = before
+    return times

@@ -1,0 +1,253 @@
+"""What is measured: the jobs of each suite, and how one job is run.
+
+A job is one function of one robot in one case. Its contenders are first checked against the reference accelerations of
+the states they will be timed on; those that disagree are reported and not timed. The rest run in interleaved rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.algorithms import registry
+from linkwork.bench.inputs import Robot, harness_robots, installed_robot, read_robot
+from linkwork.bench.measure import Contender, cores, interleave
+from linkwork.bench.ours import Calls, Entry, compile_times
+from linkwork.bench.peers import ACCURACY, Peers, relative_errors
+from linkwork.bench.records import Record
+from linkwork.errors import InputError, LinkworkError, not_found
+from linkwork.function import Function
+from linkwork.kernels import Kernel
+
+ENTRYWISE, ENTRYWISE_FLOAT32 = 1e-3, 1e-2
+"""Largest error of any single entry, relative to it if it is above one: a second look, because the accuracy that all
+libraries are held to is relative to the largest entry. In float32 it is asked of the median state."""
+
+KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
+CONSTRAINED_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "icub_reduced", "talos_reduced")
+REFERENCES = ("kkt", "dense")
+"""Methods that exist to check the others."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure. `cpu` is the core that single-threaded loops stay on."""
+
+    rounds: int = 11
+    budget: float = 0.02
+    cpu: int | None = None
+    threads: int = field(default_factory=lambda: len(cores()))
+    compile: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One function of one robot in one case; `make(method)` is our function, `entry` adds states and a check."""
+
+    suite: str
+    function: str
+    robot: Robot
+    case: str
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    make: Callable[[str], Function]
+    entry: Callable[[str, Function], Entry]
+
+    @property
+    def title(self) -> str:
+        return f"{self.robot.name} {self.case} {self.function}"
+
+
+def kernel_jobs(robots: Sequence[Robot], functions: Sequence[str] = ()) -> list[Job]:
+    """rnea, crba and aba without constraints."""
+    known = {"rnea": _rnea_job, "crba": _crba_job, "aba": _aba_job}
+    for name in functions:
+        if name not in known:
+            raise not_found("function", name, known)
+    return [known[name](robot) for robot in robots for name in functions or known]
+
+
+def constrained_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
+    """Forward dynamics, by every method that can handle the case."""
+    jobs = []
+    for robot, case in _cases(robots, cases):
+        model = robot.constrained(case)
+        able = _methods("forward_dynamics", model, methods)
+        make = _maker(lw.forward_dynamics, model)
+        measures = ("latency", "batch")
+        jobs.append(Job("constrained", "forward_dynamics", robot, case, able, measures, make, _accelerations(robot, case)))
+    return jobs
+
+
+def delassus_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
+    """The Delassus matrix J M^-1 J^T, by every method that can handle the case."""
+    jobs = []
+    for robot, case in _cases(robots, cases):
+        model = robot.constrained(case)
+        if model.rows:
+            able = _methods("delassus", model, methods)
+            make = _maker(lw.delassus, model)
+            jobs.append(Job("delassus", "delassus", robot, case, able, ("latency", "batch"), make, _matrices(robot, case)))
+    return jobs
+
+
+def find_robots(names: Sequence[str], peers: Peers, default: Sequence[str]) -> list[Robot]:
+    """The robots of these names: the harness's, or those installed on this machine."""
+    if peers.inputs is not None:
+        there = harness_robots(peers.inputs)
+        for name in names:
+            if name not in there:
+                raise not_found("robot in the harness's inputs", name, there)
+        return [read_robot(peers.inputs, name) for name in names or [n for n in default if n in there]]
+    return [installed_robot(name) for name in names] if names else list(_installed(default))
+
+
+def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = lambda: None) -> list[Record]:
+    """Check every contender of a job, then time those that are right, all in turns."""
+    model, records = job.robot.constrained(job.case), []
+    contenders: dict[str, Contender] = {}
+    waiting: dict[str, dict[str, Any]] = {}
+    common = {"suite": job.suite, "function": job.function, "robot": job.robot.name, "case": job.case,
+              "nv": model.nv, "rows": model.rows}
+
+    def enter(contender: Contender, **facts: Any) -> None:
+        name = str(len(contenders))
+        contenders[name], waiting[name] = contender, {**common, **facts}
+
+    for method in job.methods:
+        facts = {"role": "ours", "library": f"linkwork-{lw.__version__}", "method": method}
+        try:
+            entry = job.entry(method, job.make(method))
+            made = entry.contenders(job.measures, settings.threads, settings.cpu)
+            checked = {name: _checked(entry, kernel) for name, (_, kernel) in made.items()}
+        except LinkworkError as problem:
+            records.append(Record(**common, **facts, measure="latency", note=f"not timed: {problem}"))
+            continue
+        for name, (contender, kernel) in made.items():
+            error, refusal = checked[name]
+            if refusal:
+                records.append(Record(**common, **facts, measure=name, error=error, note=refusal))
+            else:
+                enter(contender, **facts, measure=name, error=error, operations=kernel.operations)
+        if settings.compile:
+            for name, bound in (("python", False), ("bound", True)):
+                enter(Calls(entry, bound, settings.cpu), **facts, measure=name)
+            for name, seconds in compile_times(lambda method=method: job.make(method)).items():  # type: ignore[misc]
+                records.append(Record(**common, **facts, measure=name, samples=[seconds * 1e6], note="whole, not per state"))
+    for p in peers.fastest(job.function, job.robot, job.case, settings.cpu):
+        enter(p.contender, role=p.role, library=p.library, method=p.algorithm, measure="latency", error=p.error, note=p.note)
+    if job.suite == "constrained" and model.rows:
+        for p in peers.fastest("constraintDynamics", job.robot, job.case, settings.cpu):
+            if p.role == "wheel":
+                enter(p.contender, role="wheel-python", library=p.library, method=p.algorithm, measure="latency",
+                      error=p.error, note="the solver that Python users have")
+    samples = interleave(contenders, settings.rounds, settings.budget, tick)
+    return records + [Record(**waiting[name], samples=values) for name, values in samples.items()]
+
+
+def _checked(entry: Entry, kernel: Kernel) -> tuple[float, str]:
+    """The worst error over all states relative to each state's largest entry, and why not to time it, if so."""
+    norm, entrywise = entry.error(kernel)
+    worst = float(norm.max())
+    if kernel.dtype == np.float32:
+        middle = float(np.median(entrywise))
+        return worst, "" if middle <= ENTRYWISE_FLOAT32 else f"not timed: wrong by {middle:.1e} in the median state"
+    wrong = max(worst / ACCURACY, float(entrywise.max()) / ENTRYWISE)
+    return worst, "" if wrong <= 1 else f"not timed: wrong by {worst:.1e} ({entrywise.max():.1e} in single entries)"
+
+
+def errors(x: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By state: relative to the largest entry, and the worst entry relative to itself. NaN counts as infinitely wrong."""
+    x, reference = (y.reshape(len(y), -1) for y in (x, reference))
+    entrywise = (np.abs(x - reference) / np.maximum(1, np.abs(reference))).max(axis=1, initial=0)
+    return tuple(np.where(np.isnan(e), np.inf, e) for e in (relative_errors(x, reference), entrywise))  # type: ignore[return-value]
+
+
+def _rnea_job(robot: Robot) -> Job:
+    reference = cache(lambda: robot.reference("none"))
+
+    def entry(method: str, function: Function) -> Entry:
+        # timed with tau in the place of accelerations, as the harness does; checked where the answer is known
+        def wrong(out: Sequence[np.ndarray], kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+            del out
+            tau = kernel(*(np.asarray(x, kernel.dtype) for x in (robot.q, robot.v, reference())))[0]
+            return errors(np.asarray(tau, float), robot.tau)
+
+        return Entry(method, function, (robot.q, robot.v, robot.tau), wrong)
+
+    return Job("kernels", "rnea", robot, "none", ("rnea",), ("latency", "batch", "float32", "threads"),
+               lambda method: lw.inverse_dynamics(robot.model, method=method), entry)
+
+
+def _crba_job(robot: Robot) -> Job:
+    reference = cache(lambda: robot.reference("none"))
+
+    def entry(method: str, function: Function) -> Entry:
+        bias = lw.inverse_dynamics(robot.model)(robot.q, robot.v, np.zeros_like(robot.v))[0]
+
+        def wrong(out: Sequence[np.ndarray], kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+            M = out[0].reshape(-1, robot.model.nv, robot.model.nv)
+            return errors(np.einsum("bij,bj->bi", M, reference()) + bias, robot.tau)
+
+        return Entry(method, function, (robot.q,), wrong)
+
+    return Job("kernels", "crba", robot, "none", ("crba",), ("latency", "batch", "float32", "threads"),
+               lambda method: lw.mass_matrix(robot.model), entry)
+
+
+def _aba_job(robot: Robot) -> Job:
+    return Job("kernels", "aba", robot, "none", ("aba",), ("latency", "batch", "float32", "threads"),
+               _maker(lw.forward_dynamics, robot.model), _accelerations(robot, "none"))
+
+
+def _maker(factory: Callable[..., Function], model: lw.Model) -> Callable[[str], Function]:
+    return lambda method: factory(model, method=method)
+
+
+def _accelerations(robot: Robot, case: str) -> Callable[[str, Function], Entry]:
+    reference = cache(lambda: robot.reference(case))
+    return lambda method, function: Entry(method, function, (robot.q, robot.v, robot.tau),
+                                          lambda out, kernel: errors(out[0], reference()))
+
+
+def _matrices(robot: Robot, case: str) -> Callable[[str, Function], Entry]:
+    @cache
+    def reference() -> np.ndarray:
+        model = robot.constrained(case)
+        J, M = lw.constraint_jacobian(model)(robot.q)[0], lw.mass_matrix(robot.model)(robot.q)[0]
+        return np.asarray(J @ np.linalg.solve(M, J.transpose(0, 2, 1)))
+
+    return lambda method, function: Entry(method, function, (robot.q,), lambda out, kernel: errors(out[0], reference()))
+
+
+def _cases(robots: Sequence[Robot], cases: Sequence[str]) -> Iterable[tuple[Robot, str]]:
+    known = sorted({c for robot in robots for c in robot.cases})
+    for case in cases:
+        if case not in known:
+            raise not_found("case", case, known)
+    return [(robot, case) for robot in robots for case in robot.cases if not cases or case in cases]
+
+
+def _methods(task: str, model: lw.Model, chosen: Sequence[str]) -> tuple[str, ...]:
+    known = registry.methods(task)
+    for name in chosen:
+        if name not in known:
+            raise not_found(f"{task.replace('_', ' ')} method", name, known)
+    able = tuple(m.name for m in known.values() if m.refusal(model) is None
+                 and (m.name in chosen or (not chosen and m.name not in REFERENCES)))
+    if not able:
+        raise InputError(f"none of the methods asked for can handle '{model.name}' with {model.rows} rows")
+    return able
+
+
+def _installed(names: Sequence[str]) -> Iterable[Robot]:
+    for name in names:
+        try:
+            yield installed_robot(name)
+        except LinkworkError:
+            continue

@@ -1,0 +1,259 @@
+"""Results as tables: a row per case, ratios to the peers, geometric means, and the targets we set ourselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from linkwork.bench.measure import Summary, geometric_mean, ratio
+from linkwork.bench.records import Change, Record
+
+NOTES = {
+    "kernels": "latency: one state at a time in a native loop; batch: many states per call, one thread; threads: a large "
+    "batch on all threads against one. The peers have no batches: their figure is one state in a C++ loop.\n"
+    "crba: Pinocchio fills the upper triangle of a matrix of its own, ours writes the full matrix to the caller's memory.",
+    "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst relative "
+    "error of at most 1e-5 against a dense solve; ours under the same condition. MuJoCo's constraints are soft.",
+    "delassus": "theirs: the fastest of EFPA, PV-OSIMr and the sparse Cholesky factor (upper triangle); ours writes the "
+    "full matrix. Both are checked against a dense J M^-1 J^T.",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case: the peers, our best method by latency and by batch, and the ratios between them."""
+
+    function: str
+    robot: str
+    case: str
+    best: Record | None
+    wheel: Record | None
+    mujoco: Record | None
+    users: Record | None
+    latency: Record | None
+    batch: Record | None
+    float32: Record | None
+    one: Record | None
+    threads: Record | None
+
+    def ratio(self, theirs: str, ours: str) -> Summary | None:
+        a, b = getattr(self, theirs), getattr(self, ours)
+        return ratio(a.samples, b.samples) if a is not None and b is not None else None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that we want to reach; `value` is None if this run has not measured it."""
+
+    text: str
+    value: float | None
+    goal: float
+    at_most: bool = False
+    where: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        if self.value is None:
+            return None
+        return self.value <= self.goal if self.at_most else self.value >= self.goal
+
+
+def lines(records: Sequence[Record]) -> list[Line]:
+    """The records, case by case."""
+    cases: dict[tuple[str, str, str], list[Record]] = {}
+    for r in records:
+        cases.setdefault((r.function, r.robot, r.case), []).append(r)
+    out = []
+    for key, group in cases.items():
+        timed = [r for r in group if r.samples]
+
+        def fastest(role: str, measure: str = "latency", timed: list[Record] = timed) -> Record | None:
+            return min((r for r in timed if r.role == role and r.measure == measure), key=lambda r: r.us, default=None)
+
+        peers = fastest("best") or fastest("python") or fastest("wheel")
+        ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "one", "threads")]
+        out.append(Line(*key, peers, fastest("wheel"), fastest("mujoco"), fastest("wheel-python"), *ours))
+    return out
+
+
+def table(suite: str, records: Sequence[Record]) -> RenderableType:
+    """Everything about one suite: its table, what was refused, notes and targets."""
+    rows = lines(records)
+    names = {r.library for r in records if r.role != "ours" and r.samples}
+    out = Table(title=f"{suite}: us per state (95 % interval) and ratios theirs / ours", title_justify="left",
+                caption=NOTES[suite], caption_justify="left")
+    many = suite == "kernels"
+    heads = ["robot", "function" if many else "case", "theirs", "by", "wheel", "MuJoCo", "ours", *(() if many else ("by",)),
+             "x", "x wheel", "batch", *(() if many else ("by",)), "x"]
+    for head in [*heads, *(("float32", "f32/f64", "threads") if many else ("users x", "batch x"))]:
+        out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right")
+    for line in rows:
+        cells = [line.robot, line.function if many else line.case, _us(line.best), _method(line.best), _us(line.wheel, False),
+                 _us(line.mujoco, False), _us(line.latency), *(() if many else (_method(line.latency),)),
+                 _times(line.ratio("best", "latency")), _times(line.ratio("wheel", "latency")), _us(line.batch),
+                 *(() if many else (_method(line.batch),)), _times(line.ratio("best", "batch"))]
+        if many:
+            cells += [_us(line.float32, False), _times(line.ratio("batch", "float32")), _times(line.ratio("one", "threads"))]
+        else:
+            cells += [_times(line.ratio("users", "latency")), _times(line.ratio("users", "batch"))]
+        out.add_row(*cells)
+    parts: list[RenderableType] = [out]
+    if names:
+        parts.append("peers: " + ", ".join(sorted(names)))
+    parts += [f"[yellow]{r.robot} {r.case} {r.function} {r.method} ({r.measure}): {r.note}[/]"
+              for r in records if not r.samples and r.note]
+    if any(line.best for line in rows):
+        parts += [means(rows), target_table(suite, rows, records)]
+    if any(r.measure == "trace" for r in records):
+        parts.append(compile_table(records))
+    return Group(*parts)
+
+
+def means(rows: Sequence[Line]) -> Table:
+    """Geometric means and the smallest ratio, by function and over all."""
+    out = Table(title="geometric means of the ratios (smallest)", title_justify="left")
+    pairs = {"latency": ("best", "latency"), "latency, wheel": ("wheel", "latency"), "batch": ("best", "batch"),
+             "batch, wheel": ("wheel", "batch"), "float32 / float64": ("batch", "float32"), "threads / one": ("one", "threads")}
+    pairs = {k: p for k, p in pairs.items() if any(line.ratio(*p) for line in rows)}
+    out.add_column("function")
+    for head in pairs:
+        out.add_column(head, justify="right")
+    functions = list(dict.fromkeys(line.function for line in rows))
+    for name in [*functions, *(["all"] if len(functions) > 1 else [])]:
+        cells = []
+        for pair in pairs.values():
+            found = _ratios([line for line in rows if name in (line.function, "all")], *pair)
+            cells.append(f"{geometric_mean(list(found.values())):.2f} ({min(found.values()):.2f})" if found else "")
+        out.add_row(name, *cells)
+    return out
+
+
+def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) -> list[Target]:
+    """What we want to reach in this suite, and what was reached."""
+
+    def of(*functions: str) -> list[Line]:
+        return [line for line in rows if not functions or line.function in functions]
+
+    def mean(text: str, goal: float, theirs: str, ours: str, *functions: str) -> Target:
+        found = _ratios(of(*functions), theirs, ours)
+        return Target(f"{text}, geometric mean", geometric_mean(list(found.values())) if found else None, goal)
+
+    def least(text: str, goal: float, theirs: str, ours: str, *functions: str) -> Target:
+        found = _ratios(of(*functions), theirs, ours)
+        where = min(found, key=lambda k: found[k], default="")
+        return Target(f"{text}, every case", found.get(where), goal, where=where)
+
+    if suite == "kernels":
+        return [
+            least("one state: rnea and aba against the best build", 2.0, "best", "latency", "rnea", "aba"),
+            least("one state: crba against the best build", 1.5, "best", "latency", "crba"),
+            mean("one state: aba against the best build", 2.3, "best", "latency", "aba"),
+            mean("one state: aba against the wheel", 3.5, "wheel", "latency", "aba"),
+            mean("batch, one thread", 14.0, "best", "batch"),
+            least("batch, one thread", 9.0, "best", "batch"),
+            mean("float32 against our float64", 1.7, "batch", "float32"),
+            mean("all threads against one", 1.85, "one", "threads"),
+            *_compile_targets(records),
+        ]
+    if suite == "constrained":
+        return [
+            mean("one state against the fastest solver", 2.5, "best", "latency"),
+            least("one state against the fastest solver", 1.8, "best", "latency"),
+            mean("batch, one thread", 18.0, "best", "batch"),
+            least("batch, one thread", 10.0, "best", "batch"),
+            mean("one state against constraintDynamics of the wheel", 5.0, "users", "latency"),
+            mean("batch against constraintDynamics of the wheel", 40.0, "users", "batch"),
+        ]
+    return [mean("one state", 2.5, "best", "latency"), mean("batch, one thread", 15.0, "best", "batch")]
+
+
+def target_table(suite: str, rows: Sequence[Line], records: Sequence[Record]) -> Table:
+    out = Table(title="targets", title_justify="left")
+    for head in ("target", "goal", "reached", ""):
+        out.add_column(head, justify="right" if head in ("goal", "reached") else "left")
+    for t in targets(suite, rows, records):
+        verdict = {True: "[green]met[/]", False: "[red]not met[/]", None: "not measured"}[t.met]
+        where = f" ({t.where})" if t.where else ""
+        value = "" if t.value is None else f"{t.value:.2f}"
+        out.add_row(t.text + where, f"{'<=' if t.at_most else '>='} {t.goal:g}", value, verdict)
+    return out
+
+
+COMPILE = ("trace", "cold batch", "cold single", "cached batch", "cached single")
+
+
+def compile_table(records: Sequence[Record]) -> Table:
+    """Seconds to compile, and what a call from Python adds to the native time of one state."""
+    out = Table(title="compiling [s], and overhead of a call from Python for one state [us]", title_justify="left")
+    for head in ("robot", "case", "method", *COMPILE, "plain call", "bound call"):
+        out.add_column(head, justify="left" if head in ("robot", "case", "method") else "right")
+    for key, found in _by_method(records).items():
+        if "trace" in found:
+            seconds = [f"{found[c].us / 1e6:.3f}" for c in COMPILE]
+            out.add_row(*key, *seconds, *(f"{x:.2f}" if (x := _overhead(found, m)) is not None else ""
+                                          for m in ("python", "bound")))
+    return out
+
+
+def changes_table(changes: Sequence[Change]) -> Table:
+    """Two runs side by side; above one is faster now."""
+    out = Table(title="before / after: above 1 is faster now; ~ where the intervals overlap", title_justify="left")
+    for head in ("suite", "function", "robot", "case", "who", "method", "measure", "before us", "after us", "x"):
+        out.add_column(head, justify="right" if head in ("before us", "after us", "x") else "left")
+    for c in changes:
+        colour = "" if not c.certain else "[green]" if c.ratio > 1 else "[red]"
+        out.add_row(*c.key, _interval(c.before), _interval(c.after),
+                    f"{colour}{c.ratio:.2f}{'[/]' if colour else ' ~'}")
+    return out
+
+
+def _compile_targets(records: Sequence[Record]) -> list[Target]:
+    found = next((f for k, f in _by_method(records).items() if k == ("talos_reduced", "none", "aba") and "trace" in f), {})
+
+    def value(of: Callable[[], float | None]) -> float | None:
+        return of() if found else None
+
+    return [
+        Target("talos_reduced aba, compile cold, with tracing, s",
+               value(lambda: (found["trace"].us + found["cold batch"].us) / 1e6), 1.5, True),
+        Target("talos_reduced aba, compile from the cache, ms", value(lambda: found["cached batch"].us / 1e3), 50, True),
+        Target("call from Python, plain, us", value(lambda: _overhead(found, "python")), 1.5, True),
+        Target("call from Python, bound, us", value(lambda: _overhead(found, "bound")), 0.5, True),
+    ]
+
+
+def _by_method(records: Sequence[Record]) -> dict[tuple[str, str, str], dict[str, Record]]:
+    out: dict[tuple[str, str, str], dict[str, Record]] = {}
+    for r in records:
+        if r.role == "ours" and r.samples:
+            out.setdefault((r.robot, r.case, r.method), {})[r.measure] = r
+    return out
+
+
+def _overhead(found: dict[str, Record], measure: str) -> float | None:
+    return found[measure].us - found["latency"].us if measure in found and "latency" in found else None
+
+
+def _ratios(rows: Sequence[Line], theirs: str, ours: str) -> dict[str, float]:
+    return {f"{line.robot} {line.case} {line.function}": r.median for line in rows if (r := line.ratio(theirs, ours))}
+
+
+def _us(record: Record | None, interval: bool = True) -> str:
+    if record is None:
+        return ""
+    return _interval(record.summary) if interval else f"{record.us:.3g}"
+
+
+def _interval(s: Summary) -> str:
+    return f"{s.median:.3g} [dim]({s.low:.3g}..{s.high:.3g})[/]"
+
+
+def _times(s: Summary | None) -> str:
+    return "" if s is None else f"{s.median:.2f}"
+
+
+def _method(record: Record | None) -> str:
+    return "" if record is None else record.method
