@@ -28,13 +28,15 @@ from linkwork.constraints import (
     point,
     surface,
 )
-from linkwork.errors import LinkworkError
+from linkwork.errors import AssemblyError, LinkworkError
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.load import load
+from linkwork.simulate.assembly import assemble, project_velocity, random_state
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AssemblyError",
     "BodyInertia",
     "Builder",
     "CentreOfMass",
@@ -52,6 +54,7 @@ __all__ = [
     "Stabilisation",
     "Weld",
     "__version__",
+    "assemble",
     "constraint_error",
     "constraint_jacobian",
     "delassus",
@@ -63,5 +66,7 @@ __all__ = [
     "mass_matrix",
     "operational_space_inertia",
     "point",
+    "project_velocity",
+    "random_state",
     "surface",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class LinkworkError(Exception):
@@ -34,6 +35,14 @@ class UnsupportedError(LinkworkError):
 
 class SingularError(LinkworkError):
     """Equations without a solution in numbers: dependent rows or a singular posture, by a method that needs neither."""
+
+
+class AssemblyError(LinkworkError):
+    """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
+
+    def __init__(self, message: str, q: Any = None, gaps: tuple[tuple[str, float], ...] = ()) -> None:
+        super().__init__(message)
+        self.q, self.gaps = q, gaps
 
 
 class MissingExtra(LinkworkError, ImportError):

@@ -1,0 +1,1 @@
+"""States and their motion in time: closing loops, consistent velocities, integrators, rollouts."""
