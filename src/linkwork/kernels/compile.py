@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,14 +17,21 @@ from linkwork.errors import KernelError
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
 
+_BUSY = threading.RLock()
+"""Held while LLVM works, so that a fork waits and the child does not inherit a lock that nobody will open."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_BUSY.acquire, after_in_parent=_BUSY.release, after_in_child=_BUSY.release)
+
 
 def emit(modules: Sequence[str], target: Target, level: int = 2) -> list[bytes]:
-    """The object code of every module, compiled in parallel."""
-    target.machine(level)  # initialises LLVM once, before the threads start
-    if len(modules) == 1:
-        return [_emit_one(modules[0], target, level)]
-    with ThreadPoolExecutor(min(len(modules), os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda text: _emit_one(text, target, level), modules))
+    """The object code of every module, compiled in parallel, the longest first."""
+    with _BUSY:
+        target.machine(level)  # initialises LLVM once, before the threads start
+        longest = sorted(range(len(modules)), key=lambda k: -len(modules[k]))
+        with ThreadPoolExecutor(min(len(modules), os.cpu_count() or 1)) as pool:
+            work = {k: pool.submit(_emit_one, modules[k], target, level) for k in longest}
+            return [work[k].result() for k in range(len(modules))]
 
 
 def assembly(module: str, target: Target, level: int = 2) -> str:
@@ -62,6 +70,10 @@ class Linked:
     """Object code in executable memory; keep this object as long as its functions are used."""
 
     def __init__(self, objects: Sequence[bytes]) -> None:
+        with _BUSY:
+            self._link(objects)
+
+    def _link(self, objects: Sequence[bytes]) -> None:
         _register_symbols()
         target = Target.host()
         module = llvm.parse_assembly(f'target triple = "{target.triple}"')  # global context: it outlives the engine

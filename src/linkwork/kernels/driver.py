@@ -29,7 +29,7 @@ class Frame:
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
-    slots: tuple[int, ...]  # of the inputs, then of the outputs
+    places: tuple[tuple[int, ...], ...]  # the slot of every element: of the inputs, then of the outputs
     shape: Shape
     workspace: int
 
@@ -40,13 +40,14 @@ def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], con
     table = f"[{numbers.count(',') + 1} x {frame.shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
     shape, count = frame.shape, len(frame.inputs)
     lines, moves = [], []
-    for k, (port, slot) in enumerate(zip((*frame.inputs, *frame.outputs), frame.slots, strict=True)):
+    for k, places in enumerate(frame.places):
         lines += _field(f"%port{k}", "%table", 16 * k) + _field(f"%stride{k}", "%table", 16 * k + 8, "i64")
-        moves.append(_move(shape, "take_in" if k < count else "take_out", k, port.size, slot))
+        moves.append(_move(shape, "take_in" if k < count else "take_out", k, places))
     newline = "\n"
     declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
     return f"""
 @constants = internal constant {table}, align 64
+{_place_tables(frame)}
 {transposition(shape)}
 {declared}
 declare void @sincos_array(ptr, ptr, ptr, i64)
@@ -153,19 +154,34 @@ def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     ]
 
 
-def _move(shape: Shape, function: str, k: int, size: int, slot: int) -> str:
+def _move(shape: Shape, function: str, k: int, places: Sequence[int]) -> str:
     """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is."""
-    if not size:
+    if not places:
         return ""
-    tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {slot * shape.bytes}\n"
+    size = len(places)
+    if shape.lanes > 1 and function == "take_out":
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 %row, i64 %end"
+        return f"  call void @take_out({arguments})"
+    tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {places[0] * shape.bytes}\n"
     if shape.lanes > 1:
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 %row, i64 %end"
-        return f"{tile}  call void @{function}({arguments})"
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {size}, i64 %row, i64 %end"
+        return f"{tile}  call void @take_in({arguments})"
     to, source = (f"%w{k}", f"%u{k}") if function == "take_in" else (f"%u{k}", f"%w{k}")
     return f"""{tile}  %o{k} = mul i64 %row, %stride{k}
   %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
   call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source},
     i64 {size * shape.size}, i1 false)"""
+
+
+def _place_tables(frame: Frame) -> str:
+    """Where ``take_out`` finds the elements of each output, in bytes, up to whole registers."""
+    lanes, lines = frame.shape.lanes, []
+    for k, places in enumerate(frame.places):
+        if k >= len(frame.inputs) and places and lanes > 1:
+            padded = [*places, *[places[-1]] * (-len(places) % lanes)]
+            numbers = ", ".join(f"i64 {slot * frame.shape.bytes}" for slot in padded)
+            lines.append(f"@places{k} = internal constant [{len(padded)} x i64] [{numbers}], align 64")
+    return "\n".join(lines)
 
 
 def chunk_names(plan: Schedule, prefix: str) -> list[str]:

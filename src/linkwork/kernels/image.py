@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
-from linkwork.kernels.program import Program
+from linkwork.kernels.program import Port, Program
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
@@ -68,11 +69,10 @@ class Lowered(NamedTuple):
 def lower(program: Program, options: Options) -> Lowered:
     """The modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
-    plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False)
+    plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False, share=options.lanes > 1)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    slots = [layout.named[port.name] for port in program.inputs]
-    slots += [layout.named[port.name + "'"] for port in program.outputs]
-    frame = Frame(program.inputs, program.outputs, tuple(slots), options.shape, workspace)
+    places = (*_places(layout, program.inputs), *plan.outputs)
+    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     constants: dict[float, int] = {}
     modules = _chunks(plan, "chunk", options, constants)
@@ -93,9 +93,8 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
         for name, part in program.parts().items()
     }
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    found = [port.name for port in program.inputs] + [port.name + "''" for port in program.finish.outputs]
-    slots = tuple(layout.named[name] for name in (*found, "iterations", "residual"))
-    frame = Frame(program.inputs, program.outputs, slots, options.shape, workspace)
+    places = (*_places(layout, program.inputs), *plans["finish"].outputs, *_places(layout, program.outputs[-2:]))
+    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
@@ -103,6 +102,11 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
     modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, constants)]
     modules += [driver_module(frame, steps, names, constants), _sines(options)]
     return Lowered(modules, workspace, sum(map(_cost, plans.values())))
+
+
+def _places(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:
+    """The slots of ports that have a region of their own."""
+    return tuple(tuple(range(layout.named[p.name], layout.named[p.name] + p.size)) for p in ports)
 
 
 def _chunks(plan: Schedule, prefix: str, options: Options, constants: dict[float, int]) -> list[str]:

@@ -63,29 +63,46 @@ class Schedule:
     steps: tuple[Code | Sincos, ...]
     loads: dict[int, int] = field(repr=False)  # node -> slot where other chunks find it
     stores: dict[int, tuple[int, ...]] = field(repr=False)  # node -> slots that it must fill
+    outputs: tuple[tuple[int, ...], ...] = field(repr=False)  # the slot of every element of every output
 
 
 def schedule(
-    program: Program, chunk: int, registers: int, layout: Layout, suffix: str = "'", keep: bool = True
+    program: Program,
+    chunk: int,
+    registers: int,
+    layout: Layout,
+    suffix: str = "'",
+    keep: bool = True,
+    share: bool = False,
 ) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
     ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names,
     outputs under their names with ``suffix``. Unless inputs are to be kept for others, their slots are used again
-    once they have been read for the last time: the smaller the workspace, the better it fits the cache.
+    once they have been read for the last time: the smaller the workspace, the better it fits the cache. With
+    ``share``, equal outputs have one slot, found in the schedule's ``outputs`` and not in the layout.
     """
     blocks, batches = _stages(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
-    outputs = [layout.port(port.name + suffix, port.size) for port in program.outputs]
+    outputs = (
+        _shared(program, layout)
+        if share
+        else [
+            tuple(range(first, first + port.size))
+            for port in program.outputs
+            for first in [layout.port(port.name + suffix, port.size)]
+        ]
+    )
     loads: dict[int, int] = {}
     stores: dict[int, list[int]] = {}
     steps: list[Code | Sincos] = []
     for i, node in enumerate(program.nodes):
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
-    for first, result in zip(outputs, program.results, strict=True):
-        for k, v in enumerate(result):
-            stores.setdefault(v, []).append(first + k)
+    for slots, result in zip(outputs, program.results, strict=True):
+        for slot, v in zip(slots, result, strict=True):
+            if slot not in stores.setdefault(v, []):
+                stores[v].append(slot)
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
     for block, batch in zip(blocks, batches, strict=True):
@@ -101,7 +118,16 @@ def schedule(
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
     _connect(program, steps, loads, stores, layout, keep)
-    return Schedule(program, tuple(steps), loads, {v: tuple(slots) for v, slots in stores.items()})
+    fixed = {v: tuple(slots) for v, slots in stores.items()}
+    return Schedule(program, tuple(steps), loads, fixed, tuple(outputs))
+
+
+def _shared(program: Program, layout: Layout) -> list[tuple[int, ...]]:
+    """One slot for each value that is an output, however often."""
+    values = dict.fromkeys(v for result in program.results for v in result)
+    first = layout.region(len(values))
+    slot = {v: first + k for k, v in enumerate(values)}
+    return [tuple(slot[v] for v in result) for result in program.results]
 
 
 def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:

@@ -1,13 +1,16 @@
 """Rows to lanes and back, as LLVM IR.
 
-``take_in(port, stride, tile, n, row, end)`` reads W rows of n elements from a port of the user's and stores n vectors
-of W lanes; ``take_out`` is its inverse. Whole tiles are transposed in registers, W x W elements at a time; the last,
-incomplete one goes element by element.
+``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
+vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
+table (offsets in bytes), because equal outputs (zeros, a symmetric matrix) are computed and kept once. Whole tiles
+are transposed in registers, W x W elements at a time; the last, incomplete one goes element by element.
 """
 
 from __future__ import annotations
 
 from linkwork.kernels.lower import Shape
+
+_PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row, i64 %end"
 
 
 def transposition(shape: Shape) -> str:
@@ -25,30 +28,40 @@ declare void @llvm.masked.store.{a}.p0({v}, ptr, i32, {m})
 """
 
 
-def _fast(shape: Shape, inward: bool) -> str:
-    """Whole tiles: blocks of W columns, log2(W) rounds of shuffles each; the last block under a mask."""
-    name, w, v = ("in" if inward else "out"), shape.lanes, shape.vector
-    numbers = ", ".join(f"i64 {k}" for k in range(w))
-    code: list[str] = []
-    rows = [f"%r{k}_0" for k in range(w)]
-    if inward:
-        for k in range(w):
-            code.append(f"  %s{k} = mul i64 %stride, {k}")
-            code.append(f"  %p{k} = getelementptr {shape.scalar}, ptr %from, i64 %s{k}")
-            code.append(
-                f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0(ptr %p{k}, i32 {shape.size}, "
-                f"{shape.mask} %mask, {v} zeroinitializer)"
-            )
-    else:
-        for k in range(w):
-            code.append(f"  %q{k} = getelementptr {v}, ptr %to, i64 {k}")
-            code.append(f"  {rows[k]} = load {v}, ptr %q{k}, align {shape.bytes}")
+def _block(shape: Shape, inward: bool, masked: bool) -> str:
+    """W rows by W columns at column ``%c``: log2(W) rounds of shuffles."""
+    w, v, scalar, tag = shape.lanes, shape.vector, shape.scalar, "m" if masked else "f"
+    user, mine, code = [], [], [f"  %{tag}from = getelementptr {scalar}, ptr %first, i64 %{tag}c"]
+    for k in range(w):
+        row, vector, offset = f"%{tag}p{k}", f"%{tag}q{k}", f"%{tag}s{k}"
+        code += [
+            f"  {offset} = mul i64 %stride, {k}",
+            f"  {row} = getelementptr {scalar}, ptr %{tag}from, i64 {offset}",
+        ]
+        code.append(f"  %{tag}c{k} = add i64 %{tag}c, {k}")
+        if inward:
+            code.append(f"  {vector} = getelementptr {v}, ptr %tile, i64 %{tag}c{k}")
+        else:
+            code.append(f"  %{tag}e{k} = getelementptr i64, ptr %places, i64 %{tag}c{k}")
+            code.append(f"  %{tag}o{k} = load i64, ptr %{tag}e{k}, align 8")
+            code.append(f"  {vector} = getelementptr i8, ptr %tile, i64 %{tag}o{k}")
+        user.append(row)
+        mine.append(vector)
+    rows = [f"%{tag}r{k}_0" for k in range(w)]
+    for k in range(w):
+        if not inward:
+            code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
+        elif masked:
+            arguments = f"ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask, {v} zeroinitializer"
+            code.append(f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0({arguments})")
+        else:
+            code.append(f"  {rows[k]} = load {v}, ptr {user[k]}, align {shape.size}")
     distance, round_ = w // 2, 0
     while distance:
         round_ += 1
         low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
         high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
-        after = [f"%r{k}_{round_}" for k in range(w)]
+        after = [f"%{tag}r{k}_{round_}" for k in range(w)]
         for k in range(w):
             if not k & distance:
                 pair = f"shufflevector {v} {rows[k]}, {v} {rows[k | distance]}"
@@ -57,42 +70,51 @@ def _fast(shape: Shape, inward: bool) -> str:
         rows, distance = after, distance // 2
     for k in range(w):
         if inward:
-            code.append(f"  %q{k} = getelementptr {v}, ptr %to, i64 {k}")
-            code.append(f"  store {v} {rows[k]}, ptr %q{k}, align {shape.bytes}")
+            code.append(f"  store {v} {rows[k]}, ptr {mine[k]}, align {shape.bytes}")
+        elif masked:
+            arguments = f"{v} {rows[k]}, ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask"
+            code.append(f"  call void @llvm.masked.store.{shape.suffix}.p0({arguments})")
         else:
-            code.append(f"  %s{k} = mul i64 %stride, {k}")
-            code.append(f"  %p{k} = getelementptr {shape.scalar}, ptr %from, i64 %s{k}")
-            code.append(
-                f"  call void @llvm.masked.store.{shape.suffix}.p0({v} {rows[k]}, ptr %p{k}, i32 {shape.size}, "
-                f"{shape.mask} %mask)"
-            )
-    body = "\n".join(code)
+            code.append(f"  store {v} {rows[k]}, ptr {user[k]}, align {shape.size}")
+    return "\n".join(code)
+
+
+def _fast(shape: Shape, inward: bool) -> str:
+    """Whole tiles: full blocks of W columns, then what is left under a mask."""
+    name, w = ("in" if inward else "out"), shape.lanes
+    numbers = ", ".join(f"i64 {k}" for k in range(w))
     return f"""
-define internal void @take_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end) noinline #0 {{
+define internal void @take_{name}({_PARAMETERS}) noinline #0 {{
 entry:
   %after = add i64 %row, {w}
   %whole = icmp ule i64 %after, %end
   br i1 %whole, label %fast, label %partial
 partial:
-  call void @part_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end)
+  call void @part_{name}({_PARAMETERS})
   ret void
 fast:
   %offset = mul i64 %row, %stride
   %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
-  %something = icmp ne i64 %n, 0
-  br i1 %something, label %loop, label %exit
+  %full = and i64 %n, {-w}
+  %some = icmp ne i64 %full, 0
+  br i1 %some, label %loop, label %rest
 loop:
-  %c = phi i64 [0, %fast], [%c1, %loop]
-  %left = sub i64 %n, %c
+  %fc = phi i64 [0, %fast], [%fnext, %loop]
+{_block(shape, inward, False)}
+  %fnext = add i64 %fc, {w}
+  %more = icmp ult i64 %fnext, %full
+  br i1 %more, label %loop, label %rest
+rest:
+  %mc = add i64 %full, 0
+  %left = sub i64 %n, %full
+  %something = icmp ne i64 %left, 0
+  br i1 %something, label %last, label %exit
+last:
   %l0 = insertelement <{w} x i64> poison, i64 %left, i32 0
   %ls = shufflevector <{w} x i64> %l0, <{w} x i64> poison, <{w} x i32> zeroinitializer
   %mask = icmp ult <{w} x i64> <{numbers}>, %ls
-  %from = getelementptr {shape.scalar}, ptr %first, i64 %c
-  %to = getelementptr {v}, ptr %tile, i64 %c
-{body}
-  %c1 = add i64 %c, {w}
-  %more = icmp ult i64 %c1, %n
-  br i1 %more, label %loop, label %exit
+{_block(shape, inward, True)}
+  br label %exit
 exit:
   ret void
 }}
@@ -109,8 +131,11 @@ def _slow(shape: Shape, inward: bool) -> str:
         else "  %at = add i64 %r, 0"
     )
     until = f"{shape.lanes}" if inward else "%valid"
+    place = f"  %place = mul i64 %c, {shape.bytes}"
+    if not inward:
+        place = "  %entry_of = getelementptr i64, ptr %places, i64 %c\n  %place = load i64, ptr %entry_of, align 8"
     return f"""
-define internal void @part_{name}(ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end) noinline #0 {{
+define internal void @part_{name}({_PARAMETERS}) noinline #0 {{
 entry:
   %valid = sub i64 %end, %row
   %something = icmp ne i64 %n, 0
@@ -126,8 +151,8 @@ rows:
 columns:
   %c = phi i64 [0, %rows], [%c1, %columns]
   %user = getelementptr {s}, ptr %first, i64 %c
-  %place = mul i64 %c, {shape.lanes}
-  %mine = getelementptr {s}, ptr %lane, i64 %place
+{place}
+  %mine = getelementptr i8, ptr %lane, i64 %place
   %x = load {s}, ptr {move[0]}, align {shape.size}
   store {s} %x, ptr {move[1]}, align {shape.size}
   %c1 = add i64 %c, 1
