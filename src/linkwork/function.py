@@ -156,7 +156,7 @@ class Function:
         """The same function as standalone C99."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.casadi())
+        return c_source(self.program)
 
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
@@ -268,6 +268,8 @@ class Function:
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         try:
+            if np.iscomplexobj(value):
+                raise TypeError("it is complex")
             x = np.asarray(value, dtype=self.dtype)
         except (TypeError, ValueError) as problem:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({problem})") from None

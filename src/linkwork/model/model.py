@@ -45,6 +45,11 @@ class Link:
     limits: Limits = Limits()
     actuated: bool = True
 
+    def __post_init__(self) -> None:
+        armature = np.array(self.armature, dtype=float)
+        armature.setflags(write=False)
+        object.__setattr__(self, "armature", armature)
+
 
 @dataclass(frozen=True)
 class Frame:
