@@ -30,10 +30,8 @@ class Prox:
     max_iterations: int = 20
 
     def __post_init__(self) -> None:
-        if not (self.mu >= 0 and self.tolerance >= 0 and self.max_iterations >= 1):
-            raise InputError(
-                f"{self}: mu and tolerance must not be negative, and max_iterations must be at least 1"
-            )
+        if not (0 < self.mu < np.inf and self.tolerance >= 0 and self.max_iterations >= 1):
+            raise InputError(f"{self}: mu must be above 0, tolerance at least 0, and max_iterations at least 1")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from linkwork.model import Model
 from linkwork.model.topology import Topology
 
 
@@ -120,13 +121,24 @@ def best_order(topology: Topology, coupled: Iterable[Collection[int]], limit: in
     return eliminate(topology, coupled, lambda tips, near: min(tips, key=order.index))
 
 
-def loop_roots(topology: Topology, coupled: Sequence[Collection[int]], free_base: bool) -> tuple[int, ...]:
-    """For each constraint the link at which its multipliers can go: the last that carries all links of it.
+def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> tuple[int, ...]:
+    """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can go.
 
-    A constraint with the world goes at the world, or at a free base where several limbs meet only there.
+    That is the last link that carries all links of it. A constraint with the world goes at the world; but where several
+    limbs of a free base hold the world, and have the joints to move all their rows, theirs go at the base.
     """
-    ends = [topology.common_ancestor(*links) if len(set(links)) > 1 else 0 for links in coupled]
-    limbs = {topology.supports[i][1] for links, r in zip(coupled, ends, strict=True) if r == 0
-             for i in links if topology.depth[i] > 1}
-    base = 1 if free_base and len(limbs) > 1 else 0
-    return tuple(r or base for r in ends)
+    t = model.topology
+    ends = [t.common_ancestor(*links) if len(set(links)) > 1 else 0 for links in coupled]
+    free = len(t.children[0]) == 1 and model.links[1].joint.kind == "free"
+    outside = [c for c, end in enumerate(ends) if end == 0 and free and all(t.depth[i] > 1 for i in coupled[c])]
+    limbs: dict[int, list[int]] = {}
+    for c in outside:
+        (limb, *others) = {t.supports[i][1] for i in coupled[c]}
+        if not others:
+            limbs.setdefault(limb, []).append(c)
+    for limb, held in limbs.items():
+        moving = {j for c in held for i in coupled[c] for j in t.supports[i][1:]}
+        if len(limbs) > 1 and sum(sizes[c] for c in held) <= sum(model.links[j].joint.nv for j in moving):
+            for c in held:
+                ends[c] = 1
+    return tuple(ends)

@@ -46,8 +46,7 @@ class CarriedLoops:
     def __init__(self, motion: Motion, rows: list[ConstraintRows], damping: Array | None) -> None:
         self.motion, self.rows = motion, rows
         t, xp = motion.model.topology, motion.xp
-        free = motion.model.nlinks > 0 and motion.model.links[1].joint.kind == "free" and len(t.children[0]) == 1
-        ends = loop_roots(t, [_ends(motion, r) for r in rows], free)
+        ends = loop_roots(motion.model, [_ends(motion, r) for r in rows], [r.k.shape[0] for r in rows])
         self.IA = [I.articulated() for I in motion.I]
         self.Ia = list(self.IA)
         self.KT: list[dict[int, Array]] = [{} for _ in self.IA]

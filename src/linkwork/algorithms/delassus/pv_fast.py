@@ -101,8 +101,8 @@ class FastOSIM:
 def refusal(motion: Motion, rows: list[ConstraintRows]) -> str | None:
     """Why the constraints cannot be solved while the base stands still, or None if they can, but for singular postures.
 
-    From the tips to the base each degree of freedom can move one row of those that it carries; what no joint of a limb
-    is left for, only the base can move.
+    From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
+    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move.
     """
     t, links = motion.model.topology, motion.model.links
     if len(t.children[0]) != 1 or links[1].joint.kind != "free":
@@ -113,5 +113,7 @@ def refusal(motion: Motion, rows: list[ConstraintRows]) -> str | None:
         if len({t.supports[i][:2] for i in (*r.links, *r.joints)}) > 1:
             return "a constraint joins several limbs of the base"
     for i in reversed(t.links[1:]):
+        if waiting[i] > 6:
+            return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
         waiting[t.parent[i]] += max(0, waiting[i] - links[i].joint.nv)
     return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None
