@@ -30,6 +30,7 @@ from linkwork.constraints import (
 )
 from linkwork.errors import AssemblyError, LinkworkError
 from linkwork.model import BodyInertia, Builder, Model, Placement
+from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
 from linkwork.simulate.assembly import assemble, project_velocity, random_state
 
@@ -49,12 +50,14 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Part",
     "Placement",
     "Prox",
     "Stabilisation",
     "Weld",
     "__version__",
     "assemble",
+    "combine",
     "constraint_error",
     "constraint_jacobian",
     "delassus",

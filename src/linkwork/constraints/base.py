@@ -7,7 +7,7 @@ with `a_l` the classical acceleration of link l (see model/motion.py) in its own
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,8 @@ from linkwork.backends.ops import Array
 from linkwork.errors import InputError
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ class Constraint:
 
     def position_error(self, motion: Motion) -> Array:
         """phi(q), m x 1, whose derivative is J v where phi is zero."""
+        raise NotImplementedError
+
+    def renamed(self, new: Callable[[str], str]) -> Constraint:
+        """The same constraint in a model in which what is called `name` here is called `new(name)`, itself included."""
         raise NotImplementedError
 
     def describe(self) -> str:

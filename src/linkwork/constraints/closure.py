@@ -12,8 +12,8 @@ of the two points themselves, d/dt (p_a - p_b) = 0, which is what other librarie
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6, matrix_quaternion
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 def _across(axis: np.ndarray) -> np.ndarray:
@@ -115,6 +115,9 @@ class Closure(Constraint):
 
     def touches(self, model: Model) -> tuple[int, ...]:
         return (model.frame(self.a).link, model.frame(self.b).link)
+
+    def renamed(self, new: Callable[[str], str]) -> Closure:
+        return replace(self, a=new(self.a), b=new(self.b), name=new(self.name))
 
     def describe(self) -> str:
         return f"{self.joint} {self.a} ~ {self.b}"
@@ -221,26 +224,26 @@ def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
     return xp.vstack([f, R @ angular(F) + xp.cross(p, f)])
 
 
-def Weld(a: str, b: str = "world", **options: object) -> Closure:
+def Weld(a: str, b: str = "world", **options: Any) -> Closure:
     """`a` fixed to `b`: six rows."""
-    return Closure(a, b, "fixed", **options)  # type: ignore[arg-type]
+    return Closure(a, b, "fixed", **options)
 
 
-def Connect(a: str, b: str = "world", **options: object) -> Closure:
+def Connect(a: str, b: str = "world", **options: Any) -> Closure:
     """The origin of `a` fixed to that of `b`, free to turn: three rows."""
-    return Closure(a, b, "spherical", **options)  # type: ignore[arg-type]
+    return Closure(a, b, "spherical", **options)
 
 
-def Hinge(a: str, b: str = "world", axis: object = "z", **options: object) -> Closure:
+def Hinge(a: str, b: str = "world", axis: object = "z", **options: Any) -> Closure:
     """`a` may only turn about `axis` relative to `b`: five rows."""
-    return Closure(a, b, "revolute", axis, **options)  # type: ignore[arg-type]
+    return Closure(a, b, "revolute", axis, **options)
 
 
-def point(frame: str, **options: object) -> Closure:
+def point(frame: str, **options: Any) -> Closure:
     """A point contact of a frame with the world: three rows, in the frame's axes."""
     return Connect(frame, **options)
 
 
-def surface(frame: str, **options: object) -> Closure:
+def surface(frame: str, **options: Any) -> Closure:
     """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's axes."""
     return Weld(frame, **options)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
@@ -14,8 +14,8 @@ from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Coupling(Constraint):
         object.__setattr__(self, "terms", terms)
         object.__setattr__(self, "name", self.name or f"{self.joint}<-{'+'.join(terms)}")
 
-    rows = 1  # type: ignore[assignment]
+    rows = 1
 
     def check(self, model: Model) -> None:
         for name in (self.joint, *self.terms):
@@ -52,6 +52,10 @@ class Coupling(Constraint):
     def touches(self, model: Model) -> tuple[int, ...]:
         moved = [model.joint(j) for j in (self.joint, *self.terms)]
         return tuple(dict.fromkeys(l for i in moved for l in (i, model.links[i].parent)))
+
+    def renamed(self, new: Callable[[str], str]) -> Coupling:
+        terms = {new(j): coefficients for j, coefficients in self.terms.items()}
+        return replace(self, joint=new(self.joint), terms=terms, name=new(self.name))
 
     def describe(self) -> str:
         powers = [f"{c:g} {j}" + (f"^{k}" if k > 1 else "")

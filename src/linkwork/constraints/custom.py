@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,9 @@ from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.errors import InputError, ModelError
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.joints import Joint
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,9 @@ class Custom(Constraint):
     def touches(self, model: Model) -> tuple[int, ...]:
         moved = [model.joint(j) for j in self.joints]
         return tuple(dict.fromkeys(l for i in moved for l in (i, model.links[i].parent)))
+
+    def renamed(self, new: Callable[[str], str]) -> Custom:
+        return replace(self, joints=tuple(map(new, self.joints)), name=new(self.name))
 
     def _evaluated(self, motion: Motion) -> tuple[Array, ...]:
         moved = [motion.model.joint(j) for j in self.joints]

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
@@ -14,8 +15,8 @@ from linkwork.constraints.closure import Closure, Connect
 from linkwork.errors import ModelError
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Distance(Constraint):
             raise ModelError(f"the length of a rod must be above zero, not {self.length!r}; use Connect for zero")
         object.__setattr__(self, "name", self.name or f"{self.a}--{self.b}")
 
-    rows = 1  # type: ignore[assignment]
+    rows = 1
 
     @property
     def _ends(self) -> Closure:
@@ -45,6 +46,9 @@ class Distance(Constraint):
 
     def touches(self, model: Model) -> tuple[int, ...]:
         return self._ends.touches(model)
+
+    def renamed(self, new: Callable[[str], str]) -> Distance:
+        return replace(self, a=new(self.a), b=new(self.b), name=new(self.name))
 
     def describe(self) -> str:
         return f"rod of {self.length:g} m {self.a} -- {self.b}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from linkwork.backends.ops import Array
 from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import centripetal, spatial_excess
-from linkwork.errors import InputError
+from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import Transform, Translate
 
 if TYPE_CHECKING:
-    from linkwork.model.motion import Motion
     from linkwork.model import Model
+    from linkwork.model.motion import Motion
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,9 @@ class LinkRows(Constraint):
     def touches(self, model: Model) -> tuple[int, ...]:
         return tuple(model.link(l) for l in self.K)
 
+    def renamed(self, new: Callable[[str], str]) -> LinkRows:
+        return replace(self, K={new(l): K for l, K in self.K.items()}, name=new(self.name))
+
     def evaluate(self, motion: Motion) -> Rows:
         xp = motion.xp
         links = {motion.model.link(l): xp.constant(K) for l, K in self.K.items()}
@@ -76,7 +79,7 @@ class CentreOfMass(Constraint):
     name: str = "centre of mass"
     stabilisation: Stabilisation | None = None
 
-    rows = 3  # type: ignore[assignment]
+    rows = 3
 
     def check(self, model: Model) -> None:
         if model.mass <= 0:
@@ -84,6 +87,10 @@ class CentreOfMass(Constraint):
 
     def touches(self, model: Model) -> tuple[int, ...]:
         return tuple(i for i in model.topology.links if model.links[i].inertia.mass > 0)
+
+    def renamed(self, new: Callable[[str], str]) -> CentreOfMass:
+        raise UnsupportedError(f"'{self.name}' is about all links of its model and would be about others in a larger "
+                               "one; combine without it and add it then")
 
     def evaluate(self, motion: Motion) -> Rows:
         """K_l = m_l / m R_l [1  -c^]."""

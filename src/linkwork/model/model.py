@@ -142,6 +142,14 @@ class Model:
             c.check(self)
         return replace(self, constraints=(*self.constraints, *constraints))
 
+    def with_frame(self, name: str, on: str = WORLD, placement: Placement | None = None) -> Model:
+        """A new model with a named place on a link (or relative to a frame, or in the world)."""
+        if name in self.frames or name in self._link_index:
+            raise ModelError(f"'{name}' is there already; names of frames and links must be unique")
+        carrier = self.frame(on)
+        frame = Frame(carrier.link, carrier.placement @ (placement or Placement()))
+        return replace(self, frames={**self.frames, name: frame})
+
     def without_constraints(self) -> Model:
         return replace(self, constraints=())
 

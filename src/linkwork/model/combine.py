@@ -1,0 +1,107 @@
+"""Several models in one: side by side, or one carried by a link of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linkwork.errors import InputError, ModelError, listing, not_found
+from linkwork.joints import Fixed, Free, Joint, Planar
+from linkwork.model.body import Placement
+from linkwork.model.builder import Builder
+from linkwork.model.model import WORLD, Link, Model
+
+BASES = ("keep", "fixed")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model on its way into a combination.
+
+    Its links, joints, frames and constraints are called `prefix` + name there. What hung on the world hangs on `to`
+    (a link or frame of a part before it, under its new name, or "world"), with `placement` in it. base="fixed" takes a
+    floating base (free, planar) away, so that its link becomes part of what carries it; "keep" leaves it; the default
+    keeps it on the world and takes it away elsewhere. A fixed base has lost its mass to the world already: load a
+    robot that is to be carried with base="free".
+    """
+
+    model: Model
+    prefix: str = ""
+    to: str = WORLD
+    placement: Placement = field(default_factory=Placement)
+    base: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.base is not None and self.base not in BASES:
+            raise not_found("base of a part", self.base, BASES)
+
+    @property
+    def on_world(self) -> bool:
+        """Whether the part's world is the combination's."""
+        X = self.placement
+        return self.to == WORLD and not X.p.any() and bool(np.all(np.eye(3) == X.R))
+
+    def renamed(self, name: str) -> str:
+        """What a link, joint, frame or constraint of the part is called in the combination."""
+        return WORLD if name == WORLD and self.on_world else self.prefix + name
+
+    def root_joint(self, link: Link) -> Joint:
+        """The joint that a link of the world gets."""
+        fixed = self.base == "fixed" or (self.base is None and self.to != WORLD)
+        return Fixed() if fixed and isinstance(link.joint, Free | Planar) else link.joint
+
+
+def combine(*parts: Model | Part, name: str | None = None, gravity: object = None) -> Model:
+    """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
+
+    >>> lw.combine(robot, lw.Part(hand, "left/", to="left_wrist"), lw.Part(box, "box/"))
+
+    Constraints come along and speak of the same links, frames and joints under their new names; what they call the
+    world is then what the part hangs on. Links are sorted depth first: the positions of parts on the world follow one
+    another in q, those of a carried part come where the branch is. All parts have the same gravity, or `gravity` says.
+    """
+    if not parts:
+        raise InputError("combine needs at least one model")
+    members = [p if isinstance(p, Part) else Part(p) for p in parts]
+    if gravity is None and any(not np.array_equal(p.model.gravity, members[0].model.gravity) for p in members):
+        raise InputError("the parts differ in gravity; say which holds with gravity=")
+    b = Builder(name or " + ".join(p.model.name for p in members), strict=False)
+    b.gravity = members[0].model.gravity if gravity is None else np.asarray(gravity, dtype=float)
+    at: dict[str, tuple[str, Placement]] = {WORLD: (WORLD, Placement())}
+    for part in members:
+        if part.to not in at:
+            raise not_found(f"link or frame to attach '{part.model.name}' to", part.to, at)
+        _add(b, part, at)
+    try:
+        return b.build()
+    except ModelError as problem:
+        raise ModelError(f"the parts {listing([p.model.name for p in members])} do not fit: {problem}") from problem
+
+
+def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
+    """The links, frames and constraints of a part; `at` learns where its names are."""
+    model, name = part.model, part.renamed
+    carrier, on_carrier = at[part.to]
+    base = on_carrier @ part.placement
+    names = [carrier, *(name(l.name) for l in model.links[1:])]
+    taken = [n for n in (*names[1:], *map(name, model.frames)) if n in at]
+    if taken:
+        raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")
+    for new, link in zip(names[1:], model.links[1:], strict=True):
+        root = link.parent == 0
+        joint = part.root_joint(link) if root else link.joint
+        b.link(new, names[link.parent], joint, placement=base @ link.placement if root else link.placement,
+               inertia=link.inertia, armature=link.armature[: joint.nv], joint_name=name(link.joint_name),
+               limits=link.limits, actuated=link.actuated)
+        at[new] = (new, Placement())
+    for old, frame in model.frames.items():
+        at[name(old)] = (names[frame.link], frame.placement if frame.link else base @ frame.placement)
+        b.frame(name(old), *at[name(old)])
+    if not part.on_world and name(WORLD) not in at:
+        at[name(WORLD)] = (carrier, base)
+        b.frame(name(WORLD), carrier, base)
+    b.constraints.extend(c.renamed(name) for c in model.constraints)
+    b.independent.extend(map(name, model.independent))
+
+
