@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -104,7 +105,7 @@ def impulse(
     threads: int | None = None,
     prox: Prox | None = None,
 ) -> Function:
-    """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses on the robot.
+    """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses.
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints.
     """
@@ -238,4 +239,4 @@ def _softness(model: Model, R: object) -> list[np.ndarray] | None:
         raise InputError(f"R is a number above 0, or one for each of the {model.rows} rows")
     r = np.broadcast_to(r, (model.rows,))
     ends = np.cumsum([0, *(c.rows for c in model.constraints)])
-    return [r[a:b, None] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [r[a:b, None] for a, b in itertools.pairwise(ends)]

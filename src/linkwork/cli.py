@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -29,17 +29,17 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 console = Console()
 
-FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF), or the name of an installed robot.")]
+FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or the name of an installed robot.")]
 BaseOption = Annotated[
-    Optional[str], typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
+    str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 ContactOption = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Option("--contact", help="FRAME or FRAME:point (3 rows) or FRAME:surface (6 rows); repeat for more."),
 ]
 ConnectOption = Annotated[
-    Optional[list[str]], typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
+    list[str] | None, typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
 ]
 
 
@@ -75,12 +75,13 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
     if as_json:
         _print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints})
         return
-    title = f"{model.name}: {model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}, {model.mass:.4g} kg"
+    size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
+    title = f"{model.name}: {size}, {model.mass:.4g} kg"
     table = Table(title=title)
     for heading in ("#", "link", "parent", "joint", "type", "q", "v", "mass [kg]"):
         table.add_column(heading, justify="right" if heading in ("#", "q", "v", "mass [kg]") else "left")
     for row in links:
-        index = [_span(row[k]) for k in ("q", "v")]  # type: ignore[arg-type]
+        index = [_span(row[k]) for k in ("q", "v")]
         table.add_row(str(row["index"]), str(row["link"]), str(row["parent"]), str(row["joint"]), str(row["type"]),
                       *index, f"{row['mass']:.4g}")
     console.print(table)
@@ -97,14 +98,14 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
 def solve(
     file: FileArg,
     base: BaseOption = None,
-    method: Annotated[Optional[str], typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
+    method: Annotated[str | None, typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
     backend: Annotated[str, typer.Option(help="numpy, casadi or kernel.")] = "numpy",
     contact: ContactOption = None,
     connect: ConnectOption = None,
-    q: Annotated[Optional[str], typer.Option(help="Positions, comma-separated (quaternions x,y,z,w).")] = None,
-    v: Annotated[Optional[str], typer.Option(help="Velocities, comma-separated.")] = None,
-    tau: Annotated[Optional[str], typer.Option(help="Joint forces, comma-separated.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Random q, v and tau from this seed where none is given.")] = None,
+    q: Annotated[str | None, typer.Option(help="Positions, comma-separated (quaternions x,y,z,w).")] = None,
+    v: Annotated[str | None, typer.Option(help="Velocities, comma-separated.")] = None,
+    tau: Annotated[str | None, typer.Option(help="Joint forces, comma-separated.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random q, v and tau from this seed where none is given.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
@@ -130,8 +131,8 @@ def export(
     file: FileArg,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the C files.")],
     base: BaseOption = None,
-    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix.")] = "forward_dynamics",
-    method: Annotated[Optional[str], typer.Option(help="A method of that function; default: Linkwork's choice.")] = None,
+    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics or mass_matrix")] = "forward_dynamics",
+    method: Annotated[str | None, typer.Option(help="A method of that function; default: Linkwork's choice.")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
 ) -> None:
@@ -163,18 +164,18 @@ def methods(as_json: JsonOption = False) -> None:
     for heading in rows[0]:
         table.add_column(heading)
     for row in rows:
-        table.add_row(*("yes" if x is True else "no" if x is False else str(x) for x in row.values()))
+        table.add_row(*row.values())
     console.print(table)
 
 
 @app.command()
 def demo() -> None:
     """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics."""
-    from linkwork.robots.mechanisms import humanoid, standing_humanoid
+    from linkwork.robots.mechanisms import humanoid, standing
 
     model = humanoid(hands=False)
     model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))
-    state = {"q": standing_humanoid(model), "v": np.zeros(model.nv), "tau": np.zeros(model.nv)}
+    state = {"q": standing(model), "v": np.zeros(model.nv), "tau": np.zeros(model.nv)}
     console.print(f"{model!r}\nstanding on two feet, joints limp:")
     fd = lw.forward_dynamics(model, method="kkt", backend="numpy")
     a, lam = fd(**state)
@@ -189,9 +190,7 @@ def cache_info(as_json: JsonOption = False) -> None:
     """Where the cache is, how many kernels it holds and how large it is."""
     from linkwork.kernels import cache
 
-    facts = cache.info()
-    facts = facts if isinstance(facts, dict) else facts._asdict() if hasattr(facts, "_asdict") else vars(facts)
-    facts = {k: str(x) if isinstance(x, Path) else x for k, x in facts.items()}
+    facts = {k: str(x) if isinstance(x, Path) else x for k, x in cache.info()._asdict().items()}
     if as_json:
         _print_json(facts)
         return

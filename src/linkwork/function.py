@@ -240,7 +240,7 @@ class Function:
             one = self._shapes.get(name, one[:1] if len(one) == 2 and one[1] == 1 else one)
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
-            return namedtuple("Result", list(shaped))(**shaped)  # type: ignore[misc]
+            return namedtuple("Result", list(shaped))(**shaped)
         results = [shaped[n] for n in self._iterated]
         return ProximalResult(self._iterated, results, shaped["iterations"], shaped["residual"])
 
@@ -322,8 +322,9 @@ def check_position(model: Model, q: np.ndarray) -> None:
         length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
         if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
             what = "[cos sin]" if model.links[i].joint.kind == "planar" else "quaternion [x y z w]"
+            where = f"of joint '{model.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
             raise InputError(
-                f"q: the {what} of joint '{model.links[i].joint_name}' (entries {part.start}..{part.stop - 1}) has length "
+                f"q: the {what} {where} has length "
                 f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
                 "model.normalised(q) makes it one, model.neutral() gives a valid position"
             )

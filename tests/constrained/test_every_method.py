@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from helpers import EPS, col, cond, motion  # noqa: E402
-
 import linkwork as lw
+from helpers import EPS, col, cond, motion
 from linkwork.algorithms import registry
 from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.iteration import run
@@ -111,7 +110,8 @@ def judge(method: registry.Method, model: lw.Model, q, v, tau, fext=None) -> Non
         kappa = max(kappa, method.prox.mu * (1 + np.linalg.norm(J, 2) ** 2 / np.linalg.eigvalsh(M)[0]))
     bound = 50 * kappa * EPS
     force, expected = J.T @ lam, J.T @ lam0
-    free = max(1.0, float(np.abs(a0).max()), float(np.abs(aba(motion(model.without_constraints(), q, v), col(tau))).max()))
+    unheld = aba(motion(model.without_constraints(), q, v), col(tau))
+    free = max(1.0, float(np.abs(a0).max()), float(np.abs(unheld).max()))
     assert np.abs(a - a0).max() <= bound * free, (np.abs(a - a0).max() / free, bound)
     scale = max(1.0, float(np.abs(expected).max(initial=0)), float(np.abs(M).max() * free))
     assert np.abs(force - expected).max(initial=0) <= bound * scale, (np.abs(force - expected).max() / scale, bound)

@@ -55,7 +55,9 @@ class CasadiOps:
     sin = staticmethod(casadi.sin)
     cos = staticmethod(casadi.cos)
     sqrt = staticmethod(casadi.sqrt)
-    atan2 = staticmethod(casadi.atan2)
+
+    def atan2(self, y: Array, x: Array) -> Array:
+        return casadi.atan2(y, x)
 
     def constant(self, a: Any) -> Array:
         return casadi.SX(casadi.DM(np.asarray(a, dtype=float)))
@@ -92,7 +94,8 @@ class CasadiOps:
 
     def cholesky(self, a: Array) -> Array:
         """Column by column, on the lower triangle."""
-        n, columns = a.shape[0], []
+        n = a.shape[0]
+        columns: list[Array] = []
         for j in range(n):
             column = a[j:, j]
             for k, done in enumerate(columns):

@@ -27,7 +27,7 @@ class Placement:
         if R.shape != (3, 3) or p.shape != (3,) or not (np.isfinite(R).all() and np.isfinite(p).all()):
             raise ModelError("a placement is a finite 3 x 3 rotation R and a finite 3-vector p")
         if np.abs(R.T @ R - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0:
-            raise ModelError("the matrix R of a placement is not a rotation: its columns must be orthonormal, right-handed")
+            raise ModelError("R of a placement is not a rotation: its columns must be orthonormal and right-handed")
         R = tidy(R)
         R.setflags(write=False)
         p.setflags(write=False)

@@ -224,8 +224,8 @@ class Model:
             link = self.links[i]
             if link.joint.nv and moved == 0 and not np.all(link.armature > 0):
                 raise ModelError(
-                    f"joint '{link.joint_name}' moves no mass (link '{link.name}' and all behind it are massless), so its "
-                    "acceleration is undefined; give the link an inertia, the joint an armature, or make the joint fixed"
+                    f"joint '{link.joint_name}' moves no mass (link '{link.name}' and all behind it are massless), so "
+                    "its acceleration is undefined; give the link an inertia, the joint an armature, or fix the joint"
                 )
 
     def __repr__(self) -> str:

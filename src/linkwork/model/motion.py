@@ -53,7 +53,7 @@ class Motion:
                 for i, l in enumerate(self.model.links)]
 
     @cached_property
-    def I(self) -> list[RigidInertia]:
+    def I(self) -> list[RigidInertia]:  # noqa: E743
         """The inertia of each link about its origin."""
         xp = self.xp
         return [RigidInertia(b.mass, xp.constant(b.mass * b.com), xp.constant(b.about_origin), xp)

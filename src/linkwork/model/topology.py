@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -49,7 +50,7 @@ class Topology:
 
     def common_ancestor(self, *links: int) -> int:
         """The last link that carries all of `links`; 0 if only the world does."""
-        shared = set((0, *self.supports[links[0]])).intersection(*((0, *self.supports[l]) for l in links[1:]))
+        shared = {0, *self.supports[links[0]]}.intersection(*((0, *self.supports[l]) for l in links[1:]))
         return max(shared)
 
     @cached_property
@@ -76,4 +77,4 @@ def _slices(sizes: Sequence[int]) -> tuple[slice, ...]:
     ends = [0]
     for n in sizes:
         ends.append(ends[-1] + n)
-    return tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    return tuple(slice(a, b) for a, b in itertools.pairwise(ends))

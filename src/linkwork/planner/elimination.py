@@ -1,8 +1,8 @@
 """In which order links leave a recursion, and whom their leaving couples. Symbolic, computed once per mechanism.
 
 Links leave from the tips of the spanning tree. A link that shares a constraint with others takes their accelerations
-into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number of
-neighbours decides the cost, so among all tips the one with the fewest goes first (minimum degree; ties: highest number).
+into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number
+of neighbours decides the cost, so of all tips the one with the fewest goes first (minimum degree; ties: highest number).
 sathya2025_lcaba_proxbbo section IV-A.
 """
 
@@ -136,7 +136,7 @@ def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence
         (limb, *others) = {t.supports[i][1] for i in coupled[c]}
         if not others:
             limbs.setdefault(limb, []).append(c)
-    for limb, held in limbs.items():
+    for held in limbs.values():
         moving = {j for c in held for i in coupled[c] for j in t.supports[i][1:]}
         if len(limbs) > 1 and sum(sizes[c] for c in held) <= sum(model.links[j].joint.nv for j in moving):
             for c in held:

@@ -102,7 +102,7 @@ def _left_jacobian_terms(w: Array, xp: Ops) -> tuple[Array, Array]:
 
 
 def exp6(v: Array, xp: Ops) -> tuple[Array, Array]:
-    """Axes R and origin p reached from the identity by the constant body velocity `v` = [linear; angular] in unit time."""
+    """Axes R and origin p reached in unit time from the identity by the constant body velocity [linear; angular]."""
     u, w = v[0:3, :], v[3:6, :]
     a, b = _left_jacobian_terms(w, xp)
     wu = xp.cross(w, u)

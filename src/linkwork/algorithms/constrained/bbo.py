@@ -3,7 +3,8 @@
 The rows of a loop travel from both its ends towards the base as in `pv`. At the loop's root i they have met, and
 L lam = l - K a_i is solved for them on the spot (R: the rows that go, U: others that they are coupled with):
 
-    H_ii <- H_ii + K_R^T L_RR^-1 K_R,   p_i <- p_i - K_R^T L_RR^-1 l_R,   K_U, l_U, L_UU  less  L_UR L_RR^-1 (K_R, l_R, L_RU).
+    H_ii <- H_ii + K_R^T L_RR^-1 K_R,     p_i <- p_i - K_R^T L_RR^-1 l_R,
+    (K_U, l_U, L_UU) <- (K_U, l_U, L_UU) - L_UR L_RR^-1 (K_R, l_R, L_RU) .
 
 sathya2025_lcaba_proxbbo, algorithm 4 (eq. 46e is a decrement) with 1/mu = 0: rows must be independent (else NaN).
 Contacts with the world go at the world, or at a free base where several limbs meet, as in eq. 49 of sathya2023_pv_lqr.
@@ -20,7 +21,6 @@ from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
 from linkwork.planner.elimination import loop_roots
-from linkwork.spatial import ArticulatedInertia
 
 
 def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -31,7 +31,7 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 @dataclass(frozen=True)
 class Root:
-    """Rows R that went at one link: their factor, K_R, Y = L_RR^-1 K_R, and for each other row L_RU and L_RR^-1 L_RU."""
+    """Rows R that went at one link: factor of L_RR, K_R, Y = L_RR^-1 K_R, and for others L_RU and L_RR^-1 L_RU."""
 
     which: list[int]
     factor: Factor

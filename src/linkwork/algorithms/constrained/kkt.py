@@ -31,7 +31,7 @@ def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def joint_space(motion: Motion) -> tuple[Array, Array]:
-    """J and k of J vdot = k: the rows over links, with the accelerations that joints at rest leave on the other side."""
+    """J and k of J vdot = k: the rows over links, less what they say of the accelerations with joints at rest."""
     xp, at_rest = motion.xp, motion.accelerations(None)
     J, k = [xp.zeros(0, motion.model.nv)], [xp.zeros(0)]
     for rows in constraint_rows(motion):

@@ -2,14 +2,14 @@
 
     min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + mu/2 |sum K_l a_l - k|^2 - lam^T (sum K_l a_l - k)
 
-A constraint between links i and n adds mu K_i^T K_n to a block H_in: the links are neighbours. Links leave from the tips
-in an order of few neighbours (planner/elimination.py); a degree of freedom that leaves, with U_n = H_ni s, takes
+A constraint between links i and n adds mu K_i^T K_n to a block H_in: the links are neighbours. Links leave from the
+tips in an order of few neighbours (planner/elimination.py); a degree of freedom that leaves, with U_n = H_ni s, takes
 
     H_nl <- H_nl - U_n U_l^T / d,    p_n <- p_n + U_n u / d,    vdot = (u - sum U_n^T a_n) / d ,
 
 then a_i = X a_p + c_i hands its blocks to the parent. The multipliers follow by lam <- lam + mu (k - sum K a).
-sathya2025_lcaba_proxbbo, algorithms 1-3 (signs of eqs. 30d, 30e and of line 31 corrected). O(n + m) for loops that are not
-coupled with many others; rows may be redundant or singular. Without internal loops it is `constrained_aba`.
+sathya2025_lcaba_proxbbo, algorithms 1-3 (signs of eqs. 30d, 30e and of line 31 corrected). O(n + m) for loops that are
+not coupled with many others; rows may be redundant or singular. Without internal loops it is `constrained_aba`.
 """
 
 from __future__ import annotations

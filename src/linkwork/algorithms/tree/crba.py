@@ -7,8 +7,8 @@ Featherstone, Rigid Body Dynamics Algorithms, table 6.2. O(n d), d the depth of 
 
 from __future__ import annotations
 
-from linkwork.model.motion import Motion
 from linkwork.backends.ops import Array
+from linkwork.model.motion import Motion
 
 
 def crba(motion: Motion) -> Array:

@@ -7,8 +7,8 @@ Featherstone, Rigid Body Dynamics Algorithms, table 5.1, on classical accelerati
 
 from __future__ import annotations
 
-from linkwork.model.motion import Motion
 from linkwork.backends.ops import Array
+from linkwork.model.motion import Motion
 
 
 def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
