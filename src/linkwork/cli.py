@@ -29,7 +29,7 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 console = Console()
 
-FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or the name of an installed robot.")]
+FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or an installed robot's name.")]
 BaseOption = Annotated[
     str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
 ]
@@ -131,7 +131,7 @@ def export(
     file: FileArg,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the C files.")],
     base: BaseOption = None,
-    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics or mass_matrix")] = "forward_dynamics",
+    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix")] = "forward_dynamics",
     method: Annotated[str | None, typer.Option(help="A method of that function; default: Linkwork's choice.")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,

@@ -2,7 +2,7 @@
 
 Links leave from the tips of the spanning tree. A link that shares a constraint with others takes their accelerations
 into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number
-of neighbours decides the cost, so of all tips the one with the fewest goes first (minimum degree; ties: highest number).
+of neighbours decides the cost, so of all tips the one with the fewest goes first (minimum degree; ties: the highest).
 sathya2025_lcaba_proxbbo section IV-A.
 """
 

@@ -1,0 +1,37 @@
+"""What the documents say is what the code does."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def test_the_example_of_the_readme_runs(capsys) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "(1000, 12)" in capsys.readouterr().out
+
+
+def test_the_table_of_methods_is_up_to_date() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tools" / "document_methods.py", "--check"], check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
+def test_example(example: Path) -> None:
+    runpy.run_path(str(example), run_name="__main__")
+
+
+def test_local_links_of_the_documents_exist() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
