@@ -14,4 +14,5 @@ fd = lw.forward_dynamics(model, modes=True)
 every_mode = np.array([[(k >> i) & 1 for i in range(4)] for k in range(16)], dtype=float)
 result = fd(np.tile(q, (16, 1)), v, tau, every_mode)
 for mode, a, lam in zip(every_mode, result.a, result.lam, strict=True):
-    print("".join("x" if m else "." for m in mode), f"base falls at {a[2]:7.3f} m/s^2, first foot pushes {lam[2]:7.2f} N")
+    feet_down = "".join("x" if m else "." for m in mode)
+    print(feet_down, f"base falls at {a[2]:7.3f} m/s^2, first foot pushes {lam[2]:7.2f} N")

@@ -1,18 +1,16 @@
 """Forward dynamics as C99, and as a CasADi function with its derivatives."""
 
 import tempfile
-from pathlib import Path
 
 import casadi
 
 import linkwork as lw
-from linkwork.kernels.c_source import export
 from linkwork.robots.mechanisms import arm
 
 model = arm(7)
 fd = lw.forward_dynamics(model)
 with tempfile.TemporaryDirectory() as folder:
-    for path in export(fd.casadi(), Path(folder)):
+    for path in fd.export(folder):
         print(path.name, path.stat().st_size, "bytes")
 
 f = fd.casadi()

@@ -137,8 +137,6 @@ def export(
     connect: ConnectOption = None,
 ) -> None:
     """Write a dynamics function as standalone C99, with a header and a CMakeLists.txt."""
-    from linkwork.kernels.c_source import export as write
-
     model = _constrained(_load(file, base), contact, connect)
     factories: dict[str, Any] = {"forward_dynamics": lw.forward_dynamics, "inverse_dynamics": lw.inverse_dynamics,
                                  "mass_matrix": lw.mass_matrix}
@@ -148,7 +146,7 @@ def export(
     if options and function == "mass_matrix":
         raise InputError("the mass matrix has one method only: leave --method out")
     made = factories[function](model, **options)
-    for path in write(made.casadi(), output):
+    for path in made.export(output):
         console.print(str(path))
 
 
