@@ -6,6 +6,7 @@ import math
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,6 +158,12 @@ class Function:
         from linkwork.kernels.c_source import c_source
 
         return c_source(self.program)
+
+    def export(self, directory: str | Path) -> list[Path]:
+        """Write C source, header and CMakeLists.txt; gives the paths."""
+        from linkwork.kernels.c_source import export
+
+        return export(self.program, directory)
 
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
