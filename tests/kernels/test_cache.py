@@ -136,6 +136,8 @@ def test_leftovers_of_a_killed_writer_do_not_count(empty_cache: Path) -> None:
     assert cache.info().files == 0
     evaluate()
     assert cache.info().files == 1
+    assert cache.clear() == 1
+    assert not list(empty_cache.iterdir())
 
 
 def test_processes_share_it(empty_cache: Path) -> None:

@@ -161,8 +161,9 @@ def test_unfit_outputs_are_refused(program: Program, batch: int | None) -> None:
                 np.zeros((*shape, 2))[..., 0], None):  # fmt: skip
         with pytest.raises(InputError, match="'a'"):
             kernel(*inputs, out=[bad, *good[1:]])
-    with pytest.raises(InputError, match="3 arrays"):
-        kernel(*inputs, out=good[:2])
+    for incomplete in (good[:2], good[0], 5, {}):
+        with pytest.raises(InputError, match="3 arrays"):
+            kernel(*inputs, out=incomplete)
 
 
 def test_wrong_inputs_are_refused(program: Program) -> None:

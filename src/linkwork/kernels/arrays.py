@@ -58,7 +58,7 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
     shapes = [port.shape if batch is None else (batch, *port.shape) for port in ports]
     if out is None:
         return [Rows(np.empty(shape, dtype), port.size) for port, shape in zip(ports, shapes, strict=True)]
-    arrays = [out] if isinstance(out, np.ndarray) else list(out)
+    arrays = list(out) if isinstance(out, list | tuple) else [out]
     if len(arrays) != len(ports):
         names = listing(port.name for port in ports)
         raise InputError(f"out= needs {len(ports)} arrays ({names}), {len(arrays)} were given")

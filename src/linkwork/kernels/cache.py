@@ -30,6 +30,7 @@ from linkwork.kernels.image import Image, Options
 
 MAGIC = b"LINKWORK-KERNEL1"
 SUFFIX = ".kernel"
+TEMPORARY = ".new-"
 LIMIT = 1 << 30
 
 
@@ -67,6 +68,9 @@ def clear() -> int:
     files = _files()
     for path, _, _ in files:
         path.unlink(missing_ok=True)
+    root = directory()
+    for leftover in root.glob(TEMPORARY + "*") if root is not None else ():
+        leftover.unlink(missing_ok=True)
     return len(files)
 
 
@@ -99,7 +103,7 @@ def save(key: str, image: Image) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(encode(image, key))

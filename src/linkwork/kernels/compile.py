@@ -93,7 +93,7 @@ class Linked:
 @cache
 def _register_symbols() -> None:
     """Tell the linker where the C library's functions are."""
-    library = ctypes.CDLL(ctypes.util.find_library("m") or None)
+    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
     for name in {*LIBM.values(), "sin", "cos"}:
         address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
         llvm.add_symbol(name, address)

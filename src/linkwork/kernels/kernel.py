@@ -145,8 +145,10 @@ class Kernel:
         def one(arrays: tuple[ArrayLike, ...], out: Any) -> Any:
             if out is None:
                 outs = (empty(shapes[0], dtype),) if len(shapes) == 1 else tuple([empty(s, dtype) for s in shapes])
+            elif isinstance(out, list | tuple):
+                outs = tuple(out)
             else:
-                outs = (out,) if type(out) is np.ndarray else tuple(out)
+                outs = (out,)
             if native(address, arrays + outs):
                 return None
             return new(result, outs)
