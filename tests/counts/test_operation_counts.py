@@ -1,0 +1,62 @@
+"""Exact operation counts of traced algorithms, so that a change that costs operations is seen.
+
+The bounds are today's counts with one per cent of slack at most: lower them when they fall.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import LinkworkError
+
+
+@pytest.fixture(scope="module")
+def talos():
+    try:
+        return lw.load("talos_reduced", base="free")
+    except LinkworkError as problem:
+        pytest.skip(f"talos_reduced is in example-robot-data, which is not installed: {problem}")
+
+
+BOUNDS = {"aba": 9100, "rnea": 5150, "crba": 3600, "crba_ltl": 13500}
+
+
+@pytest.mark.parametrize("name", ["aba", "rnea", "crba", "crba_ltl"])
+def test_talos(talos, name):
+    assert (talos.nlinks, talos.nv) == (33, 38)
+    function = {
+        "aba": lambda: lw.forward_dynamics(talos, method="aba"),
+        "crba_ltl": lambda: lw.forward_dynamics(talos, method="crba_ltl"),
+        "rnea": lambda: lw.inverse_dynamics(talos, method="rnea"),
+        "crba": lambda: lw.mass_matrix(talos),
+    }[name]()
+    assert function.operations <= BOUNDS[name]
+    assert function.operations > 0.9 * BOUNDS[name], "well below the bound: lower it"
+
+
+def test_a_pendulum_costs_no_more_than_its_formula():
+    """a = (tau - m g l sin q) / (m l^2): a sine, two products and a difference."""
+    b = lw.Builder()
+    b.link("bob", "world", "revolute", axis="y", inertia=lw.BodyInertia(2.0, np.array([0, 0, -0.5])))
+    model = b.build()
+    assert lw.forward_dynamics(model, method="aba").operations <= 4
+    assert lw.inverse_dynamics(model).operations <= 4
+    assert lw.mass_matrix(model).operations == 0
+
+
+def test_zeros_of_the_structure_fold_away():
+    """Parallel axes cost least, then quarter turns, turns about one axis, any placement, and joints about any axis."""
+    I = lw.BodyInertia(1.0, np.array([0.1, 0.2, 0.3]), np.diag([0.3, 0.2, 0.25]))
+
+    def cost(axis, rpy):
+        b = lw.Builder()
+        for i in range(4):
+            place = lw.Placement.at((0.1, 0, 0.3), rpy)
+            b.link(f"l{i}", f"l{i - 1}" if i else "world", "revolute", axis=axis, placement=place, inertia=I)
+        return lw.forward_dynamics(b.build(), method="aba").operations
+
+    parallel, quarter, turned = (cost("z", (roll, 0, 0)) for roll in (0, np.pi / 2, 0.3))
+    skew, oblique = (cost(axis, (0.3, 0.2, 0.1)) for axis in ("z", [0.6, 0.48, 0.64]))
+    assert parallel < quarter < turned < skew < oblique
