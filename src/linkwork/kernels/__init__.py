@@ -2,7 +2,7 @@
 
 The stages, in order: ``program`` (read from CasADi), ``simplify`` (algebra), ``fuse`` (multiply-adds, sines in pairs),
 ``order`` and ``schedule`` (what when, and where in memory), ``lower``, ``vector_math``, ``transpose`` and ``driver``
-(LLVM IR), ``compile`` (object code), ``image`` (all of these in a row), ``cache`` (on disk), ``executable`` (in memory),
+(LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk), ``executable`` (in memory),
 ``kernel`` (for users). ``iterate`` is for programs with a loop, ``c_source`` for the way out to C.
 """
 
