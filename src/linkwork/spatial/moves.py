@@ -186,7 +186,9 @@ def placed_moves(R: np.ndarray, p: np.ndarray, joint: tuple[Move, ...], xp: Ops)
     if rotation_axis(R) == k:
         return (*constant_moves(np.eye(3), p, xp), first.after(R[i, i], R[j, i]), *joint[1:])
     if rotation_axis(R) is not None:
-        return (*constant_moves(R, p, xp), *joint)
+        before, along = split_along(p, R[:, k])
+        shift = constant_moves(np.eye(3), along * np.eye(3)[k], xp)
+        return (*constant_moves(R, before, xp), *shift, *joint)
     tilt = float(np.hypot(R[i, k], R[j, k]))
     ca, sa = (-R[j, k] / tilt, R[i, k] / tilt) if tilt > AXIS_TOLERANCE else (1.0, 0.0)  # axis k kept or turned over
     rest = (turn_matrix(k, ca, sa) @ turn_matrix(i, R[k, k], tilt)).T @ R
@@ -200,6 +202,17 @@ def turn_matrix(axis: int, c: float, s: float) -> np.ndarray:
     R = np.eye(3)
     R[i, i], R[i, j], R[j, i], R[j, j] = c, -s, s, c
     return R
+
+
+def split_along(p: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, float]:
+    """p = before + along * axis, where that leaves fewer entries of p to multiply with: Denavit-Hartenberg's offsets."""
+    for j in np.flatnonzero(axis):
+        along = p[j] / axis[j]
+        before = p - along * axis
+        before[np.abs(before) < AXIS_TOLERANCE * np.abs(p).max(initial=0.0)] = 0.0
+        if along and np.count_nonzero(before) + 1 < np.count_nonzero(p):
+            return before, float(along)
+    return p, 0.0
 
 
 def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
