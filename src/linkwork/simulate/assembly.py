@@ -31,6 +31,9 @@ Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 MAX_DAMPING = 1e16
 """Where Levenberg-Marquardt gives up: steps this short no longer change anything."""
 
+REDUNDANT = 1e-10
+"""Singular values of the rows, relative to the largest, below which a velocity need not heed them."""
+
 
 def assemble(
     model: Model,
@@ -114,17 +117,22 @@ def random_state(
 
 def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float) -> np.ndarray:
     closing, free = _closing(model, only), np.ones(model.nv, dtype=bool)
-    for _ in range(4):
-        found = _levenberg_marquardt(closing, model.random_q(rng), free, tol, 50)
-        if found.gap <= tol:
-            return found.q
-    q = assemble(model, model.neutral(), only=only, tolerance=tol)
-    for size in (0.5, 0.25, 0.1, 0.02):  # a walk along the closed positions; shorter steps where long ones fail
-        far = model.integrate(q, size * rng.normal(size=model.nv))
-        found = _levenberg_marquardt(closing, far, free, tol, 50)
-        if found.gap <= tol:
-            return found.q
-    return q
+
+    def closed(start: np.ndarray) -> np.ndarray | None:
+        """Closed to more than the tolerance, as every posture but a singular one can be."""
+        found = _levenberg_marquardt(closing, start, free, tol, 50)
+        return found.q if found.gap <= tol / 10 else None
+
+    for _ in range(3):
+        q = closed(model.random_q(rng))
+        if q is not None:
+            return q
+    near = assemble(model, model.neutral(), only=only, tolerance=tol)
+    for size in (0.5, 0.25, 0.1, 0.02):  # a step along the closed positions; a shorter one where a long one fails
+        q = closed(model.integrate(near, size * rng.normal(size=model.nv)))
+        if q is not None:
+            return q
+    return near
 
 
 @dataclass(frozen=True)
@@ -166,24 +174,47 @@ def _levenberg_marquardt(closing: _Closing, q: np.ndarray, free: np.ndarray, tol
                          max_iterations: int) -> _Found:
     """Closed, or where |phi| does not fall any more."""
     phi, D = closing.residual(q)
-    nu = 1e-2
+    nu, idle = 1e-2, 0
     for _ in range(max_iterations):
-        if np.abs(phi).max(initial=0.0) <= tolerance:
+        if np.abs(phi).max(initial=0.0) <= tolerance or idle == 3:
             break
-        U, s, Vt = np.linalg.svd(D[:, free], full_matrices=False)
-        along, size = U.T @ phi, float(phi @ phi)
+        size = float(phi @ phi)
         while nu < MAX_DAMPING:
             step = np.zeros(len(free))
-            step[free] = -Vt.T @ (s / (s**2 + nu * size) * along)
+            step[free] = _damped_step(D[:, free], phi, nu * size)
             there = closing.model.integrate(q, step)
             phi_there, D_there = closing.residual(there)
-            if np.isfinite(phi_there).all() and phi_there @ phi_there < size:
+            left = float(phi_there @ phi_there)
+            if left < size:
+                idle = idle + 1 if left > 0.999 * size else 0  # creeping towards a gap that cannot be closed
                 q, phi, D, nu = there, phi_there, D_there, max(nu / 10, 1e-8)
                 break
             nu *= 4
         else:
             break
+    for _ in range(3):  # on to rounding: rows that a gap makes independent would forbid a redundant loop to move
+        size, step = float(phi @ phi), np.zeros(len(free))
+        if np.abs(phi).max(initial=0.0) > tolerance:
+            break
+        step[free] = _damped_step(D[:, free], phi, 0.0)
+        there = closing.model.integrate(q, step)
+        phi_there, D_there = closing.residual(there)
+        if not phi_there @ phi_there < size / 4:
+            break
+        q, phi, D = there, phi_there, D_there
     return _Found(closing.model.normalised(q), phi)
+
+
+def _damped_step(D: np.ndarray, phi: np.ndarray, damping: float) -> np.ndarray:
+    """The d that minimises |D d + phi|^2 + damping |d|^2, by the smaller of the two Gram matrices.
+
+    The damping is never below what redundant rows need; that costs digits of the step, not of the solution.
+    """
+    wide = D.shape[0] < D.shape[1]
+    G = D @ D.T if wide else D.T @ D
+    shift = max(damping, 1e-13 * float(np.diagonal(G).max(initial=0.0)), np.finfo(float).tiny)
+    G = G + shift * np.eye(len(G))
+    return np.asarray(-D.T @ np.linalg.solve(G, phi) if wide else -np.linalg.solve(G, D.T @ phi))
 
 
 def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) -> AssemblyError:
@@ -205,14 +236,18 @@ def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) ->
 
 
 def _projected(model: Model, q: np.ndarray, v: np.ndarray, norm: str) -> np.ndarray:
-    """v - L^-T W^+ J v  with  W = J L^-T  and  M = L L^T; twice, against rounding."""
+    """v - L^-T W^+ J v  with  W = J L^-T  and  M = L L^T; twice, against rounding.
+
+    Singular values below REDUNDANT times the largest are taken for redundancy that an imperfect closure hides.
+    """
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
     J = jacobian(motion)
     L = NUMPY.cholesky(crba(motion)) if norm == "mass" else np.eye(model.nv)
     W = NUMPY.solve_lower(L, J.T).T
+    back = NUMPY.solve_upper(L.T, np.linalg.pinv(W, rcond=REDUNDANT))
     out = v[:, None]
     for _ in range(2):
-        out = out - NUMPY.solve_upper(L.T, NUMPY.least_squares(W, J @ out))
+        out = out - back @ (J @ out)
     return np.asarray(out[:, 0])
 
 
@@ -258,10 +293,11 @@ def _differentiated(model: Model) -> Residual:
     phi = casadi.densify(casadi.SX(position_error(Motion(model, q, xp.zeros(model.nv), xp))))
     rates = [model.links[i].joint.rate(q[t.q_slices[i]], v[t.v_slices[i]], xp) for i in t.links]
     D = casadi.jacobian(casadi.jtimes(phi, q, casadi.vertcat(casadi.SX(0, 1), *rates)), v)
+    rows = model.rows
     function = casadi.Function("assembly", [q], [phi, casadi.densify(D)])
 
     def residual(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         value, slope = function.call([at])
-        return np.array(value)[:, 0], np.array(slope).reshape(model.rows, model.nv)
+        return np.array(value)[:, 0], np.array(slope).reshape(rows, model.nv)
 
     return residual
