@@ -96,7 +96,7 @@ def test_a_star_of_loops_is_linear_for_lcaba_only() -> None:
     star = mech.star_of_loops(6)
     order = eliminate(star.topology, [[l for l in c.touches(star) if l] for c in star.constraints])
     assert order.most_neighbours == 1
-    lcaba = per_loop(mech.star_of_loops, "lcaba", (2, 4, 6))
+    lcaba = per_loop(mech.star_of_loops, "lcaba", (3, 5, 7))
     assert abs(lcaba[1] - lcaba[0]) <= 0.02 * lcaba[0]
     for method in ("prox_bbo", "prox_ltl"):
         first, second = per_loop(mech.star_of_loops, method, (2, 4, 6))
