@@ -17,6 +17,7 @@ from linkwork.algorithms import registry
 from linkwork.bench.cli import bench_app
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
+from linkwork.planner.elimination import coupled_links, eliminate, loop_roots, picture
 
 app = typer.Typer(
     help="Constrained rigid-body dynamics, compiled for your robot.",
@@ -71,9 +72,15 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
         for i, l in enumerate(model.links)
         if i
     ]
-    constraints = [{"name": c.name, "what": c.describe(), "rows": c.rows} for c in model.constraints]
+    order = eliminate(model.topology, coupled_links(model))
+    roots = loop_roots(model, coupled_links(model), [c.rows for c in model.constraints])
+    constraints = [{"name": c.name, "what": c.describe(), "rows": c.rows, "loop_root": model.links[r].name}
+                   for c, r in zip(model.constraints, roots, strict=True)]
     if as_json:
-        _print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints})
+        elimination = {"order": [model.links[i].name for i in order.order], "cut_joints": len(model.constraints),
+                       "most_neighbours": order.most_neighbours}
+        _print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints,
+                     "elimination": elimination})
         return
     size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
     title = f"{model.name}: {size}, {model.mass:.4g} kg"
@@ -87,11 +94,14 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
     console.print(table)
     if constraints:
         table = Table(title=f"{len(constraints)} constraints, {model.rows} rows")
-        for heading in ("name", "what", "rows"):
+        for heading in ("name", "what", "rows", "loop root"):
             table.add_column(heading)
         for c in constraints:
-            table.add_row(str(c["name"]), str(c["what"]), str(c["rows"]))
+            table.add_row(*(str(x) for x in c.values()))
         console.print(table)
+        console.print(f"order of elimination (-> parent, ~ neighbours): {len(constraints)} cut joints, "
+                      f"at most {order.most_neighbours} neighbours")
+        console.print(picture(model, order), highlight=False)
 
 
 @app.command()

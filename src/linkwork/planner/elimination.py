@@ -121,6 +121,23 @@ def best_order(topology: Topology, coupled: Iterable[Collection[int]], limit: in
     return eliminate(topology, coupled, lambda tips, near: min(tips, key=order.index))
 
 
+def coupled_links(model: Model) -> list[tuple[int, ...]]:
+    """The moving links of each constraint."""
+    return [tuple(dict.fromkeys(l for l in c.touches(model) if l)) for c in model.constraints]
+
+
+def picture(model: Model, order: Elimination) -> str:
+    """The elimination as text: who leaves when, and with which neighbours."""
+    name = [l.name for l in model.links]
+    width = max(len(n) for n in name)
+    lines = []
+    for step, i in enumerate(order.order, 1):
+        near = order.neighbours[i]
+        arrow = f" ~ {', '.join(name[n] for n in near)}" if near else ""
+        lines.append(f"{step:4d}  {name[i]:{width}s} -> {name[model.topology.parent[i]]}{arrow}")
+    return "\n".join(lines)
+
+
 def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> tuple[int, ...]:
     """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can go.
 
