@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.iteration import Prox
 from linkwork.api import (
+    constrained_inverse_dynamics,
     constraint_error,
     constraint_jacobian,
     delassus,
@@ -12,6 +13,7 @@ from linkwork.api import (
     impulse,
     inverse_dynamics,
     mass_matrix,
+    mass_pattern,
     operational_space_inertia,
 )
 from linkwork.constraints import (
@@ -28,7 +30,7 @@ from linkwork.constraints import (
     point,
     surface,
 )
-from linkwork.errors import AssemblyError, LinkworkError
+from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
@@ -37,6 +39,7 @@ from linkwork.simulate.assembly import assemble, project_velocity, random_state
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActuationError",
     "AssemblyError",
     "BodyInertia",
     "Builder",
@@ -58,6 +61,7 @@ __all__ = [
     "__version__",
     "assemble",
     "combine",
+    "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
     "delassus",
@@ -67,6 +71,7 @@ __all__ = [
     "inverse_dynamics",
     "load",
     "mass_matrix",
+    "mass_pattern",
     "operational_space_inertia",
     "point",
     "project_velocity",

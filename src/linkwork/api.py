@@ -95,6 +95,45 @@ def inverse_dynamics(
                     threads=threads, defaults=defaults)
 
 
+def constrained_inverse_dynamics(
+    model: Model,
+    actuated: Sequence[str] | None = None,
+    *,
+    weight: float = 1e-3,
+    underactuated: bool = False,
+    backend: str = "kernel",
+    dtype: str = "float64",
+    threads: int | None = None,
+    external_forces: bool = False,
+) -> Function:
+    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + J^T lam, for a consistent motion with constraints.
+
+    `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
+    says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
+    much as `weight` N m. Too few actuators for the ways to move are an ActuationError here, unless underactuated=True,
+    which leaves it to the call: there accelerations that the actuators cannot cause are one (`residual`, relative, is
+    what is missing). Quaternions in `q` are [x y z w].
+    """
+    from linkwork.algorithms.constrained.inverse import constrained_inverse
+    from linkwork.simulate.actuation import ActuatedFunction, actuated_freedoms, check_actuation
+
+    if not weight > 0:
+        raise InputError(f"weight is a number above 0, not {weight!r}")
+    driven = actuated_freedoms(model, actuated)
+    if not underactuated:
+        check_actuation(model, driven)
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        out = constrained_inverse(Motion(model, x["q"], x["v"], xp), x["a"], driven, weight, x.get("fext"))
+        return dict(zip(("tau", "lam", "residual"), out, strict=True))
+
+    inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
+    if external_forces:
+        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
+    return ActuatedFunction("constrained_inverse_dynamics", model, inputs, body, backend=backend, dtype=dtype,
+                            threads=threads, defaults=defaults, shapes={"residual": ()})
+
+
 def impulse(
     model: Model,
     *,
@@ -176,13 +215,38 @@ def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], o
     return Function("delassus", model, {"q": model.nq, "b": model.rows}, body, method=method, **options)
 
 
-def mass_matrix(model: Model, **options: Any) -> Function:
-    """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w]."""
+def mass_matrix(model: Model, *, packed: bool = False, **options: Any) -> Function:
+    """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
+
+    With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
+    and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
+    """
     from linkwork.algorithms.tree.crba import crba
 
+    if packed:
+        pattern = list(zip(*mass_pattern(model), strict=True))
+
+        def entries(m: Motion) -> Mapping[str, Array]:
+            M = crba(m)
+            return {"entries": m.xp.vstack([m.xp.zeros(0), *(M[int(i) : int(i) + 1, int(j) : int(j) + 1]
+                                                             for i, j in pattern)])}
+
+        return _of_position("mass_matrix", model, entries, "crba", options)
     options["shapes"] = {"M": (model.nv, model.nv)}
     options["shapes"] = {"M": (model.nv, model.nv)}
     return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, "crba", options)
+
+
+def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the lower triangle of M that a tree can make nonzero: each dof and those that carry it."""
+    parent, pairs = model.topology.dof_parent, []
+    for i in range(model.nv):
+        j = i
+        while j >= 0:
+            pairs.append((i, j))
+            j = parent[j]
+    rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
+    return rows, columns
 
 
 def constraint_jacobian(model: Model, **options: Any) -> Function:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_lcaba_without_loops_costs_what_constrained_aba_does() -> None:
 
 def per_loop(family, method: str, sizes: tuple[int, ...]) -> list[int]:
     counts = [operations(family(n), method) for n in sizes]
-    return [b - a for a, b in zip(counts[:-1], counts[1:], strict=True)]
+    return [b - a for a, b in pairwise(counts)]
 
 
 @pytest.mark.parametrize("method", ["lcaba", "prox_bbo"])
