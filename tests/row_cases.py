@@ -57,7 +57,8 @@ def one_link_cases() -> dict[str, Model]:
         "fingers": hands.with_constraints(*(lw.point(f) for f in tips), lw.surface("left_foot"), lw.surface("torso")),
         "fingers, random": hands.with_constraints(
             *(random_rows(f"{s}_{f}_distal", 4, k) for s in ("left", "right")
-              for k, f in enumerate(("index", "ring", "thumb"))), random_rows("pelvis", 3), random_rows("left_sole", 12)),
+              for k, f in enumerate(("index", "ring", "thumb"))),
+            random_rows("pelvis", 3), random_rows("left_sole", 12)),
     }
     for k in range(5):
         out[f"quadruped {k}"] = legs.with_constraints(*(lw.point(f) for f in FEET[:k]))

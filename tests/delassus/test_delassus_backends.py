@@ -17,7 +17,7 @@ TRACED = ("chain all joints", "humanoid mixed", "stem 6", "floating tree 1")
 
 
 @pytest.mark.parametrize("case", TRACED)
-@pytest.mark.parametrize("name", ("dense", *ANY_ROWS, *ONE_LINK))
+@pytest.mark.parametrize("name", ["dense", *ANY_ROWS, *ONE_LINK])
 def test_trace_agrees(name, case):
     model = CASES[case]
     q = model.random_q(3)
@@ -34,7 +34,7 @@ def test_loops_trace_agrees(name):
     assert_close(traced(model, method(name))(q, np.zeros(model.nv)), method(name)(m), cond(crba(m)))
 
 
-@pytest.mark.parametrize("name", (*ANY_ROWS, *ONE_LINK))
+@pytest.mark.parametrize("name", [*ANY_ROWS, *ONE_LINK])
 def test_kernel_agrees_on_a_batch(name):
     model = CASES["quadruped 4"]
     kernel = Kernel(Program.from_casadi(traced(model, method(name))), threads=1)
