@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helpers import (
+    EPS,
     KINDS,
     assert_close,
     closed_at,
@@ -23,7 +24,8 @@ from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import crba_ltl
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.constraints import LinkRows, jacobian, velocity_error
+from linkwork.constraints import LinkRows, jacobian, position_error, velocity_error
+from linkwork.robots.mechanisms import random_mechanism
 
 SEEDS = st.integers(0, 2**32 - 1)
 MODELS = st.builds(
@@ -98,3 +100,28 @@ def test_random_rows_as_in_the_papers(seed, m_rows):
     J, k = joint_space(mo)
     kappa = cond(J) * cond(crba(mo))
     assert_close(J @ a, k, kappa, scale=float(np.abs(a).max()))
+
+
+@given(SEEDS, st.integers(2, 8), st.integers(0, 2), st.integers(0, 2), st.integers(0, 3))
+def test_mechanisms_with_loops_stay_closed_and_repeated_constraints_do_nothing(seed, n, loops, contacts, duplicates):
+    """At the assembled position, with a velocity that the constraints allow: |d/dt J v| = 0 wherever the rank allows."""
+    options = {"loops": loops, "contacts": contacts}
+    model, more = (random_mechanism(seed, n, duplicates=d, **options) for d in (0, duplicates))
+    q, (_, v, tau) = model.neutral(), random_state(model, seed)
+    assert_close(position_error(motion(more, q)), np.zeros((more.rows, 1)), c=1000)
+    J = jacobian(motion(model, q))
+    v = v - np.linalg.pinv(J, rcond=1e-10) @ (J @ v)
+    m, again = motion(model, q, v), motion(more, q, v)
+    (a, lam), (b, mu) = kkt(m, col(tau)), kkt(again, col(tau))
+    L = np.linalg.cholesky(crba(m)) if model.nv else np.zeros((0, 0))
+    W = np.linalg.solve(L, J.T).T
+    kappa = cond(W) ** 2 * cond(L) ** 2
+    Jr, k = joint_space(m)
+    size = max(10.0, *(float(np.abs(x).max(initial=0.0)) for x in (a, J.T @ lam, k)))
+    free = np.linalg.solve(L.T, np.linalg.solve(L, col(tau) - rnea(m, None)))
+    residual = float(np.abs(W.T @ (Jr @ a - k)).max(initial=0.0))
+    assert residual <= 100 * kappa * EPS * size * max(1.0, float(np.abs(W).max(initial=0.0)))
+    if np.abs(Jr @ a - k).max(initial=0.0) <= 100 * kappa * EPS * size:  # no conflict, so repeating means nothing
+        size = max(size, float(np.abs(free).max(initial=0.0)))
+        assert_close(b, a, kappa, scale=size)
+        assert_close(jacobian(again).T @ mu, J.T @ lam, kappa, scale=size)
