@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,7 @@ class Function:
         self.dtype, self.threads = dtype, threads
         self._body, self._iterated = body, iterated
         self._shapes = dict(shapes or {})
+        self._plain = prox is None and not shapes
         self._control = [] if prox is None else [np.array([x], dtype) for x in
                                                  (prox.mu, prox.tolerance, prox.max_iterations - 1)]
 
@@ -95,11 +96,11 @@ class Function:
         if self.backend == "kernel" and not named and len(args) == len(self.inputs):
             # inputs are checked only if the result is not finite: bad ones never give numbers
             try:
-                result = self._native(args)
+                result = self.kernel(*args) if self._plain else self._native(args)
+                if _finite(result[0]):
+                    return result
             except InputError:
-                result = None
-            if result is not None and _finite(result[0]):
-                return result
+                pass
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
             return self._sound(self._native(arrays))
@@ -292,8 +293,8 @@ class Function:
 
 def _finite(x: np.ndarray) -> bool:
     """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
-    flat = x.reshape(-1)
-    return math.isfinite(flat @ flat) or bool(np.isfinite(flat).all())
+    flat = x if x.ndim == 1 else x.reshape(-1)
+    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
 def _unit_guard(model: Model, q: Any) -> Any:
