@@ -45,6 +45,10 @@ class AssemblyError(LinkworkError):
         self.q, self.gaps = q, gaps
 
 
+class ActuationError(LinkworkError):
+    """Motors that cannot cause a motion: too few for the ways to move, or accelerations that need others."""
+
+
 class MissingExtra(LinkworkError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 
