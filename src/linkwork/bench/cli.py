@@ -3,52 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from linkwork.bench.inputs import Robot
     from linkwork.bench.peers import Peers
+    from linkwork.bench.records import Record
     from linkwork.bench.suites import Job, Settings
 
 bench_app = typer.Typer(
     help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
     "The peers are measured in C++ through their harness if its build folders are given (--peers, or LINKWORK_PEERS): "
-    "one compiled for this machine, one like pip's wheel. Otherwise through Pinocchio's Python bindings, or not at all. "
+    "one compiled for this machine, one like pip's wheel. Otherwise through Pinocchio's Python bindings, if installed. "
     "Everything is checked against reference accelerations before it is timed; contenders run in turns.",
     no_args_is_help=True,
 )
 
 RobotsOption = Annotated[
-    Optional[list[str]], typer.Option("--robots", "-r", help="Robots, comma-separated or repeated; default: the usual set.")
+    list[str] | None, typer.Option("--robots", "-r", help="Robots, comma-separated; default: the usual set.")
 ]
 CasesOption = Annotated[
-    Optional[list[str]], typer.Option("--cases", help="Constraint cases such as none, 2x3D, 4x6D; default: all.")
+    list[str] | None, typer.Option("--cases", help="Constraint cases such as none, 2x3D, 4x6D; default: all.")
 ]
 MethodsOption = Annotated[
-    Optional[list[str]], typer.Option("--methods", "-m", help="Our methods; default: all that can handle the case.")
+    list[str] | None, typer.Option("--methods", "-m", help="Our methods; default: all that can handle the case.")
 ]
 PeersOption = Annotated[
-    Optional[list[Path]], typer.Option("--peers", help="A build folder of the peers' harness; repeat for more.")
+    list[Path] | None, typer.Option("--peers", help="A build folder of the peers' harness; repeat for more.")
 ]
 JsonOption = Annotated[
-    Optional[Path], typer.Option("--json", help="Write every figure to this file (JSON lines), as soon as it is known.")
+    Path | None, typer.Option("--json", help="Write every figure to this file (JSON lines), as soon as it is known.")
 ]
 QuickOption = Annotated[bool, typer.Option("--quick", help="Five short rounds: a first impression.")]
-RoundsOption = Annotated[Optional[int], typer.Option("--rounds", min=1, help="Rounds; default 11, quick 5.")]
+RoundsOption = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds; default 11, quick 5.")]
 CpuOption = Annotated[
-    Optional[int], typer.Option("--cpu", help="The core for single-threaded loops; default: the last. -1: any.")
+    int | None, typer.Option("--cpu", help="The core for single-threaded loops; default: the last. -1: any.")
 ]
-ThreadsOption = Annotated[Optional[int], typer.Option("--threads", min=1, help="Threads; default: all cores.")]
+ThreadsOption = Annotated[int | None, typer.Option("--threads", min=1, help="Threads; default: all cores.")]
+ProcessorOption = Annotated[
+    bool, typer.Option("--processor-time", help="Processor time instead of time, for busy machines (needs Linux, cc).")
+]
 CompileOption = Annotated[bool, typer.Option("--compile", help="Also compile times and the cost of calls from Python.")]
 
 
 @bench_app.command()
 def kernels(
     robots: RobotsOption = None,
-    functions: Annotated[Optional[list[str]], typer.Option("--functions", "-f", help="Of rnea, crba, aba.")] = None,
+    functions: Annotated[list[str] | None, typer.Option("--functions", "-f", help="Of rnea, crba, aba.")] = None,
     peers: PeersOption = None,
     json: JsonOption = None,
     quick: QuickOption = False,
@@ -56,13 +64,14 @@ def kernels(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     compiling: CompileOption = False,
+    processor_time: ProcessorOption = False,
 ) -> None:
     """rnea, crba and aba: one state, batch on one thread, float32, all threads."""
     from linkwork.bench import suites
 
     settings = _settings(quick, rounds, cpu, threads, compiling)
-    _run("kernels", robots, suites.KERNEL_ROBOTS, lambda found: suites.kernel_jobs(found, _words(functions)), peers, json,
-         settings)
+    _run("kernels", robots, suites.KERNEL_ROBOTS, lambda found: suites.kernel_jobs(found, _words(functions)), peers,
+         json, settings, processor_time)
 
 
 @bench_app.command()
@@ -77,13 +86,15 @@ def constrained(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     compiling: CompileOption = False,
+    processor_time: ProcessorOption = False,
 ) -> None:
     """Forward dynamics with 0 to 4 contacts or closed loops: our methods against the fastest of theirs."""
     from linkwork.bench import suites
 
     settings = _settings(quick, rounds, cpu, threads, compiling)
     _run("constrained", robots, suites.CONSTRAINED_ROBOTS,
-         lambda found: suites.constrained_jobs(found, _words(cases), _words(methods)), peers, json, settings)
+         lambda found: suites.constrained_jobs(found, _words(cases), _words(methods)), peers, json, settings,
+         processor_time)
 
 
 @bench_app.command()
@@ -98,13 +109,15 @@ def delassus(
     cpu: CpuOption = None,
     threads: ThreadsOption = None,
     compiling: CompileOption = False,
+    processor_time: ProcessorOption = False,
 ) -> None:
     """The Delassus matrix J M^-1 J^T (inverse operational-space inertia) by all methods."""
     from linkwork.bench import suites
 
     settings = _settings(quick, rounds, cpu, threads, compiling)
     _run("delassus", robots, suites.CONSTRAINED_ROBOTS,
-         lambda found: suites.delassus_jobs(found, _words(cases), _words(methods)), peers, json, settings)
+         lambda found: suites.delassus_jobs(found, _words(cases), _words(methods)), peers, json, settings,
+         processor_time)
 
 
 @bench_app.command()
@@ -154,13 +167,14 @@ def _run(
     folders: list[Path] | None,
     file: Path | None,
     settings: Settings,
+    in_processor_time: bool,
 ) -> None:
     """Measure all jobs of a suite, with progress; ctrl-C ends it early and keeps what is there."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from linkwork.bench import peers as others
     from linkwork.bench import suites
-    from linkwork.bench.measure import circumstances
+    from linkwork.bench.measure import circumstances, processor_time
     from linkwork.bench.records import Results
     from linkwork.errors import InputError
 
@@ -169,13 +183,17 @@ def _run(
     if not jobs:
         raise InputError("no robot to measure: give the harness's build folders with --peers, install the package "
                          "example-robot-data, or name robot files with --robots")
-    results = Results(circumstances(), file=file)
+    results = Results({**circumstances(), "clock": "processor time" if in_processor_time else "time"}, file=file)
     _print_circumstances(results.circumstances)
     _say_peers(found)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     interrupted = False
     try:
-        with Progress(*columns, console=_console(), transient=True) as progress:
+        with (
+            processor_time() if in_processor_time else nullcontext() as environment,
+            Progress(*columns, console=_console(), transient=True) as progress,
+        ):
+            settings = replace(settings, environment=environment)
             task = progress.add_task(suite, total=len(jobs) * settings.rounds)
             for k, job in enumerate(jobs):
                 progress.update(task, description=job.title, completed=k * settings.rounds)
@@ -203,17 +221,18 @@ def _words(values: list[str] | None) -> list[str]:
     return [word for value in values or [] for word in value.split(",") if word]
 
 
-def _print_tables(suite: str, records: list) -> None:  # type: ignore[type-arg]
+def _print_tables(suite: str, records: list[Record]) -> None:
     from linkwork.bench.tables import table
 
     if records:
         _console().print(table(suite, records))
 
 
-def _print_circumstances(facts: dict) -> None:  # type: ignore[type-arg]
+def _print_circumstances(facts: dict[str, Any]) -> None:
     versions = ", ".join(f"{k} {v}" for k, v in facts.get("versions", {}).items())
-    _console().print(f"{facts.get('date')}  {facts.get('cpu')}, {facts.get('cores')} cores, governor {facts.get('governor')}, "
-                     f"load {facts.get('load')}; {versions}", highlight=False)
+    machine = f"{facts.get('cpu')}, {facts.get('cores')} cores, governor {facts.get('governor')}"
+    _console().print(f"{facts.get('date')}  {machine}, load {facts.get('load')}, in {facts.get('clock')}; {versions}",
+                     highlight=False)
 
 
 def _say_peers(found: Peers) -> None:
@@ -221,7 +240,7 @@ def _say_peers(found: Peers) -> None:
         _console().print(f"[yellow]{found.note}[/]", highlight=False)
 
 
-def _console():  # type: ignore[no-untyped-def]
+def _console() -> Console:
     from rich.console import Console
 
     console = Console()

@@ -70,12 +70,14 @@ def read_robot(folder: Path, name: str) -> Robot:
     model, cases = read_model(folder / f"{name}.model")
     states = _rows(folder / f"{name}.states", model.nq + 2 * model.nv)
     q, v, tau = np.split(states, [model.nq, model.nq + model.nv], axis=1)
-    return Robot(name, model, cases, *(np.ascontiguousarray(x) for x in (q, v, tau)), folder=folder)
+    q, v, tau = (np.ascontiguousarray(x) for x in (q, v, tau))
+    return Robot(name, model, cases, q, v, tau, folder)
 
 
 def read_model(file: Path) -> tuple[Model, dict[str, tuple[Constraint, ...]]]:
     """The tree of a .model file, with a frame for each end of a constraint, and its cases."""
-    builder, names, cases, frames = Builder(file.stem, strict=False), ["world"], {}, _Frames()
+    builder, names, frames = Builder(file.stem, strict=False), ["world"], _Frames()
+    cases: dict[str, tuple[Constraint, ...]] = {}
     lines = (line.split() for line in file.read_text().splitlines() if line.strip())
     try:
         for word, *rest in lines:

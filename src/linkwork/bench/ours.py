@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.bench.measure import Contender, passes, pinned
+from linkwork.bench.measure import Conditions, Contender, Reading, passes
 from linkwork.function import Function
 from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, table_of
 
+ANYWHERE = Conditions()
 BLOCK = 256
 """States per call of a batch kernel; its results go to the same memory every time, as in a user's loop."""
 
@@ -31,9 +32,12 @@ class Native:
     Pinocchio's functions does. Otherwise `lanes` states at once, in calls of BLOCK states.
     """
 
-    def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray], single: bool, cpu: int | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, inputs: Sequence[np.ndarray], single: bool, conditions: Conditions = ANYWHERE
+    ) -> None:
         self.states = max(len(x) for x in inputs)
-        self.cpu = cpu
+        self.conditions = conditions
+        self.kernel = kernel  # the code lives as long as its kernel
         form = kernel._form(1 if single else kernel.lanes)
         block = self.states if single else min(BLOCK, self.states)
         rows = 1 if single else block
@@ -55,9 +59,8 @@ class Native:
         for call in self.calls:
             call()
 
-    def round(self, budget: float) -> float:
-        with pinned(self.cpu):
-            return passes(self.sweep, self.states, budget)
+    def round(self, budget: float) -> Reading:
+        return self.conditions.passes(self.sweep, self.states, budget)
 
 
 class Whole:
@@ -71,8 +74,12 @@ class Whole:
         self.outputs = [np.empty((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
         self.states, self.kernel = copies * states, kernel
 
-    def round(self, budget: float) -> float:
-        return passes(lambda: self.kernel(*self.inputs, out=self.outputs), self.states, budget)
+    def round(self, budget: float) -> Reading:
+        def run() -> None:
+            self.kernel(*self.inputs, out=self.outputs)
+
+        us, cores = passes(run, self.states, budget, busy=time.process_time)
+        return Reading(us, cores / self.kernel.threads)
 
 
 @dataclass(frozen=True)
@@ -99,17 +106,19 @@ class Entry:
         out = kernel(*(np.asarray(x, kernel.dtype) for x in inputs))
         return self.errors([np.asarray(x, float) for x in out], kernel)
 
-    def contenders(self, measures: Sequence[str], threads: int, cpu: int | None) -> dict[str, tuple[Contender, Kernel]]:
+    def contenders(
+        self, measures: Sequence[str], threads: int, conditions: Conditions = ANYWHERE
+    ) -> dict[str, tuple[Contender, Kernel]]:
         """What is to be measured, by name: latency, batch, float32, threads (and one, its yardstick)."""
         made: dict[str, tuple[Contender, Kernel]] = {}
         rows = self.controls()
         for measure in measures:
             if measure == "latency":
                 kernel = self.kernel(lanes=1, threads=1)
-                made[measure] = Native(kernel, rows, True, cpu), kernel
+                made[measure] = Native(kernel, rows, True, conditions), kernel
             elif measure in ("batch", "float32"):
                 kernel = self.kernel(dtype="float32" if measure == "float32" else "float64", threads=1)
-                made[measure] = Native(kernel, rows, False, cpu), kernel
+                made[measure] = Native(kernel, rows, False, conditions), kernel
             elif measure == "threads":
                 for name, count in (("one", 1), ("threads", threads)):
                     kernel = self.kernel(threads=count)
@@ -120,8 +129,8 @@ class Entry:
 class Calls:
     """Calls from Python for one state: what the call costs is this less the latency."""
 
-    def __init__(self, entry: Entry, bound: bool, cpu: int | None) -> None:
-        self.cpu, self.states = cpu, 1000
+    def __init__(self, entry: Entry, bound: bool, conditions: Conditions = ANYWHERE) -> None:
+        self.conditions, self.states = conditions, 1000
         if bound:
             native = entry.kernel(threads=1).bind()
             for buffer, x in zip(native.inputs, entry.controls(), strict=True):
@@ -145,9 +154,8 @@ class Calls:
 
         return run
 
-    def round(self, budget: float) -> float:
-        with pinned(self.cpu):
-            return passes(self.run, self.states, budget)
+    def round(self, budget: float) -> Reading:
+        return self.conditions.passes(self.run, self.states, budget)
 
 
 def compile_times(make: Callable[[], Function]) -> dict[str, float]:

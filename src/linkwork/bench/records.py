@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from linkwork.bench.measure import Summary, summary
+from linkwork.bench.measure import FAIR, Summary, summary
 from linkwork.errors import InputError
 
 FORMAT = "linkwork-bench-1"
@@ -16,7 +16,8 @@ FORMAT = "linkwork-bench-1"
 
 @dataclass(frozen=True)
 class Record:
-    """One contender on one case. `measure` is latency, batch, threads, ...; `samples` are us per state, by round.
+    """One contender on one case. `measure` is latency, batch, threads, ...; `samples` are us per state, by round,
+    and `shares` how much of a core each of them got.
 
     `role` is "ours", or the peer's build: "best" (compiled for this machine), "wheel" (as pip installs it), "python".
     A contender whose results are wrong has no samples, and a note.
@@ -33,6 +34,7 @@ class Record:
     method: str
     measure: str
     samples: list[float] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
     error: float | None = None
     operations: int | None = None
     note: str = ""
@@ -45,6 +47,11 @@ class Record:
     @property
     def summary(self) -> Summary:
         return summary(self.samples)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether most of its rounds had to share the core with other work."""
+        return bool(self.shares) and sorted(self.shares)[len(self.shares) // 2] < FAIR
 
     @property
     def us(self) -> float:
