@@ -155,7 +155,7 @@ LOOP = """<sdf version="1.7"><world name="w"><gravity>0 0 -1</gravity><model nam
 @pytest.mark.parametrize(
     ("kind", "cut", "nv"),
     [("revolute", "revolute", 2), ("ball", "spherical", 2), ("universal", "universal", 2), ("screw", "helical", 2),
-     ("prismatic", "revolute", 2), ("fixed", "revolute", 1)],
+     ("prismatic", "prismatic", 2), ("fixed", "revolute", 1)],
 )
 def test_loops(kind: str, cut: str, nv: int) -> None:
     model = quiet_load(LOOP.format(kind))

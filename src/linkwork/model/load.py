@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ def load(
     format: str | None = None,
     merge_fixed: bool = True,
     gravity: object = None,
+    cut: Sequence[str] = (),
 ) -> Model:
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or the name of a robot that `linkwork.robots` finds.
 
@@ -32,6 +33,7 @@ def load(
     world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
     loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
     joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81).
+    `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
@@ -46,8 +48,10 @@ def load(
     try:
         root = parse(data, file)
         kind = _format(root, format)
+        if isinstance(cut, str) or (cut and kind != "sdf"):
+            raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
         with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
-            builder = _readers()[kind](root, data, path, base or suggested)
+            builder = _readers(cut)[kind](root, data, path, base or suggested)
             model = builder.build(merge_fixed)
             _check_inertias(root, builder, model)
     except LoadError:
@@ -122,7 +126,7 @@ def _least(I: np.ndarray) -> float:
 _Read = Callable[[Element, bytes, Path | None, str | None], Builder]
 
 
-def _readers() -> dict[str, _Read]:
+def _readers(cut: Sequence[str]) -> dict[str, _Read]:
     """The reader of each format, imported when it is needed."""
 
     def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
@@ -138,7 +142,7 @@ def _readers() -> dict[str, _Read]:
     def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.model.sdf import read_sdf
 
-        return read_sdf(root, base)
+        return read_sdf(root, base, cut)
 
     return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
 

@@ -1,7 +1,8 @@
 """SDF: the joints may form any graph, and all poses are given in the pose where every joint is at zero.
 
-A spanning tree is chosen that keeps fixed joints, then joints with one degree of freedom (those with limits first,
-which are the driven ones), and cuts ball joints first; a cut joint becomes a `Closure` of its own type, closed at zero.
+A spanning tree is chosen (see spanning.py) that keeps fixed joints, then joints with one degree of freedom (those with
+limits first, which are the driven ones), and cuts ball joints first, unless the user names the joints to cut; a cut
+joint becomes a `Closure` of its own type, closed at zero.
 A part of the graph that no joint ties to the world has a free base, at its canonical link. Where the tree runs
 through a joint from child to parent, the joint is turned round: angles and lengths keep their signs; the quaternion
 of a ball joint is then the inverse.
@@ -13,6 +14,7 @@ mimic as couplings. Not modelled: damping, friction, springs, sensors, plugins, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +24,7 @@ from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherica
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.model import WORLD, Limits
+from linkwork.model.spanning import GraphJoint, spanning_tree
 from linkwork.model.xml import Element
 
 MODEL = "__model__"
@@ -29,13 +32,13 @@ CLOSED_BY = {
     "fixed": "fixed", "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "screw": "helical",
     "universal": "universal", "revolute2": "universal", "ball": "spherical",
 }
-KEPT_FIRST = ("fixed", "revolute", "continuous", "prismatic", "screw", "universal", "revolute2", "ball")
+FREEDOM = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}
 MAX_LINKS = 10_000
 
 
-def read_sdf(root: Element, base: str | None = None) -> Builder:
+def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
     """The robot of an <sdf> element. `base` says how a model that no joint ties to the world hangs on it."""
-    return _Reader(root).read(base)
+    return _Reader(root).read(base, cut)
 
 
 @dataclass
@@ -55,10 +58,10 @@ class _Edge:
         axis = self.element.child("axis")
         return axis is not None and axis.child("limit") is not None
 
-    def weight(self) -> tuple[int, bool]:
-        """What the spanning tree keeps first."""
-        class_ = {"continuous": "revolute", "prismatic": "revolute"}.get(self.kind, self.kind)
-        return KEPT_FIRST.index(class_), not self.limited
+    @property
+    def in_graph(self) -> GraphJoint:
+        """What the choice of the spanning tree looks at."""
+        return GraphJoint(self.name, self.parent, self.child, FREEDOM.get(self.kind, 1), self.limited)
 
 
 @dataclass
@@ -87,7 +90,7 @@ class _Reader:
         self.scope = _Scope()
         self._collect(self.model, "")
 
-    def read(self, base: str | None) -> Builder:
+    def read(self, base: str | None, cut: Sequence[str] = ()) -> Builder:
         if not self.scope.links:
             raise self.model.error("there is no <link>; a robot has at least one")
         if len(self.scope.links) > MAX_LINKS:
@@ -95,12 +98,14 @@ class _Reader:
         for name in self.scope.elements:
             self._pose(name)
         edges = [e for name, element in self.scope.joints.items() if (e := self._edge(name, element)) is not None]
-        tree = _spanning_tree(edges, [WORLD, *self.scope.links])
+        links, first = [WORLD, *self.scope.links], self._link_of(self._canonical("", self.model), self.model)
+        with self.model.blamed():
+            kept = {j.name for j in spanning_tree(links, [e.in_graph for e in edges], (WORLD, first), cut)[0]}
+        tree = [e for e in edges if e.name in kept]
         self._hang(tree, base)
         for name in self.scope.frames:
             carrier = self._link_of(name, self.scope.frames[name])
             self.builder.frame(name, carrier, self._in(carrier, self._pose(name)))
-        kept = {e.name for e in tree}
         for edge in edges:
             if edge.name not in kept:
                 self._close(edge)
@@ -359,25 +364,6 @@ class _Reader:
             ratio, offset = _value(mimic, "multiplier", 1.0), _value(mimic, "offset", 0.0)
             offset = offset - ratio * _value(mimic, "reference", 0.0)
             self.builder.constraints.append(Coupling(name, {other: [ratio]}, offset, name=f"{name}/mimic"))
-
-
-def _spanning_tree(edges: list[_Edge], links: list[str]) -> list[_Edge]:
-    """Kruskal: the joints in order of preference, each kept if it joins two parts that are not joined yet."""
-    part = {name: name for name in links}
-
-    def find(name: str) -> str:
-        while part[name] != name:
-            part[name] = part[part[name]]
-            name = part[name]
-        return name
-
-    kept = set()
-    for k in sorted(range(len(edges)), key=lambda k: (*edges[k].weight(), k)):
-        a, b = find(edges[k].parent), find(edges[k].child)
-        if a != b:
-            part[a] = b
-            kept.add(k)
-    return [e for k, e in enumerate(edges) if k in kept]
 
 
 def _between(
