@@ -120,9 +120,9 @@ def random_state(model: Model, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def along(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Callable[[float], Motion]:
-    """A motion whose velocity is v + t a exactly at all times near zero, by Simpson's rule with one correction.
+    """A motion whose velocity is v + t a at all times near zero, integrated by Magnus' expansion of fourth order.
 
-    The position is wrong by t^5 only, which a five-point difference at zero does not see below its own error.
+    Its positions are wrong by t^5 at most, far below what a five-point difference at zero sees.
     """
 
     def at(t: float) -> Motion:

@@ -126,12 +126,16 @@ class Function:
         """The result, if it is made of numbers."""
         if not _finite(result[0]):
             bad = ~np.isfinite(result[0]).reshape(len(result[0]), -1).all(axis=1)
-            where = f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else ""
-            raise SingularError(
-                f"{self.name}: {self.method} found no solution{where}: the constraint rows depend on each other or the "
-                "posture is singular for them. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can"
-            )
+            raise self._singular(f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else "")
         return result
+
+    def _singular(self, where: str = "") -> SingularError:
+        if not self.model.constraints or self.method == "kkt":
+            why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
+        else:
+            why = ("the constraint rows depend on each other or the posture is singular for them. Methods with a "
+                   "proximal term (prox_pv, constrained_aba, ...) or kkt can")
+        return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
 
     @cached_property
     def program(self) -> Program | IterativeProgram:
@@ -218,7 +222,10 @@ class Function:
         columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
         if self.prox is not None:
             columns["mu"] = np.array([[self.prox.mu]])
-        outputs = self._body(get("numpy"), columns)
+        try:
+            outputs = self._body(get("numpy"), columns)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
         if isinstance(outputs, Iteration):
             assert self.prox is not None
             first, second, used, residual = run(outputs, self.prox.tolerance, self.prox.max_iterations)

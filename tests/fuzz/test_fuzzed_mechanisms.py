@@ -104,7 +104,7 @@ def test_random_rows_as_in_the_papers(seed, m_rows):
 
 @given(SEEDS, st.integers(2, 8), st.integers(0, 2), st.integers(0, 2), st.integers(0, 3))
 def test_mechanisms_with_loops_stay_closed_and_repeated_constraints_do_nothing(seed, n, loops, contacts, duplicates):
-    """At the assembled position, with a velocity that the constraints allow: |d/dt J v| = 0 wherever the rank allows."""
+    """At the assembled position, with a velocity that the constraints allow: J a = k where the rank allows."""
     options = {"loops": loops, "contacts": contacts}
     model, more = (random_mechanism(seed, n, duplicates=d, **options) for d in (0, duplicates))
     q, (_, v, tau) = model.neutral(), random_state(model, seed)

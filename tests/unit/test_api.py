@@ -8,7 +8,7 @@ import pytest
 import linkwork as lw
 from helpers import assert_close, random_model, random_state
 from linkwork.algorithms import registry
-from linkwork.errors import InputError, NotFound, UnsupportedError
+from linkwork.errors import InputError, NotFound, SingularError, UnsupportedError
 from linkwork.model import BodyInertia, Builder
 
 NUMPY = {"backend": "numpy"}
@@ -208,3 +208,14 @@ def test_every_registered_method_loads(method):
     assert callable(entry.load())
     assert entry.summary
     assert "O(" in entry.cost
+
+
+@pytest.mark.parametrize("backend", ["numpy", "casadi", "kernel"])
+@pytest.mark.parametrize("method", ["aba", "crba_ltl", "kkt"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_joint_that_moves_no_inertia_is_told_not_answered(method, backend):
+    """A point mass on the axis of its hinge: the mass matrix is zero, and so is no acceleration."""
+    b = Builder()
+    b.link("a", "world", "revolute", axis="z", inertia=BodyInertia(1.0, np.array([0, 0, 0.5])))
+    with pytest.raises(SingularError, match="mass matrix is singular"):
+        lw.forward_dynamics(b.build(), method=method, backend=backend)([0.0], [0.0], [1.0])

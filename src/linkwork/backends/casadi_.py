@@ -100,7 +100,8 @@ class CasadiOps:
             column = a[j:, j]
             for k, done in enumerate(columns):
                 column = column - done[j - k :] * done[j - k]
-            columns.append(column / casadi.sqrt(column[0]))
+            root = casadi.sqrt(column[0])
+            columns.append(column / (casadi.SX.nan() if root.is_zero() else root))
         padded = (casadi.vertcat(casadi.SX(j, 1), c) for j, c in enumerate(columns))
         return casadi.densify(casadi.horzcat(casadi.SX(n, 0), *padded))
 
