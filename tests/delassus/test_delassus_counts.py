@@ -98,9 +98,8 @@ def test_two_hands_and_two_feet_without_files():
     model = humanoid()
     model = model.with_constraints(*(lw.point(f) for f in model.frames if f.endswith("_tip")),
                                    lw.surface("left_foot"), lw.surface("right_foot"))
-    pv, pv_r, efpa, ltl = counts(model, "pv", "pv_r", "efpa", "ltl")
+    pv, pv_r = counts(model, "pv", "pv_r")
     assert pv_r < 0.85 * pv
-    assert pv_r < min(pv, efpa, ltl)
 
 
 def test_ltl_on_the_iiwa():
@@ -179,8 +178,8 @@ def efpa_less_pv(n: int, branches: int, links: int, generic: bool) -> int:
 
 def extrapolated(n: int, branches: int, links: int, generic: bool) -> int:
     """`efpa_less_pv` of a stem with many branches: counts are quadratic in their number, because each pair costs."""
-    few = [efpa_less_pv(n, b, links, generic) for b in (2, 3, 4)]
-    x = branches - 2
+    few = [efpa_less_pv(n, b, links, generic) for b in (1, 2, 3)]
+    x = branches - 1
     return few[0] + x * (few[1] - few[0]) + x * (x - 1) // 2 * (few[2] - 2 * few[1] + few[0])
 
 
@@ -190,7 +189,7 @@ def per_stem_link(branches: int, generic: bool) -> int:
 
 
 def test_counts_can_be_extrapolated():
-    assert extrapolated(3, 5, 2, True) == pytest.approx(efpa_less_pv(3, 5, 2, True), rel=0.02)
+    assert extrapolated(3, 5, 2, False) == efpa_less_pv(3, 5, 2, False)
 
 
 @pytest.mark.parametrize("branches", range(2, 9))
@@ -202,8 +201,8 @@ def test_efpa_never_catches_up_with_few_branches(branches):
 def test_efpa_catches_up_on_a_long_stem_with_ten_branches():
     """sathya2023_pv_lqr IX-B: for 10 branches of 7 links EFPA is better from 54 stem links on.
 
-    The crossing depends on what a change of frames costs: 30 links in Denavit and Hartenberg's frames, over 500 where
-    all placements are arbitrary, 7 on our `stem`, whose frames are a quarter turn apart.
+    The crossing depends on what a change of frames costs: some 30 links in Denavit and Hartenberg's frames, over 500
+    where all placements are arbitrary, 7 on our `stem`, whose frames are a quarter turn apart.
     """
     gain = -per_stem_link(10, generic=False)
     assert gain > 0
