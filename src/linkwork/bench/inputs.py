@@ -22,7 +22,7 @@ import numpy as np
 
 from linkwork.constraints import Closure, Connect, Weld
 from linkwork.constraints.base import Constraint
-from linkwork.errors import LoadError, not_found
+from linkwork.errors import LoadError, ModelError, not_found
 from linkwork.model import BodyInertia, Builder, Model, Placement
 
 STATES = 1000
@@ -87,7 +87,7 @@ def read_model(file: Path) -> tuple[Model, dict[str, tuple[Constraint, ...]]]:
                 names.append(_add_joint(builder, rest, names))
             elif word == "case":
                 cases[rest[0]] = tuple(_constraint(next(lines)[1:], names, frames) for _ in range(int(rest[1])))
-    except (ValueError, IndexError, StopIteration) as problem:
+    except (ValueError, IndexError, KeyError, StopIteration, ModelError) as problem:
         raise LoadError(f"{file.name} is not a harness model file as its prepare.py writes it ({problem})") from None
     for name, link, placement in frames:
         builder.frame(name, link, placement)
