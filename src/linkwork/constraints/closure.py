@@ -185,7 +185,7 @@ class Closure(Constraint):
             return T.T @ xp.vstack([R.T @ p, log3(R, xp)])
         if self.joint == "universal":
             return xp.vstack([R.T @ p, u.T @ R @ xp.constant(np.array(self.second))])
-        tilt = xp.vstack([R.T @ p, xp.cross(R.T @ u, u)])
+        tilt = xp.vstack([R.T @ p, _tilt(R.T @ u, np.array(self.axis), xp)])
         if self.joint == "helical":
             return xp.vstack([T[:, 0:4].T @ tilt, self._off_thread(R, u.T @ p, xp)])
         return T.T @ tilt
@@ -198,6 +198,17 @@ class Closure(Constraint):
         half = xp.atan2((xp.constant(np.array(self.axis)).T @ turn[0:3, :])[0, 0], turn[3, 0])
         off = advance[0, 0] / self.pitch - 2 * half
         return self.pitch * xp.atan2(xp.sin(off), xp.cos(off)) * xp.eye(1)
+
+
+def _tilt(one: Array, axis: np.ndarray, xp: Ops) -> Array:
+    """The turn from a unit vector to a constant one: its axis, times 2 sin(angle / 2).
+
+    That is the angle where it is small, grows up to opposite vectors and, unlike sin(angle), is not zero for them.
+    """
+    half = (1 + (one.T @ xp.constant(axis))[0, 0]) / 2  # cos^2 (angle / 2)
+    opposite = half < 1e-14
+    turn = xp.cross(one, xp.constant(axis)) / xp.sqrt(xp.where(opposite, 1.0, half))
+    return xp.where(opposite, xp.constant(2 * _across(axis)[:, 0]), turn)
 
 
 def spatial_excess(motion: Motion, l: int) -> Array:

@@ -164,7 +164,7 @@ def _assembled(closing: _Closing, start: np.ndarray, free: np.ndarray, tolerance
         found = _levenberg_marquardt(closing, moved, free, tolerance, max_iterations)
         if found.gap <= tolerance:
             return found.q
-        if best is None or found.gap < best.gap:
+        if best is None or found.phi @ found.phi < best.phi @ best.phi:
             best = found
     assert best is not None
     raise _failure(closing, best, tolerance, not free.all())
@@ -220,7 +220,7 @@ def _damped_step(D: np.ndarray, phi: np.ndarray, damping: float) -> np.ndarray:
 def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) -> AssemblyError:
     gaps, start = [], 0
     for c in closing.constraints:
-        gap = float(np.abs(best.phi[start : start + c.rows]).max())
+        gap = float(np.linalg.norm(best.phi[start : start + c.rows]))
         start += c.rows
         if gap > tolerance:
             gaps.append((c.name, gap))
