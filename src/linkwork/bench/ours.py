@@ -18,6 +18,7 @@ from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, table_of
 
 ANYWHERE = Conditions()
+CALLS = ("function", "kernel", "bound")
 BLOCK = 256
 """States per call of a batch kernel; its results go to the same memory every time, as in a user's loop."""
 
@@ -127,18 +128,22 @@ class Entry:
 
 
 class Calls:
-    """Calls from Python for one state: what the call costs is this less the latency."""
+    """Calls from Python for one state: what the call costs is this less the latency.
 
-    def __init__(self, entry: Entry, bound: bool, conditions: Conditions = ANYWHERE) -> None:
+    `way`: "function" calls what the factories hand out, "kernel" the kernel in it, "bound" a kernel on fixed buffers.
+    """
+
+    def __init__(self, entry: Entry, way: str, conditions: Conditions = ANYWHERE) -> None:
         self.conditions, self.states = conditions, 1000
-        if bound:
+        if way == "bound":
             native = entry.kernel(threads=1).bind()
             for buffer, x in zip(native.inputs, entry.controls(), strict=True):
                 buffer[...] = x[0]
             self.run = self._repeat(native)
         else:
-            rows = [tuple(np.ascontiguousarray(x[i % len(x)]) for x in entry.inputs) for i in range(self.states)]
-            self.run = self._cycle(entry.function, rows)
+            inputs = entry.inputs if way == "function" else entry.controls()
+            rows = [tuple(np.ascontiguousarray(x[i % len(x)]) for x in inputs) for i in range(self.states)]
+            self.run = self._cycle(entry.function if way == "function" else entry.kernel(threads=1), rows)
 
     def _repeat(self, call: Callable[[], Any]) -> Callable[[], None]:
         def run() -> None:

@@ -17,7 +17,7 @@ import linkwork as lw
 from linkwork.algorithms import registry
 from linkwork.bench.inputs import Robot, harness_robots, installed_robot, read_robot
 from linkwork.bench.measure import Conditions, Contender, cores, interleave
-from linkwork.bench.ours import Calls, Entry, compile_times
+from linkwork.bench.ours import CALLS, Calls, Entry, compile_times
 from linkwork.bench.peers import ACCURACY, Host, Peers, checked_states, relative_errors
 from linkwork.bench.records import Record
 from linkwork.errors import InputError, LinkworkError, not_found
@@ -145,8 +145,8 @@ def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = l
             else:
                 enter(contender, **facts, measure=name, error=error, operations=kernel.operations, note=note)
         if settings.compile:
-            for name, bound in (("python", False), ("bound", True)):
-                enter(Calls(entry, bound, conditions), **facts, measure=name)
+            for way in CALLS:
+                enter(Calls(entry, way, conditions), **facts, measure=way)
             for name, seconds in compile_times(partial(job.make, method)).items():
                 records.append(Record(**common, **facts, measure=name, samples=[seconds * 1e6], note="in all"))
     for p in rivals:

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from linkwork.bench.measure import Summary, geometric_mean, ratio
+from linkwork.bench.ours import CALLS
 from linkwork.bench.records import Change, Record
 
 NOTES = {
@@ -200,14 +201,14 @@ COMPILE = ("trace", "cold batch", "cold single", "cached batch", "cached single"
 
 def compile_table(records: Sequence[Record]) -> Table:
     """Seconds to compile, and what a call from Python adds to the native time of one state."""
-    out = Table(title="compiling [s], and overhead of a call from Python for one state [us]", title_justify="left")
-    for head in ("robot", "case", "method", *COMPILE, "plain call", "bound call"):
+    out = Table(title="compiling (s), and what a call from Python for one state adds (us)", title_justify="left")
+    for head in ("robot", "case", "method", *COMPILE, *CALLS):
         out.add_column(head, justify="left" if head in ("robot", "case", "method") else "right")
     for key, found in _by_method(records).items():
         if "trace" in found:
             seconds = [f"{found[c].us / 1e6:.3f}" for c in COMPILE]
             out.add_row(*key, *seconds, *(f"{x:.2f}" if (x := _overhead(found, m)) is not None else ""
-                                          for m in ("python", "bound")))
+                                          for m in CALLS))
     return out
 
 
@@ -241,8 +242,12 @@ def _compile_targets(records: Sequence[Record]) -> list[Target]:
     return [
         Target("talos_reduced aba, compile cold, with tracing, s",
                value(lambda: (found["trace"].us + found["cold batch"].us) / 1e6), 1.5, True),
-        Target("talos_reduced aba, from the cache, ms", value(lambda: found["cached batch"].us / 1e3), 50, True),
-        Target("call from Python, plain, us", value(lambda: _overhead(found, "python")), 1.5, True),
+        Target("talos_reduced aba, from the cache, with tracing, ms",
+               value(lambda: (found["trace"].us + found["cached batch"].us) / 1e3), 50, True),
+        Target("talos_reduced aba, from the cache, traced before, ms",
+               value(lambda: found["cached batch"].us / 1e3), 50, True),
+        Target("call from Python, function, us", value(lambda: _overhead(found, "function")), 1.5, True),
+        Target("call from Python, kernel, us", value(lambda: _overhead(found, "kernel")), 1.5, True),
         Target("call from Python, bound, us", value(lambda: _overhead(found, "bound")), 0.5, True),
     ]
 
