@@ -37,6 +37,11 @@ def random_rows(model: lw.Model, seed: int, rows: int = 2) -> lw.Model:
     )
 
 
+def random_rows_on(model: lw.Model, rows: dict[str, int]) -> lw.Model:
+    rng = np.random.default_rng(9)
+    return model.with_constraints(*(lw.LinkRows({l: rng.normal(size=(n, 6))}) for l, n in rows.items()))
+
+
 FEET = ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")
 HUMANOID = ("left_foot", "right_foot", "left_hand", "right_hand")
 
@@ -54,6 +59,8 @@ TREES = {
     "arm": lambda: contacts(mech.arm(7), mech.arm(7).links[-1].name, kind=lw.point),
     **{f"quadruped, {n} points": (lambda n=n: contacts(mech.quadruped(), *FEET[:n], kind=lw.point)) for n in range(5)},
     **{f"humanoid, {n} welds": (lambda n=n: contacts(mech.humanoid(hands=False), *HUMANOID[:n])) for n in (1, 2, 4)},
+    "hip below a foot": lambda: random_rows_on(mech.humanoid(hands=False), {"left_sole": 3, "left_hip_roll": 3})
+    .with_constraints(lw.surface("right_foot")),
     "pelvis and feet": lambda: contacts(mech.humanoid(hands=False), "left_foot", "right_foot").with_constraints(
         lw.Closure("pelvis", joint="point_on_plane")
     ),

@@ -11,7 +11,7 @@ from linkwork.backends.ops import SINGULAR, Array, Factor
 
 
 class _Cholesky:
-    """A = L L^T, solved by two triangular substitutions (inverted once: the blocks here are small)."""
+    """A = L L^T, solved by two triangular systems; NaN where A is not positive definite."""
 
     def __init__(self, a: Array, guard: bool) -> None:
         try:
@@ -19,14 +19,10 @@ class _Cholesky:
             singular = guard and bool(np.any(np.diagonal(l) ** 2 < SINGULAR * np.diagonal(a)))
         except np.linalg.LinAlgError:
             singular = True
-        if singular:
-            self._inverse = np.full_like(a, np.nan)
-            return
-        l_inv = np.linalg.inv(l)
-        self._inverse = l_inv.T @ l_inv
+        self._l = np.full_like(a, np.nan) if singular else l
 
     def solve(self, b: Array) -> Array:
-        return self._inverse @ b
+        return np.linalg.solve(self._l.T, np.linalg.solve(self._l, b))
 
 
 class _Scalar:

@@ -141,21 +141,35 @@ def picture(model: Model, order: Elimination) -> str:
 def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> tuple[int, ...]:
     """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can go.
 
-    That is the last link that carries all links of it. A constraint with the world goes at the world; but where several
-    limbs of a free base hold the world, and have the joints to move all their rows, theirs go at the base.
+    That is the last link that carries all links of it. Constraints with the world go at the world; or at a free base
+    where several limbs hold them, and have the joints to move them while the base stands still.
     """
     t = model.topology
     ends = [t.common_ancestor(*links) if len(set(links)) > 1 else 0 for links in coupled]
-    free = len(t.children[0]) == 1 and model.links[1].joint.kind == "free"
-    outside = [c for c, end in enumerate(ends) if end == 0 and free and all(t.depth[i] > 1 for i in coupled[c])]
-    limbs: dict[int, list[int]] = {}
-    for c in outside:
-        (limb, *others) = {t.supports[i][1] for i in coupled[c]}
-        if not others:
-            limbs.setdefault(limb, []).append(c)
-    for held in limbs.values():
-        moving = {j for c in held for i in coupled[c] for j in t.supports[i][1:]}
-        if len(limbs) > 1 and sum(sizes[c] for c in held) <= sum(model.links[j].joint.nv for j in moving):
-            for c in held:
-                ends[c] = 1
+    outside = [c for c, end in enumerate(ends) if end == 0]
+    limbs = {t.supports[i][1:2] for c in outside for i in coupled[c]}
+    if len(limbs) > 1 and not needs_base(model, [coupled[c] for c in outside], [sizes[c] for c in outside]):
+        for c in outside:
+            ends[c] = 1
     return tuple(ends)
+
+
+def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> str | None:
+    """Why constraints cannot be solved while a free base stands still; None if they can, but for singular postures.
+
+    From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
+    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move.
+    """
+    t, links = model.topology, model.links
+    if len(t.children[0]) != 1 or links[1].joint.kind != "free":
+        return "it needs a free base that carries all other links"
+    waiting = [0] * len(links)
+    for held, rows in zip(coupled, sizes, strict=True):
+        waiting[max(held, key=lambda i: t.depth[i])] += rows
+        if len({t.supports[i][:2] for i in held}) > 1:
+            return "a constraint joins several limbs of the base"
+    for i in reversed(t.links[1:]):
+        if waiting[i] > 6:
+            return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
+        waiting[t.parent[i]] += max(0, waiting[i] - links[i].joint.nv)
+    return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None

@@ -205,7 +205,7 @@ def turn_matrix(axis: int, c: float, s: float) -> np.ndarray:
 
 
 def split_along(p: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, float]:
-    """p = before + along * axis, where that leaves fewer entries of p to multiply with: Denavit-Hartenberg's offsets."""
+    """p = before + along * axis, where that leaves fewer entries of p to multiply with, as in DH frames."""
     for j in np.flatnonzero(axis):
         along = p[j] / axis[j]
         before = p - along * axis

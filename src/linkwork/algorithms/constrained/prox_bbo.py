@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.prox_pv import weighted
-from linkwork.algorithms.constrained.weights import largest, per_constraint
+from linkwork.algorithms.constrained.weights import largest, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -22,9 +21,8 @@ def prox_bbo(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
     """Any rows; constraints with weight 0 in `active` are removed."""
-    xp, rows = motion.xp, constraint_rows(motion)
-    w = per_constraint(motion, rows, active)
-    rows = [weighted(r, wc) for r, wc in zip(rows, w, strict=True)]
+    xp = motion.xp
+    rows, roots = weigh(motion, constraint_rows(motion), active)
     m = sum(r.k.shape[0] for r in rows)
     loops, p, damping = CarriedLoops(motion, rows, 1 / mu), motion.bias(fext), 1 / mu
 
@@ -33,8 +31,4 @@ def prox_bbo(
         vdot, new = loops.solve(tau, p, [r.k + damping * l for r, l in zip(rows, lam, strict=True)])
         return xp.vstack([new, vdot]), largest(motion, [damping * (new - x[0:m, :])])
 
-    def finish(x: Array) -> tuple[Array, Array]:
-        lam = [l * wc for l, wc in zip(split(x[0:m, :], rows), w, strict=True)]
-        return x[m:, :], xp.vstack([xp.zeros(0), *lam])
-
-    return Iteration(m + motion.model.nv, step, finish)
+    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :] * roots))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.constrained.weights import largest, per_constraint
+from linkwork.algorithms.constrained.weights import largest, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
 
 
@@ -41,17 +41,3 @@ def prox_ltl(
 
     return Iteration(factor.m, step, finish)
 
-
-def weigh(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> tuple[list[ConstraintRows], Array]:
-    """All rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
-
-    The roots come as a column over all rows: a multiplier times its root is the force.
-    """
-    xp = motion.xp
-    out, roots = [], [xp.zeros(0)]
-    for r, w in zip(rows, per_constraint(motion, rows, active), strict=True):
-        root = 1.0 if active is None else xp.sqrt(w)
-        roots.append(xp.constant([1.0] * r.k.shape[0]) * root)
-        links, joints = {i: root * K for i, K in r.links.items()}, {i: root * G for i, G in r.joints.items()}
-        out.append(ConstraintRows(links, joints, root * r.k, r.relative))
-    return out, xp.vstack(roots)

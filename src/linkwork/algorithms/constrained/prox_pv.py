@@ -12,11 +12,11 @@ import numpy as np
 
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.dual import to_base
-from linkwork.algorithms.constrained.weights import largest, per_constraint
+from linkwork.algorithms.constrained.weights import largest, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
 
 
@@ -25,8 +25,7 @@ def prox_pv(
 ) -> Iteration:
     """Any rows; constraints with weight 0 in `active` are removed."""
     xp = motion.xp
-    w = per_constraint(motion, rows := constraint_rows(motion), active)
-    rows = [weighted(r, wc) for r, wc in zip(rows, w, strict=True)]
+    rows, roots = weigh(motion, constraint_rows(motion), active)
     art = articulated(motion)
     u, _ = art.drive(tau, motion.bias(fext))
     dual = to_base(art, rows, u)
@@ -41,15 +40,7 @@ def prox_pv(
 
     def finish(lam: Array) -> tuple[Array, Array]:
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
-        forces = [l * wc for l, wc in zip(split(lam, rows), w, strict=True)]
-        return vdot, xp.vstack([xp.zeros(0), *forces])
+        return vdot, lam * roots
 
     return Iteration(m, step, finish)
 
-
-def weighted(r: ConstraintRows, w: Array) -> ConstraintRows:
-    """All rows of a constraint times its weight."""
-    if isinstance(w, float):
-        return r
-    links, joints = {i: w * K for i, K in r.links.items()}, {i: w * G for i, G in r.joints.items()}
-    return ConstraintRows(links, joints, w * r.k)

@@ -14,8 +14,9 @@ from __future__ import annotations
 from linkwork.algorithms.constrained.dual import Dual, to_base
 from linkwork.algorithms.tree.articulated import Articulated, articulated
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
+from linkwork.planner.elimination import needs_base
 
 
 def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -23,7 +24,9 @@ def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Ar
     rows = constraint_rows(motion)
     art = articulated(motion)
     u, pA = art.drive(tau, motion.bias(fext))
-    if branches_at_free_base(motion, rows):
+    held = [(*r.links, *r.joints) for r in rows]
+    limbs = {motion.model.topology.supports[i][1:2] for links in held for i in links}
+    if len(limbs) > 1 and not needs_base(motion.model, held, [r.k.shape[0] for r in rows]):
         dual = to_base(art, rows, u, stop=1)
         base, lam = _before_base(art, dual, tau[0:6, :] - pA[1])
     else:
@@ -58,24 +61,6 @@ def _before_base(art: Articulated, dual: Dual, f: Array) -> tuple[Array, list[Ar
     for group, Y, y in solved:
         _spread(lam, group, y - Y @ a)
     return a, lam
-
-
-def branches_at_free_base(motion: Motion, rows: list[ConstraintRows]) -> bool:
-    """Whether several limbs of a free base, and nothing else, hold all constraints, with joints enough to move them."""
-    t, base = motion.model.topology, motion.model.links[1] if motion.model.nlinks else None
-    if base is None or base.joint.kind != "free" or len(t.children[0]) > 1:
-        return False
-    limbs: dict[int, int] = {}
-    freedom: dict[int, int] = {}
-    for r in rows:
-        held = {t.supports[i][1] if t.depth[i] > 1 else 1 for i in (*r.links, *r.joints)}
-        if len(held) != 1 or 1 in held:
-            return False
-        (limb,) = held
-        limbs[limb] = limbs.get(limb, 0) + r.k.shape[0]
-        moving = {j for i in (*r.links, *r.joints) for j in t.supports[i][1:]}
-        freedom[limb] = max(freedom.get(limb, 0), sum(motion.model.links[j].joint.nv for j in moving))
-    return len(limbs) > 1 and all(m <= freedom[limb] for limb, m in limbs.items())
 
 
 def _spread(lam: list[Array], group: list[int], x: Array) -> None:

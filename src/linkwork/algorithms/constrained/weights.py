@@ -12,6 +12,21 @@ def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | N
     return [1.0 if active is None else active[c, 0] for c in range(len(rows))]
 
 
+def weigh(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> tuple[list[ConstraintRows], Array]:
+    """All rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
+
+    The roots come as a column over all rows: a multiplier times its root is the force.
+    """
+    xp = motion.xp
+    out, roots = [], [xp.zeros(0)]
+    for r, w in zip(rows, per_constraint(motion, rows, active), strict=True):
+        root = 1.0 if active is None else xp.sqrt(w)
+        roots.append(xp.constant([1.0] * r.k.shape[0]) * root)
+        links, joints = {i: root * K for i, K in r.links.items()}, {i: root * G for i, G in r.joints.items()}
+        out.append(ConstraintRows(links, joints, root * r.k, r.relative))
+    return out, xp.vstack(roots)
+
+
 def largest(motion: Motion, errors: list[Array]) -> Array:
     """The largest absolute entry of some columns, 1 x 1."""
     xp = motion.xp
@@ -19,7 +34,8 @@ def largest(motion: Motion, errors: list[Array]) -> Array:
     for e in errors:
         for i in range(e.shape[0]):
             size = xp.sqrt(e[i : i + 1, :] * e[i : i + 1, :])
-            worst = xp.where(size > worst, size, worst)
+            # written so that NaN wins: a solution that is none must not look converged
+            worst = xp.where(size <= worst, worst, size)
     return worst
 
 

@@ -6,7 +6,7 @@ PV-OSIM-fast: sathya2023_pv_lqr, VII-B, eqs. 48 and 54. The constraints are carr
 different limbs are still apart: L_b is block diagonal. O(n + m^2 d + m^3 / r^2) for r limbs.
 
 Needs a free base that everything hangs on, and L_b invertible: each limb must have the joints to move all its rows
-while the base stands still. That is checked structurally (`refusal`); a singular posture gives NaN.
+while the base stands still. That is checked structurally (`needs_base`); a singular posture gives NaN.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from itertools import accumulate, pairwise
 from linkwork.algorithms.constrained.dual import Dual, to_base
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array, Factor
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
+from linkwork.planner.elimination import needs_base
 
 
 def pv_fast(motion: Motion) -> FastOSIM:
     """The operational-space inertia Lambda of the constraints' rows, with `solve` and `multiply`."""
     rows, xp = constraint_rows(motion), motion.xp
-    reason = refusal(motion, rows)
+    held, sizes = [(*r.links, *r.joints) for r in rows], [r.k.shape[0] for r in rows]
+    reason = needs_base(motion.model, held, sizes)
     if reason:
         raise UnsupportedError(f"'pv_fast' cannot handle this model: {reason}; 'pv' can")
     art = articulated(motion)
@@ -97,23 +99,3 @@ class FastOSIM:
         ends = list(accumulate((l.shape[0] for l in self.dual.l), initial=0))
         return [slice(a, b) for a, b in pairwise(ends)]
 
-
-def refusal(motion: Motion, rows: list[ConstraintRows]) -> str | None:
-    """Why the constraints cannot be solved while the base stands still, or None if they can, but for singular postures.
-
-    From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
-    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move.
-    """
-    t, links = motion.model.topology, motion.model.links
-    if len(t.children[0]) != 1 or links[1].joint.kind != "free":
-        return "it needs a free base that carries all other links"
-    waiting = [0] * len(links)
-    for r in rows:
-        waiting[max((*r.links, *r.joints), key=lambda i: t.depth[i])] += r.k.shape[0]
-        if len({t.supports[i][:2] for i in (*r.links, *r.joints)}) > 1:
-            return "a constraint joins several limbs of the base"
-    for i in reversed(t.links[1:]):
-        if waiting[i] > 6:
-            return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
-        waiting[t.parent[i]] += max(0, waiting[i] - links[i].joint.nv)
-    return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None

@@ -1,0 +1,131 @@
+"""The articulated body recursion over a cluster tree: inertias, forces and constraints to the base, and back.
+
+    IA_i = I_i + sum over clusters on body i of Ia          (nodes.py: Ia = Ic - U D^-1 U^T at the output body)
+
+Constraints that are in no cluster are carried along by the PV recursion (algorithms/constrained/dual.py): eliminating an
+independent velocity changes K, l and L as eliminating a joint does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from linkwork.algorithms.clusters.nodes import Inertia, Loop, Single, add, loop, single
+from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import ClusterTree, clusters, embedding
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.model import Motion
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """A cluster tree in some state, with the articulated inertias of its nodes, from the base to the tips."""
+
+    motion: Motion
+    tree: ClusterTree
+    nodes: list[Single | Loop]
+    IA: dict[int, Inertia]
+
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
+        """Tips to base: the force left to move each freedom, and the bias force of each link and all behind it."""
+        pA, u = list(p), [list[Array]() for _ in self.nodes]
+        for n, node in reversed(list(enumerate(self.nodes))):
+            c = node.cluster
+            joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in c.dofs)])
+            u[n], at_output = node.drive(joint, {i: pA[i] for i in c.bodies})
+            if c.output:
+                pA[c.output] = pA[c.output] + at_output
+        return u, pA
+
+    def accelerate(self, u: list[list[Array]]) -> tuple[Array, list[Array]]:
+        """Base to tips: joint accelerations, and accelerations of all links."""
+        a = [self.motion.a0] * len(self.motion.model.links)
+        rows: dict[int, Array] = {}
+        for node, uk in zip(self.nodes, u, strict=True):
+            vdot, moved = node.accelerate(uk, a[node.cluster.output])
+            for i in node.cluster.bodies:
+                a[i] = moved[i]
+            rows |= {k: vdot[n : n + 1, :] for n, k in enumerate(node.cluster.dofs)}
+        return self.motion.xp.vstack([self.motion.xp.zeros(0), *(rows[k] for k in sorted(rows))]), a
+
+
+def recursion(motion: Motion, fext: Array | None = None) -> Recursion:
+    """Tips to base: inertias. Rotors are not turned, unless external forces are given in their axes."""
+    tree = clusters(motion.model)
+    still = tree.stilled(motion) if fext is None else motion
+    IA: dict[int, Inertia] = dict(enumerate(still.I))
+    nodes: list[Single | Loop] = []
+    for c in reversed(tree.clusters):
+        held = {i: IA[i] for i in c.bodies}
+        node = loop(still, c, embedding(rows_motion(tree, motion, still), c), held) if c.constraints else single(
+            still, c, held[c.bodies[0]])
+        if c.output:
+            IA[c.output] = add(IA[c.output], node.Ia)
+        nodes.insert(0, node)
+    return Recursion(still, tree, nodes, IA)
+
+
+def rows_motion(tree: ClusterTree, motion: Motion, still: Motion) -> Motion:
+    """What constraints are evaluated on: the true angles of rotors, which only rows over joints ask for."""
+    return motion
+
+
+@dataclass
+class Held:
+    """Outer constraints carried to the world: L lam = l; pushes on freedoms by node; forces on bodies by constraint."""
+
+    l: list[Array]
+    L: dict[tuple[int, int], Array]
+    pushes: list[dict[int, list[Array]]] = field(default_factory=list)
+    forces: list[dict[int, dict[int, Array]]] = field(default_factory=list)
+
+
+def outer_rows(motion: Motion, tree: ClusterTree) -> list[ConstraintRows]:
+    """The rows of the constraints that are in no cluster."""
+    from dataclasses import replace
+
+    wanted = tuple(motion.model.constraints[n] for n in tree.outer)
+    return constraint_rows(replace(motion, model=replace(motion.model, constraints=wanted)))
+
+
+def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held:
+    """Tips to base: L, l of some constraints with all freedoms eliminated; relative ones end where their links meet."""
+    motion, t, xp = r.motion, r.motion.model.topology, r.motion.xp
+    ends = [t.common_ancestor(*x.links) if x.relative and x.links else 0 for x in rows]
+    out = Held([x.k for x in rows], {(c, c): xp.zeros(x.k.shape[0], x.k.shape[0]) for c, x in enumerate(rows)})
+    at: dict[int, dict[int, Array]] = {}
+    for c, x in enumerate(rows):
+        for i, K in x.links.items():
+            at.setdefault(i, {})[c] = K.T
+    for node, uk in zip(reversed(r.nodes), reversed(u), strict=True):
+        bodies, output = node.cluster.bodies, node.cluster.output
+        forces = {i: at.pop(i) for i in bodies if i in at}
+        joints = {c: {i: x.joints[i].T for i in bodies if i in x.joints} for c, x in enumerate(rows)}
+        pushes: dict[int, list[Array]] = {}
+        touched = sorted({c for f in forces.values() for c in f} | {c for c, Q in joints.items() if Q})
+        rest, g = node.rest() if touched else ({}, None)
+        for c in touched:
+            F = {i: f[c] for i, f in forces.items() if c in f}
+            for i, KT in F.items():
+                out.l[c] = out.l[c] - KT.T @ rest[i]
+            for i, Q in joints[c].items():
+                start = sum(motion.model.links[b].joint.nv for b in bodies if b < i)
+                out.l[c] = out.l[c] - Q.T @ g[start : start + Q.shape[0], :]
+            if all(i == ends[c] for i in F) and not joints[c] and F:
+                continue
+            pushes[c], felt = node.carry(F, joints[c])
+            beyond = at.setdefault(output, {})
+            beyond[c] = beyond[c] + felt if c in beyond else felt
+        for k, d_inv in enumerate(node.pivots):
+            for c in pushes:
+                scaled = d_inv * pushes[c][k]
+                out.l[c] = out.l[c] - scaled.T @ uk[k]
+                for e in pushes:
+                    if e >= c:
+                        new = xp.symmetric(scaled.T @ pushes[c][k]) if c == e else scaled.T @ pushes[e][k]
+                        out.L[c, e] = out.L[c, e] + new if (c, e) in out.L else new
+        out.pushes.insert(0, pushes)
+        out.forces.insert(0, forces)  # type: ignore[arg-type]
+    for c, KT in at.get(0, {}).items():
+        out.l[c] = out.l[c] - KT.T @ motion.a0
+    return out
