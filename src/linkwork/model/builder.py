@@ -84,6 +84,13 @@ class Builder:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
+    def load(self, link: str, inertia: BodyInertia) -> None:
+        """Add mass to a link that is there already; the world takes any."""
+        if link != WORLD:
+            if link not in self._drafts:
+                raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
+            self._drafts[link].inertia = self._drafts[link].inertia + inertia
+
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
         order = self._sorted()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwork.errors import InputError, ModelError, listing, not_found
-from linkwork.joints import Fixed, Free, Joint, Planar
+from linkwork.joints import Free, Planar
 from linkwork.model.body import Placement
 from linkwork.model.builder import Builder
 from linkwork.model.model import WORLD, Link, Model
@@ -46,13 +46,13 @@ class Part:
         """What a link, joint, frame or constraint of the part is called in the combination."""
         return WORLD if name == WORLD and self.on_world else self.prefix + name
 
-    def root_joint(self, link: Link) -> Joint:
-        """The joint that a link of the world gets."""
+    def takes_away(self, link: Link) -> bool:
+        """Whether a link of the part is a floating base that becomes part of what carries it."""
         fixed = self.base == "fixed" or (self.base is None and self.to != WORLD)
-        return Fixed() if fixed and isinstance(link.joint, Free | Planar) else link.joint
+        return fixed and link.parent == 0 and isinstance(link.joint, Free | Planar)
 
 
-def combine(*parts: Model | Part, name: str | None = None, gravity: object = None) -> Model:
+def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
     >>> lw.combine(robot, lw.Part(hand, "left/", to="left_wrist"), lw.Part(box, "box/"))
@@ -60,6 +60,7 @@ def combine(*parts: Model | Part, name: str | None = None, gravity: object = Non
     Constraints come along and speak of the same links, frames and joints under their new names; what they call the
     world is then what the part hangs on. Links are sorted depth first: the positions of parts on the world follow one
     another in q, those of a carried part come where the branch is. All parts have the same gravity, or `gravity` says.
+    `merge_fixed` makes all links behind fixed joints part of their parents.
     """
     if not parts:
         raise InputError("combine needs at least one model")
@@ -74,7 +75,7 @@ def combine(*parts: Model | Part, name: str | None = None, gravity: object = Non
             raise not_found(f"link or frame to attach '{part.model.name}' to", part.to, at)
         _add(b, part, at)
     try:
-        return b.build()
+        return b.build(merge_fixed)
     except ModelError as problem:
         raise ModelError(f"the parts {listing([p.model.name for p in members])} do not fit: {problem}") from problem
 
@@ -83,24 +84,29 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
     """The links, frames and constraints of a part; `at` learns where its names are."""
     model, name = part.model, part.renamed
     carrier, on_carrier = at[part.to]
-    base = on_carrier @ part.placement
-    names = [carrier, *(name(l.name) for l in model.links[1:])]
-    taken = [n for n in (*names[1:], *map(name, model.frames)) if n in at]
+    places = [(carrier, on_carrier @ part.placement)]  # of each link of the part: on which link, and where
+    taken = [n for n in (*(name(l.name) for l in model.links[1:]), *map(name, model.frames)) if n in at]
     if taken:
         raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")
-    for new, link in zip(names[1:], model.links[1:], strict=True):
-        root = link.parent == 0
-        joint = part.root_joint(link) if root else link.joint
-        b.link(new, names[link.parent], joint, placement=base @ link.placement if root else link.placement,
-               inertia=link.inertia, armature=link.armature[: joint.nv], joint_name=name(link.joint_name),
-               limits=link.limits, actuated=link.actuated)
-        at[new] = (new, Placement())
+    for link in model.links[1:]:
+        new, (parent, on_parent) = name(link.name), places[link.parent]
+        placement = on_parent @ link.placement
+        if part.takes_away(link):
+            places.append((parent, placement))
+            b.frame(new, parent, placement)
+            b.load(parent, link.inertia.moved(placement))
+        else:
+            places.append((new, Placement()))
+            b.link(new, parent, link.joint, placement=placement, inertia=link.inertia, armature=link.armature,
+                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated)
+        at[new] = places[-1]
     for old, frame in model.frames.items():
-        at[name(old)] = (names[frame.link], frame.placement if frame.link else base @ frame.placement)
+        owner, on_owner = places[frame.link]
+        at[name(old)] = (owner, on_owner @ frame.placement)
         b.frame(name(old), *at[name(old)])
     if not part.on_world and name(WORLD) not in at:
-        at[name(WORLD)] = (carrier, base)
-        b.frame(name(WORLD), carrier, base)
+        at[name(WORLD)] = places[0]
+        b.frame(name(WORLD), *places[0])
     b.constraints.extend(c.renamed(name) for c in model.constraints)
     b.independent.extend(map(name, model.independent))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from linkwork.constraints import Closure, Connect, Weld
 from linkwork.errors import not_found
-from linkwork.joints import Fixed, Free, Joint, Universal
+from linkwork.joints import Fixed, Free, Joint, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Link, Model, Placement
 from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
@@ -50,8 +50,8 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     """Digit with a free base; each leg has three rods that close a loop. Closed at neutral q.
 
     - loops="connect": as the file has it, rods on ball joints whose ends meet points: nv 54, 18 rows.
-    - loops="cut": each rod is cut into two halves, one on the file's ball joint, one on a universal joint at the other
-      end, which are welded: nv 66, 36 rows, the same motions.
+    - loops="cut": each rod is cut into two halves, one on the file's ball joint, one on a ball joint at the other end,
+      which are welded: nv 72, 36 rows, the same motions.
     - loops="weld": springs locked, rods on universal joints and their ends welded: nv 44, 36 redundant rows, the
       paper's sizes. Legs cannot move then; it is a test for solvers, not a robot.
 
@@ -148,7 +148,7 @@ def _halves(model: Model, rods: dict[str, Closure]) -> list[Model | Part]:
     """The model whose rods have half of their inertia, and the other halves as parts on the far links.
 
     The two halves of a rod have the same frame when closed and half the inertia each, so that together they are the
-    rod. The far half hangs by its end on a universal joint; its turning about itself is left to the near half.
+    rod. The far half hangs by its end on a ball joint.
     """
     parts: list[Model | Part] = []
     for rod, closure in rods.items():
@@ -156,7 +156,7 @@ def _halves(model: Model, rods: dict[str, Closure]) -> list[Model | Part]:
         half = BodyInertia(near.inertia.mass / 2, near.inertia.com, near.inertia.I / 2)
         end = model.frame(closure.b).placement.p
         b = Builder(rod)
-        b.link("far", joint=_swing(end), inertia=half.moved(Placement(p=-end)), actuated=False)
+        b.link("far", joint=Spherical(), inertia=half.moved(Placement(p=-end)), actuated=False)
         b.frame("start", "far", Placement(p=-end))
         across = frame_pose(model, closure.a, model.neutral()).inverse() @ frame_pose(model, rod, model.neutral())
         parts.append(Part(b.build(), f"{rod}/", to=closure.a, placement=Placement(across.R)))
@@ -171,7 +171,7 @@ def _welded(model: Model, rods: dict[str, Closure]) -> Model:
             model = _with_link(model, _jointed(link, Fixed()))
     for rod, closure in rods.items():
         model = _with_link(model, _jointed(model.links[model.link(rod)], _swing(model.frame(closure.b).placement.p)))
-    model = combine(model, name=model.name)  # what is behind fixed joints becomes part of what carries it
+    model = combine(model, name=model.name, merge_fixed=True)
     for rod, closure in rods.items():
         model = closed(model, closure.b, closure.a, name=rod)
     return model
