@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
 from linkwork.algorithms.iteration import Prox
 from linkwork.api import (
     constrained_inverse_dynamics,
@@ -50,6 +51,7 @@ __all__ = [
     "Custom",
     "Distance",
     "Hinge",
+    "KKTCholesky",
     "LinkRows",
     "LinkworkError",
     "Model",

@@ -215,14 +215,14 @@ def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], o
     return Function("delassus", model, {"q": model.nq, "b": model.rows}, body, method=method, **options)
 
 
-def mass_matrix(model: Model, *, packed: bool = False, **options: Any) -> Function:
+def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
 
     With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
     and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
     """
-    from linkwork.algorithms.tree.crba import crba
-
+    chosen = registry.pick("mass_matrix", method, model)
+    crba = chosen.load()
     if packed:
         pattern = list(zip(*mass_pattern(model), strict=True))
 
@@ -231,10 +231,10 @@ def mass_matrix(model: Model, *, packed: bool = False, **options: Any) -> Functi
             return {"entries": m.xp.vstack([m.xp.zeros(0), *(M[int(i) : int(i) + 1, int(j) : int(j) + 1]
                                                              for i, j in pattern)])}
 
-        return _of_position("mass_matrix", model, entries, "crba", options)
+        return _of_position("mass_matrix", model, entries, chosen.name, options)
     options["shapes"] = {"M": (model.nv, model.nv)}
     options["shapes"] = {"M": (model.nv, model.nv)}
-    return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, "crba", options)
+    return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen.name, options)
 
 
 def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:

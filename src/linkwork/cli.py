@@ -153,8 +153,6 @@ def export(
     if function not in factories:
         raise not_found("function to export", function, factories)
     options = {} if method is None else {"method": method}
-    if options and function == "mass_matrix":
-        raise InputError("the mass matrix has one method only: leave --method out")
     made = factories[function](model, **options)
     for path in made.export(output):
         console.print(str(path))

@@ -69,6 +69,7 @@ FD, DELASSUS = "forward_dynamics", "delassus"
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
+    Method("crba", "mass_matrix", "tree.crba:crba", "composite rigid bodies", FEATHERSTONE, "O(n d)", "any"),
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
