@@ -12,6 +12,7 @@ import pytest
 from kernels_examples import chain, states
 
 from linkwork.kernels import Kernel, Program
+from linkwork.kernels.kernel import slices_of
 from linkwork.kernels.pool import POOL, Pool
 
 LINKS = 4
@@ -33,7 +34,7 @@ def test_threads_change_nothing(kernel: Kernel, batch: int) -> None:
 def test_slices_cover_every_row_once(kernel: Kernel) -> None:
     form = kernel._form(kernel.lanes)
     for count in (1, 7, 8, 100, 4096, 4097, 99_999):
-        slices = kernel._slices(form, count)
+        slices = slices_of(form.image.cost, form.image.lanes, count, kernel.threads)
         assert [row for begin, end in slices for row in (begin, end)][1:-1:2] == [b for b, _ in slices[1:]]
         assert slices[0][0] == 0
         assert slices[-1][1] == count

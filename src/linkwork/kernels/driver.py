@@ -36,18 +36,16 @@ class Frame:
 
 def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], constants: Iterable[float]) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`)."""
-    numbers = ", ".join(f"{frame.shape.scalar} {literal(value, frame.shape.scalar)}" for value in constants)
-    table = f"[{numbers.count(',') + 1} x {frame.shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
     shape, count = frame.shape, len(frame.inputs)
     lines, moves = [], []
     for k, places in enumerate(frame.places):
-        lines += _field(f"%port{k}", "%table", 16 * k) + _field(f"%stride{k}", "%table", 16 * k + 8, "i64")
-        moves.append(_move(shape, "take_in" if k < count else "take_out", k, places))
+        lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
+        moves.append(move(shape, "take_in" if k < count else "take_out", k, places))
     newline = "\n"
     declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
     return f"""
-@constants = internal constant {table}, align 64
-{_place_tables(frame)}
+{constant_table(shape, constants)}
+{place_tables(frame)}
 {transposition(shape)}
 {declared}
 declare void @sincos_array(ptr, ptr, ptr, i64)
@@ -71,11 +69,18 @@ finished:
 exit:
   ret void
 }}
-{_entries(frame)}
+{entries(frame)}
 {ATTRIBUTES}"""
 
 
-def _entries(frame: Frame) -> str:
+def constant_table(shape: Shape, constants: Iterable[float]) -> str:
+    """The numbers that chunks use, side by side in memory."""
+    numbers = ", ".join(f"{shape.scalar} {literal(value, shape.scalar)}" for value in constants)
+    table = f"[{numbers.count(',') + 1} x {shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
+    return f"@constants = internal constant {table}, align 64"
+
+
+def entries(frame: Frame) -> str:
     """Two more ways in. ``run_bound(context)``: begin, end, workspace and table in one block of memory.
 
     ``run_arrays(layout, arrays)``: one state, straight from a Python tuple of NumPy arrays (inputs, then outputs).
@@ -87,8 +92,8 @@ def _entries(frame: Frame) -> str:
     newline = "\n"
     bound = f"""
 define void @run_bound(ptr %context) #0 {{
-{newline.join(_field("%begin", "%context", 0, "i64") + _field("%end", "%context", 8, "i64"))}
-{newline.join(_field("%ws", "%context", 16))}
+{newline.join(field_of("%begin", "%context", 0, "i64") + field_of("%end", "%context", 8, "i64"))}
+{newline.join(field_of("%ws", "%context", 16))}
   %table = getelementptr i8, ptr %context, i64 24
   call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
   ret void
@@ -97,23 +102,23 @@ define void @run_bound(ptr %context) #0 {{
     ports = [*frame.inputs, *frame.outputs]
     if frame.workspace > STACK_LIMIT or frame.shape.lanes > 1 or not ports:
         return bound
-    code = _field("%type", "%layout", 0) + _field("%descr", "%layout", 8) + _field("%first", "%layout", 16, "i64")
-    code += ["  %items = getelementptr i8, ptr %arrays, i64 %first", *_field("%size", "%arrays", 16, "i64")]
+    code = field_of("%type", "%layout", 0) + field_of("%descr", "%layout", 8) + field_of("%first", "%layout", 16, "i64")
+    code += ["  %items = getelementptr i8, ptr %arrays, i64 %first", *field_of("%size", "%arrays", 16, "i64")]
     code.append(f"  %complete = icmp eq i64 %size, {len(ports)}")
     code.append("  br i1 %complete, label %port0, label %refuse")
     for k, port in enumerate(ports):
         flags = CONTIGUOUS | ALIGNED | (WRITABLE if k >= len(frame.inputs) else 0)
         checks = [("%type", f"%type{k}", "ptr"), ("%descr", f"%descr{k}", "ptr"), (f"%kept{k}", str(flags), "i32")]
         checks.append((f"%nd{k}", str(len(port.shape)), "i32"))
-        code += [f"port{k}:", *_field(f"%o{k}", "%items", 8 * k), *_field(f"%type{k}", f"%o{k}", 8)]
+        code += [f"port{k}:", *field_of(f"%o{k}", "%items", 8 * k), *field_of(f"%type{k}", f"%o{k}", 8)]
         code += _branch(f"type{k}", checks[:1], f"array{k}")
-        code += [f"array{k}:", *_field(f"%data{k}", f"%o{k}", 16), *_field(f"%descr{k}", f"%o{k}", 56)]
-        code += [*_field(f"%nd{k}", f"%o{k}", 24, "i32"), *_field(f"%flags{k}", f"%o{k}", 64, "i32")]
+        code += [f"array{k}:", *field_of(f"%data{k}", f"%o{k}", 16), *field_of(f"%descr{k}", f"%o{k}", 56)]
+        code += [*field_of(f"%nd{k}", f"%o{k}", 24, "i32"), *field_of(f"%flags{k}", f"%o{k}", 64, "i32")]
         code.append(f"  %kept{k} = and i32 %flags{k}, {flags}")
-        code += [*_branch(f"kind{k}", checks[1:], f"sized{k}"), f"sized{k}:", *_field(f"%dims{k}", f"%o{k}", 32)]
+        code += [*_branch(f"kind{k}", checks[1:], f"sized{k}"), f"sized{k}:", *field_of(f"%dims{k}", f"%o{k}", 32)]
         sizes = []
         for axis, n in enumerate(port.shape):
-            code += _field(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
+            code += field_of(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
             sizes.append((f"%dim{k}_{axis}", str(n), "i64"))
         code += [
             f"  %t{k} = getelementptr i8, ptr %table, i64 {16 * k}",
@@ -146,7 +151,7 @@ def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) ->
     return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
 
 
-def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
+def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     place = f"%at_{name[1:]}"
     return [
         f"  {place} = getelementptr i8, ptr {base}, i64 {offset}",
@@ -154,7 +159,7 @@ def _field(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     ]
 
 
-def _move(shape: Shape, function: str, k: int, places: Sequence[int]) -> str:
+def move(shape: Shape, function: str, k: int, places: Sequence[int]) -> str:
     """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is."""
     if not places:
         return ""
@@ -173,7 +178,7 @@ def _move(shape: Shape, function: str, k: int, places: Sequence[int]) -> str:
     i64 {size * shape.size}, i1 false)"""
 
 
-def _place_tables(frame: Frame) -> str:
+def place_tables(frame: Frame) -> str:
     """Where ``take_out`` finds the elements of each output, in bytes, up to whole registers."""
     lanes, lines = frame.shape.lanes, []
     for k, places in enumerate(frame.places):

@@ -71,13 +71,13 @@ def lower(program: Program, options: Options) -> Lowered:
     layout = Layout(max(options.lanes, options.register))
     plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False, share=options.lanes > 1)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    places = (*_places(layout, program.inputs), *plan.outputs)
+    places = (*places_of(layout, program.inputs), *plan.outputs)
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     constants: dict[float, int] = {}
-    modules = _chunks(plan, "chunk", options, constants)
-    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), _sines(options)]
-    return Lowered(modules, workspace, _cost(plan))
+    modules = chunk_modules(plan, "chunk", options, constants)
+    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), sine_module(options)]
+    return Lowered(modules, workspace, cost_of(plan))
 
 
 def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
@@ -93,30 +93,30 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
         for name, part in program.parts().items()
     }
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    places = (*_places(layout, program.inputs), *plans["finish"].outputs, *_places(layout, program.outputs[-2:]))
+    places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.outputs[-2:]))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     constants: dict[float, int] = {}
-    modules = [text for name, plan in plans.items() for text in _chunks(plan, name, options, constants)]
-    modules += [driver_module(frame, steps, names, constants), _sines(options)]
-    return Lowered(modules, workspace, sum(map(_cost, plans.values())))
+    modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
+    modules += [driver_module(frame, steps, names, constants), sine_module(options)]
+    return Lowered(modules, workspace, sum(map(cost_of, plans.values())))
 
 
-def _places(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:
+def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:
     """The slots of ports that have a region of their own."""
     return tuple(tuple(range(layout.named[p.name], layout.named[p.name] + p.size)) for p in ports)
 
 
-def _chunks(plan: Schedule, prefix: str, options: Options, constants: dict[float, int]) -> list[str]:
+def chunk_modules(plan: Schedule, prefix: str, options: Options, constants: dict[float, int]) -> list[str]:
     numbered = [(k, step) for k, step in enumerate(plan.steps) if isinstance(step, Code)]
     return [lower_chunk(plan, step, f"{prefix}{k}", options.shape, constants) for k, step in numbered]
 
 
-def _sines(options: Options) -> str:
+def sine_module(options: Options) -> str:
     return sincos_function(options.scalar, options.register, options.target.has_fma) + ATTRIBUTES
 
 
-def _cost(plan: Schedule) -> int:
+def cost_of(plan: Schedule) -> int:
     return sum(len(step.order) for step in plan.steps if isinstance(step, Code))

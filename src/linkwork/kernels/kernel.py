@@ -52,7 +52,7 @@ class Kernel:
         self.lanes = self.target.lanes(dtype) if lanes is None else lanes
         if self.lanes not in (1, 2, 4, 8, 16):
             raise InputError(f"lanes={lanes} is not one of 1, 2, 4, 8, 16")
-        self.threads = _cores() if threads is None else threads
+        self.threads = cores() if threads is None else threads
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
         names = [port.name for port in program.outputs]
@@ -169,21 +169,11 @@ class Kernel:
             return
         form = self._form(1 if count == 1 else self.lanes)
         table = table_of([*inputs, *outputs])
-        slices = self._slices(form, count)
+        slices = slices_of(form.image.cost, form.image.lanes, count, self.threads)
         if len(slices) == 1:
             form.rows(table, 0, count)
         else:
             POOL.run(lambda begin, end: form.rows(table, begin, end), slices, self.threads)
-
-    def _slices(self, form: Executable, count: int) -> list[tuple[int, int]]:
-        """Rows for each piece of work: whole tiles, a few pieces per thread so that a late thread costs little."""
-        lanes = form.image.lanes
-        seconds = form.image.cost * count / lanes / 4e9
-        if self.threads == 1 or seconds < _PARALLEL_FROM:
-            return [(0, count)]
-        pieces = self.threads * (4 if seconds > 8 * _PARALLEL_FROM else 1)
-        size = -(-count // (pieces * lanes)) * lanes
-        return [(k, min(k + size, count)) for k in range(0, count, size)]
 
 
 class Bound:
@@ -213,7 +203,18 @@ class Bound:
         return self.outputs
 
 
-def _cores() -> int:
+def slices_of(cost: int, lanes: int, count: int, threads: int) -> list[tuple[int, int]]:
+    """Rows for each piece of work: whole tiles, a few pieces per thread so that a late thread costs little."""
+    seconds = cost * count / lanes / 4e9
+    if threads == 1 or seconds < _PARALLEL_FROM:
+        return [(0, count)]
+    pieces = threads * (4 if seconds > 8 * _PARALLEL_FROM else 1)
+    size = -(-count // (pieces * lanes)) * lanes
+    return [(k, min(k + size, count)) for k in range(0, count, size)]
+
+
+def cores() -> int:
+    """How many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

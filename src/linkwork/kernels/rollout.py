@@ -1,0 +1,274 @@
+"""Programs that step through time: a whole horizon inside one native loop.
+
+One straight program is the step. Its ports are told apart by name: *state* ports are inputs and outputs, *timed*
+inputs change with time (each value is held for some steps), all other inputs are fixed over the horizon, and all
+other outputs (forces, say) are *extras*. The state stays in the workspace of its tile; only the timed inputs and,
+every so many steps, what is recorded are transposed.
+
+Every lane has a fate of its own. A lane *fails* when a step gives something that is not a number, or a state whose
+length exceeds the input ``limit``: it then keeps its last good state, its extras are zero, and its neighbours never
+notice. ``survived`` counts the steps that each lane took.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from linkwork.errors import InputError, KernelError, listing
+from linkwork.kernels import cache
+from linkwork.kernels.arrays import Array, Rows
+from linkwork.kernels.compile import emit
+from linkwork.kernels.driver import (
+    Frame,
+    chunk_names,
+    constant_table,
+    entries,
+    field_of,
+    move,
+    place_tables,
+    step_calls,
+)
+from linkwork.kernels.executable import Executable
+from linkwork.kernels.fuse import fuse
+from linkwork.kernels.image import Image, Lowered, Options, chunk_modules, cost_of, places_of, sine_module
+from linkwork.kernels.kernel import cores, slices_of
+from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.pool import POOL
+from linkwork.kernels.program import Node, Port, Program
+from linkwork.kernels.schedule import Layout, schedule
+from linkwork.kernels.target import Target
+from linkwork.kernels.transpose import transposition
+
+_ONE = (1,)
+LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survived", _ONE)
+
+
+class RolloutProgram:
+    """A step, the names of its state and of its timed inputs; see the module's text."""
+
+    def __init__(self, step: Program, state: Sequence[str], timed: Sequence[str]) -> None:
+        self.step, self.name = step, step.name
+        inputs, outputs = ({p.name: p for p in ports} for ports in (step.inputs, step.outputs))
+        for name in state:
+            if name not in inputs or name not in outputs or inputs[name].shape != outputs[name].shape:
+                raise KernelError(f"'{step.name}': state '{name}' is not an input and an output of one shape")
+        for name in timed:
+            if name not in inputs or name in state:
+                raise KernelError(f"'{step.name}': '{name}' is not an input that can change; valid: {listing(inputs)}")
+        reserved = {p.name for p in (LIMIT, ALIVE, SURVIVED)} & (inputs.keys() | outputs.keys())
+        if reserved:
+            raise KernelError(f"'{step.name}': the names {listing(sorted(reserved))} belong to the loop")
+        self.state = tuple(inputs[n] for n in state)
+        self.timed = tuple(inputs[n] for n in timed)
+        self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
+        self.extras = tuple(p for p in step.outputs if p.name not in state)
+
+    @property
+    def digest(self) -> str:
+        """A name for the content."""
+        ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed))
+        return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
+
+    def parts(self) -> dict[str, Program]:
+        """The straight programs of the loop: `start` once, then `step` and `blend`, which settles each lane's fate."""
+        start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
+        inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
+        fresh: dict[str, list[int]] = {}
+        for port in (*self.state, *self.extras):
+            fresh[port.name] = [len(nodes) + e for e in range(port.size)]
+            nodes += [("input", len(inputs), e) for e in range(port.size)]
+            inputs.append(Port(port.name + "'", port.shape))
+
+        def add(*node: object) -> int:
+            nodes.append(node)
+            return len(nodes) - 1
+
+        length = [add("mul", n, n) for port in self.state for n in fresh[port.name]]
+        while len(length) > 1:
+            length = [add("add", *pair) if len(pair) == 2 else pair[0]
+                      for pair in (length[k : k + 2] for k in range(0, len(length), 2))]
+        alive = add("and", 0, add("lt", length[0], add("mul", 2, 2)))
+        results = [[alive], [add("add", 1, alive)]]
+        for port in self.state:
+            old = [add("input", len(inputs), e) for e in range(port.size)]
+            inputs.append(port)
+            results.append([add("select", alive, n, o) for n, o in zip(fresh[port.name], old, strict=True)])
+        for port in self.extras:
+            results.append([add("if_else_zero", alive, n) for n in fresh[port.name]])
+        blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.extras], nodes, results, "blend")
+        return {"start": start, "step": self.step, "blend": blend}
+
+
+def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:
+    """The modules: chunks of the parts, and a driver with the loop over time inside the loop over tiles."""
+    layout, shape = Layout(max(options.lanes, options.register)), options.shape
+    plans = {
+        name: schedule(fuse(part), options.chunk, options.held, layout, "'" if name == "step" else "")
+        for name, part in program.parts().items()
+    }
+    inputs = (*program.fixed, *program.state, *program.timed)
+    outputs = (*program.state, *program.extras, SURVIVED)
+    for port in inputs:
+        layout.port(port.name, port.size)
+    workspace = -(-layout.size * shape.bytes // 64) * 64
+    frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
+    calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
+    names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
+    constants: dict[float, int] = {}
+    modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
+    modules += [_driver(frame, len(program.timed), calls, names, constants), sine_module(options)]
+    return Lowered(modules, workspace, cost_of(plans["step"]) + cost_of(plans["blend"]))
+
+
+def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str],
+            constants: Mapping[float, int]) -> str:
+    """IR of ``run(table, begin, end, workspace)``.
+
+    ``table`` has the number of steps and the steps between records, then for every port, inputs first, four numbers: a
+    pointer, the distance between rows, that between times, and for how many steps a value is held.
+    """
+    shape, count = frame.shape, len(frame.inputs)
+    lines = field_of("%steps", "%table", 0, "i64") + field_of("%every", "%table", 8, "i64")
+    moves = []
+    still = set(range(count - timed)) | {len(frame.places) - 1}
+    for k, places in enumerate(frame.places):
+        at = 16 + 32 * k
+        base = "port" if k in still else "base"
+        lines += field_of(f"%{base}{k}", "%table", at) + field_of(f"%stride{k}", "%table", at + 8, "i64")
+        lines += field_of(f"%time{k}", "%table", at + 16, "i64") + field_of(f"%hold{k}", "%table", at + 24, "i64")
+        moves.append(move(shape, "take_in" if k < count else "take_out", k, places))
+    takes = []
+    for k in range(count - timed, count):
+        takes += [
+            f"  %phase{k} = urem i64 %t, %hold{k}",
+            f"  %new{k} = icmp eq i64 %phase{k}, 0",
+            f"  br i1 %new{k}, label %take{k}, label %taken{k}",
+            f"take{k}:",
+            f"  %knot{k} = udiv i64 %t, %hold{k}",
+            f"  %ahead{k} = mul i64 %knot{k}, %time{k}",
+            f"  %port{k} = getelementptr {shape.scalar}, ptr %base{k}, i64 %ahead{k}",
+            moves[k],
+            f"  br label %taken{k}",
+            f"taken{k}:",
+        ]
+    records = []
+    for k in range(count, len(frame.places) - 1):
+        records += [
+            f"  %ahead{k} = mul i64 %frame, %time{k}",
+            f"  %port{k} = getelementptr {shape.scalar}, ptr %base{k}, i64 %ahead{k}",
+            moves[k],
+        ]
+    newline = "\n"
+    declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
+    return f"""
+{constant_table(shape, constants)}
+{place_tables(frame)}
+{transposition(shape)}
+{declared}
+declare void @sincos_array(ptr, ptr, ptr, i64)
+
+define void @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
+entry:
+{newline.join(lines)}
+  %some = icmp ult i64 %begin, %end
+  br i1 %some, label %tile, label %exit
+tile:
+  %row = phi i64 [%begin, %entry], [%row1, %finished]
+{newline.join(moves[: count - timed])}
+{newline.join(calls["start"])}
+  br label %step
+step:
+  %t = phi i64 [0, %tile], [%t1, %recorded]
+{newline.join(takes)}
+{newline.join(calls["step"])}
+{newline.join(calls["blend"])}
+  %t1 = add i64 %t, 1
+  %since = urem i64 %t1, %every
+  %due = icmp eq i64 %since, 0
+  br i1 %due, label %record, label %recorded
+record:
+  %frames = udiv i64 %t1, %every
+  %frame = sub i64 %frames, 1
+{newline.join(records)}
+  br label %recorded
+recorded:
+  %onward = icmp ult i64 %t1, %steps
+  br i1 %onward, label %step, label %finished
+finished:
+{moves[-1]}
+  %row1 = add i64 %row, {shape.lanes}
+  %more = icmp ult i64 %row1, %end
+  br i1 %more, label %tile, label %exit
+exit:
+  ret void
+}}
+{entries(Frame((), (), (), shape, frame.workspace))}
+{ATTRIBUTES}"""
+
+
+class RolloutKernel:
+    """A rollout as native code, for one state or a batch; ``threads`` splits batches and never changes a result."""
+
+    def __init__(self, program: RolloutProgram, lanes: int | None = None, dtype: str = "float64",
+                 threads: int | None = None, target: Target | None = None) -> None:
+        self.program, self.dtype = program, np.dtype(dtype)
+        self.target = target or Target.host()
+        self.lanes = self.target.lanes(dtype) if lanes is None else lanes
+        self.threads = cores() if threads is None else threads
+        if self.threads < 1:
+            raise InputError(f"threads={threads}: at least one is needed")
+        self._forms: dict[int, Executable] = {}
+        self._compiling = threading.Lock()
+
+    def form(self, lanes: int) -> Executable:
+        """The executable with this many lanes: known, cached on disk, or compiled now."""
+        with self._compiling:
+            if lanes not in self._forms:
+                options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
+                key = cache.key_of(self.program.digest, options)
+                image = cache.load(key)
+                if image is None:
+                    lowered = lower_rollout(self.program, options)
+                    image = Image(tuple(emit(lowered.modules, options.target)), lowered.workspace, lanes, lowered.cost)
+                    cache.save(key, image)
+                self._forms[lanes] = Executable(image, 0)
+        return self._forms[lanes]
+
+    def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int) -> dict[str, Array]:
+        """Run; ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones.
+
+        K values of a timed input are held for steps / K steps each. The results are (B, steps / every, n) for each
+        state and extra, and ``survived`` (B,).
+        """
+        program, table = self.program, [steps, every]
+        kept = []
+        for port in (*program.fixed, *program.state):
+            x = self._rows(inputs[port.name], 1)
+            kept.append(x.array)
+            table += [x.array.ctypes.data, x.stride, 0, steps]
+        for port in program.timed:
+            x = self._rows(inputs[port.name], 2)
+            kept.append(x.array)
+            knots = x.array.shape[-2]
+            table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
+        results: dict[str, Array] = {}
+        for port in (*program.state, *program.extras):
+            y = results[port.name] = np.empty((batch, steps // every, port.size), self.dtype)
+            table += [y.ctypes.data, y.shape[1] * port.size, port.size, every]
+        survived = np.empty((batch, 1), self.dtype)
+        table += [survived.ctypes.data, 1, 0, steps]
+        if batch:
+            form = self.form(1 if batch == 1 else self.lanes)
+            packed = np.array(table, np.int64)
+            slices = slices_of(form.image.cost * steps, form.image.lanes, batch, self.threads)
+            POOL.run(lambda begin, end: form.rows(packed, begin, end), slices, self.threads)
+        return {**results, "survived": survived[:, 0].astype(int)}
+
+    def _rows(self, values: ArrayLike, ndim: int) -> Rows:
+        x = np.ascontiguousarray(values, self.dtype)
+        return Rows(x, int(np.prod(x.shape[1:])) if x.ndim > ndim else 0)

@@ -1,0 +1,347 @@
+"""Rollouts: a whole horizon for thousands of states at once, inside one native loop.
+
+The step is traced once: forces, constrained dynamics, integrator, in one straight line of operations. The kernel
+runs it over time for each lane of each tile (kernels/rollout.py); nothing of a step is ever seen by Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.algorithms import registry
+from linkwork.algorithms.iteration import Iteration, Prox
+from linkwork.backends import Array, Ops, get
+from linkwork.constraints import Constraint, LinkRows, Stabilisation
+from linkwork.errors import InputError, not_found
+from linkwork.function import check_position
+from linkwork.model import Model, Motion
+from linkwork.simulate.integrators import TRACEABLE
+
+if TYPE_CHECKING:
+    from linkwork.kernels.program import Program
+    from linkwork.kernels.rollout import RolloutKernel
+
+EXTRAS = ("a", "lam", "tau")
+"""What can be recorded besides q and v: all of them as they are at the beginning of a step."""
+
+
+@dataclass(frozen=True)
+class RolloutResult:
+    """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); what else was asked for.
+
+    `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
+    keeps its last good position and velocity, and its extras are zero. One state instead of a batch has no axis B.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    survived: np.ndarray
+    ok: np.ndarray
+    a: np.ndarray | None = None
+    lam: np.ndarray | None = None
+    tau: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a model as a function of named columns: what is compiled, and what NumPy executes."""
+
+    model: Model
+    method: str
+    integrator: str
+    mu: float | None
+    iterations: int
+    modes: bool
+    pd: bool
+    extras: tuple[str, ...]
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        m = self.model
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        if self.modes:
+            sizes["active"] = len(m.constraints)
+        if self.pd:
+            sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        return sizes
+
+    def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
+        """The state after the step, and the extras at its beginning."""
+        seen: list[tuple[Array, Array, Array]] = []
+
+        def acceleration(q: Array, v: Array) -> Array:
+            tau = x["tau"] + self._drive(xp, x, q, v) if self.pd else x["tau"]
+            a, lam = self._solve(xp, x, q, v, tau)
+            seen.append((a, lam, tau))
+            return a
+
+        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        found = dict(zip(EXTRAS, seen[0], strict=True))
+        return {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+
+    def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
+        """kp (target - q) + kd (target_v - v) of the actuated joints."""
+        t, parts = self.model.topology, [xp.zeros(0)]
+        for i in t.links:
+            at, to = t.v_slices[i], t.q_slices[i]
+            if not self.model.links[i].actuated:
+                parts.append(xp.zeros(at.stop - at.start))
+                continue
+            off = self.model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
+            parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
+        return xp.vstack(parts)
+
+    def _solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        options: dict[str, Any] = {}
+        if self.mu is not None:
+            options["mu"] = self.mu
+        if self.modes:
+            options["active"] = x["active"]
+        solve = registry.methods("forward_dynamics")[self.method].load()
+        out = solve(Motion(self.model, q, v, xp), tau, None, **options)
+        if isinstance(out, Iteration):
+            state = xp.zeros(out.size)
+            for _ in range(self.iterations):
+                state, _ = out.step(state)
+            return out.finish(state)
+        return out if isinstance(out, tuple) else (out, xp.zeros(0))
+
+    @cached_property
+    def traced(self) -> Program:
+        """The step as a program, whose outputs q and v are the next ones."""
+        import casadi
+
+        from linkwork.kernels.program import Program
+
+        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
+        outputs = {n: casadi.densify(casadi.SX(y)) for n, y in self(get("casadi"), symbols).items()}
+        names = [f"{n}_next" for n in outputs]
+        f = casadi.Function("step", list(symbols.values()), list(outputs.values()), list(symbols), names)
+        return Program.from_casadi(f).renamed(list(outputs))
+
+
+class Rollout:
+    """`run(q0, v0, tau)`: see `rollout`."""
+
+    def __init__(self, step: Step, dt: float, steps: int | None, every: int | None, backend: str, dtype: str,
+                 threads: int | None, limit: float) -> None:
+        self.step, self.model, self.method, self.integrator = step, step.model, step.method, step.integrator
+        self.dt, self.steps, self.every, self.limit = dt, steps, every, limit
+        self.backend, self.dtype, self.threads = backend, dtype, threads
+
+    def __repr__(self) -> str:
+        return f"<rollout of '{self.model.name}' by {self.method} and {self.integrator}, {self.backend}>"
+
+    @property
+    def operations(self) -> int:
+        """Exact number of arithmetic operations of one step."""
+        return self.step.traced.operations
+
+    @cached_property
+    def kernel(self) -> RolloutKernel:
+        """The native code."""
+        from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+
+        timed = [n for n in TIMED if n in self.step.inputs]
+        return RolloutKernel(RolloutProgram(self.step.traced, ("q", "v"), timed), dtype=self.dtype,
+                             threads=self.threads)
+
+    def __call__(
+        self,
+        q0: object,
+        v0: object,
+        tau: object = None,
+        *,
+        steps: int | None = None,
+        every: int | None = None,
+        dt: float | None = None,
+        active: object = None,
+        target: object = None,
+        target_v: object = None,
+        kp: object = None,
+        kd: object = None,
+    ) -> RolloutResult:
+        """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
+
+        `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
+        (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
+        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
+        """
+        given = {"q": q0, "v": v0, "tau": tau, "active": active, "target": target, "target_v": target_v, "kp": kp,
+                 "kd": kd, "dt": self.dt if dt is None else dt}
+        unknown = [n for n, x in given.items() if x is not None and n not in self.step.inputs]
+        if unknown:
+            option = "modes=True" if unknown[0] == "active" else "pd=True"
+            raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
+        inputs, batch = self._take(given)
+        n = _count("steps", steps if steps is not None else self.steps, inputs)
+        k = every if every is not None else self.every if self.every is not None else 1
+        if not 1 <= k <= n or n % k:
+            raise InputError(f"every={k} must divide the {n} steps: states are recorded every so many steps")
+        for name in TIMED:
+            if name in inputs and n % inputs[name].shape[-2]:
+                raise InputError(f"'{name}' has {inputs[name].shape[-2]} values in time, which do not divide the {n} "
+                                 "steps: each is held for steps / values steps")
+        run = self.kernel if self.backend == "kernel" else self._in_numpy
+        inputs["limit"] = np.array([self.limit])
+        out = run(n, k, inputs, 1 if batch is None else batch)
+        survived = out.pop("survived")
+        t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
+        if batch is None:
+            return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
+        return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    def _take(self, given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], int | None]:
+        """Checked arrays for all inputs, and the size of the batch (None: one state)."""
+        inputs, sizes = {}, {}
+        for name, size in self.step.inputs.items():
+            value = given[name]
+            if value is None:
+                if name not in DEFAULTS:
+                    raise InputError(f"a rollout with pd=True needs '{name}'")
+                value = np.full(size, DEFAULTS[name])
+            try:
+                x = np.asarray(value, dtype=self.dtype)
+            except (TypeError, ValueError) as problem:
+                raise InputError(f"'{name}' is not an array of numbers ({problem})") from None
+            if x.ndim == 0:
+                x = np.full(size, x)
+            timed = name in TIMED
+            if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[1:]:
+                shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else \
+                    f"({size},) or (batch, {size})"
+                raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
+            if not np.isfinite(x).all():
+                raise InputError(f"'{name}' has entries that are NaN or infinite")
+            if name in ("q", "target"):
+                check_position(self.model, x)
+            if timed and x.ndim == 1:
+                x = x[None]
+            if x.ndim == (3 if timed else 2):
+                sizes[name] = len(x)
+            inputs[name] = x
+        if len(set(sizes.values())) > 1:
+            raise InputError(f"the inputs have different batch sizes: {sizes}")
+        if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
+            raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
+        return inputs, next(iter(sizes.values()), None)
+
+    def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
+        """The reference: state by state and step by step, as the algorithms are written."""
+        xp, limit = get("numpy"), float(inputs["limit"][0])
+        shape = (batch, steps // every)
+        sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv,
+                 "lam": self.model.rows}
+        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", *self.step.extras)}
+        survived = np.zeros(batch, dtype=int)
+        for b in range(batch):
+            x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
+            columns = {n: a[:, None] for n, a in x.items() if n not in TIMED}
+            extras: dict[str, Any] = {}
+            alive = True
+            for k in range(steps):
+                for n in TIMED:
+                    if n in x:
+                        columns[n] = x[n][k * len(x[n]) // steps, :, None]
+                if alive:
+                    try:
+                        with np.errstate(all="ignore"):
+                            new = self.step(xp, columns)
+                            alive = bool(np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < limit)
+                    except np.linalg.LinAlgError:
+                        alive = False
+                if alive:
+                    columns["q"], columns["v"] = new["q"], new["v"]
+                    survived[b] += 1
+                    extras = {n: new[n] for n in self.step.extras}
+                else:
+                    extras = {n: np.zeros((sizes[n], 1)) for n in self.step.extras}
+                if (k + 1) % every == 0:
+                    for n, value in {"q": columns["q"], "v": columns["v"], **extras}.items():
+                        out[n][b, k // every] = value[:, 0]
+        return {**out, "survived": survived}
+
+
+TIMED = ("tau", "active", "target", "target_v")
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0}
+
+
+def rollout(
+    model: Model,
+    *,
+    dt: float = 1e-3,
+    integrator: str = "semi_implicit",
+    steps: int | None = None,
+    every: int | None = None,
+    method: str | None = None,
+    modes: bool = False,
+    pd: bool = False,
+    prox: Prox | None = None,
+    iterations: int = 2,
+    stabilisation: Stabilisation | bool | None = None,
+    record: Sequence[str] = (),
+    limit: float = 1e6,
+    backend: str = "kernel",
+    dtype: str = "float64",
+    threads: int | None = None,
+) -> Rollout:
+    """`run(q0, v0, tau) -> result`: many steps of many states in one native call; see `Rollout.__call__`.
+
+    - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
+    - `method` is one of forward dynamics; those that iterate do `iterations` solves in every step, with the penalty of
+      `prox`. More iterations reach further below |J a - k| = 1e-6 where rows are nearly redundant.
+    - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
+    - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
+    - `stabilisation` (True, or a `Stabilisation`) pulls back what drifts off its constraints.
+    - `record` names what is recorded besides q and v: "a", "lam", "tau".
+    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. Results do not
+      depend on the number of `threads`, to the bit.
+    """
+    from linkwork.function import BACKENDS
+
+    model.check_forward()
+    if integrator not in TRACEABLE:
+        raise not_found("integrator for rollouts", integrator, TRACEABLE)
+    if backend not in ("kernel", "numpy"):
+        raise not_found("backend for rollouts", backend, [b for b in BACKENDS if b != "casadi"])
+    if dtype not in ("float64", "float32"):
+        raise not_found("dtype", dtype, ("float64", "float32"))
+    if iterations < 1 or not limit > 0 or not dt > 0:
+        raise InputError("a rollout needs at least one iteration, a limit above 0 and a dt above 0 s")
+    for name in record:
+        if name not in EXTRAS:
+            raise not_found("quantity to record", name, EXTRAS)
+    model = stabilised(model, stabilisation)
+    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
+    if prox is not None and chosen.prox is None:
+        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    used = prox or chosen.prox
+    extras = tuple(n for n in EXTRAS if n in record)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras)
+    return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
+
+
+def stabilised(model: Model, stabilisation: Stabilisation | bool | None, but: Sequence[str] = ()) -> Model:
+    """The model whose constraints, but for those named, have this stabilisation; True is the default one."""
+    if not stabilisation:
+        return model
+    how = Stabilisation() if stabilisation is True else stabilisation
+
+    def with_it(c: Constraint) -> Constraint:
+        return c if c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]
+
+    return replace(model, constraints=tuple(map(with_it, model.constraints)))
+
+
+def _count(what: str, steps: int | None, inputs: Mapping[str, np.ndarray]) -> int:
+    """The number of steps: as given, or one for each value of tau in time."""
+    n = inputs["tau"].shape[-2] if steps is None else steps
+    if not isinstance(n, int | np.integer) or n < 1 or (steps is None and n == 1):
+        raise InputError(f"{what}={steps!r}: a rollout needs a number of steps, or a tau with one value for each")
+    return int(n)
