@@ -107,6 +107,24 @@ def test_the_tree_agrees_with_pinocchio(robot: inputs.Robot) -> None:
     assert peers.relative_errors(theirs, robot.reference("none")).max() < 1e-10
 
 
+def test_the_delassus_matrix_agrees_with_pinocchio(robot: inputs.Robot) -> None:
+    pin = pytest.importorskip("pinocchio")
+    from linkwork.interop.pinocchio_ import to_pinocchio
+
+    model = to_pinocchio(robot.model)
+    data = model.createData()
+    for case, rows in (("1x3D", 3), ("1x6D", 6)):
+        frame = model.getFrameId(robot.constrained(case).constraints[0].a)  # type: ignore[attr-defined]
+        theirs = []
+        for q in robot.q[:20]:
+            M = pin.crba(model, data, q)
+            M = np.triu(M) + np.triu(M, 1).T
+            J = pin.computeFrameJacobian(model, data, q, frame, pin.ReferenceFrame.LOCAL)[:rows]
+            theirs.append(J @ np.linalg.solve(M, J.T))
+        ours_ = lw.delassus(robot.constrained(case), method="pv")(robot.q[:20])[0]
+        assert peers.relative_errors(np.asarray(ours_), np.array(theirs)).max() < 1e-10
+
+
 @pytest.mark.parametrize(("sound", "damaged"), [("joint 2 1 R 0 1 0", "joint 2 1 R 0"), ("con 3", "con 4"),
                                                 ("case loop 1", "case loop 7"), ("joint 3 2", "joint 3 9")])
 def test_a_damaged_model_file_is_refused(tmp_path: Path, sound: str, damaged: str) -> None:

@@ -245,4 +245,4 @@ def _console() -> Console:
 
     console = Console()
     # files and pipes get whole rows
-    return console if console.is_terminal else Console(width=200)
+    return console if console.is_terminal else Console(width=240)

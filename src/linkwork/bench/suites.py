@@ -30,8 +30,9 @@ libraries are held to is relative to the largest entry. In float32 it is asked o
 
 KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
 CONSTRAINED_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "icub_reduced", "talos_reduced")
-REFERENCES = ("kkt", "dense")
-"""Methods that exist to check the others."""
+APART = ("kkt", "dense", "pv_fast")
+"""Methods that exist to check the others, and the operator that never forms the matrix: not in the contest unless
+asked for."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,7 @@ def _methods(task: str, model: lw.Model, chosen: Sequence[str]) -> tuple[str, ..
         if name not in known:
             raise not_found(f"{task.replace('_', ' ')} method", name, known)
     able = tuple(m.name for m in known.values() if m.refusal(model) is None
-                 and (m.name in chosen or (not chosen and m.name not in REFERENCES)))
+                 and (m.name in chosen or (not chosen and m.name not in APART)))
     if not able:
         raise InputError(f"none of the methods asked for can handle '{model.name}' with {model.rows} rows")
     return able

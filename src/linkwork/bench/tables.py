@@ -97,7 +97,7 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
     heads = ["robot", "function" if many else "case", "theirs", "by", "wheel", "MuJoCo", "ours", *by, "x", "x wheel",
              "batch", *by, "x"]
     for head in [*heads, *(("float32", "f32/f64", "threads") if many else ("users x", "batch x"))]:
-        out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right")
+        out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right", no_wrap=True)
     for line in rows:
         cells = [line.robot, line.function if many else line.case, _us(line.theirs), _method(line.theirs),
                  _us(line.wheel, False), _us(line.mujoco, False), _us(line.latency),
