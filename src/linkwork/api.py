@@ -69,7 +69,8 @@ def forward_dynamics(
     if modes:
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
     return Function("forward_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
-                    threads=threads, defaults=defaults, prox=prox or chosen.prox)
+                    threads=threads, defaults=defaults, prox=prox or chosen.prox,
+                    identity=(external_forces, softness, modes))
 
 
 def inverse_dynamics(
@@ -92,7 +93,7 @@ def inverse_dynamics(
     if external_forces:
         inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
     return Function("inverse_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
-                    threads=threads, defaults=defaults)
+                    threads=threads, defaults=defaults, identity=(external_forces,))
 
 
 def constrained_inverse_dynamics(
@@ -171,7 +172,8 @@ def impulse(
         return {"v_after": x["v"] + jump, "impulse": lam}
 
     return Function("impulse", model, {"q": model.nq, "v": model.nv}, body, method=chosen.name, backend=backend,
-                    dtype=dtype, threads=threads, prox=prox or chosen.prox, iterated=("v_after", "impulse"))
+                    dtype=dtype, threads=threads, prox=prox or chosen.prox, iterated=("v_after", "impulse"),
+                    identity=(restitution,))
 
 
 def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function:

@@ -15,6 +15,7 @@ from linkwork.algorithms.iteration import Iteration, Prox, run
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
+from linkwork.model.digest import digest
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -54,7 +55,8 @@ class Function:
     """A function of named inputs, for one state `(n,)` or a batch `(B, n)`; returns a named tuple of arrays.
 
     `backend="numpy"` executes the algorithm as it is written, "casadi" evaluates its trace, "kernel" the machine code
-    made of that trace. All three take and give the same. Inputs with a default may be left out.
+    made of that trace. All three take and give the same. Inputs with a default may be left out. `identity` lists all
+    that shapes the function besides its model, method and name; without it, it is traced anew in every process.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Function:
         defaults: Mapping[str, np.ndarray] | None = None,
         prox: Prox | None = None,
         iterated: tuple[str, str] = ("a", "lam"),
+        identity: tuple[Any, ...] | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise not_found("backend", backend, BACKENDS)
@@ -82,7 +85,7 @@ class Function:
         self.name, self.model, self.method, self.backend = name, model, method, backend
         self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
-        self._body, self._iterated = body, iterated
+        self._body, self._iterated, self._identity = body, iterated, identity
         self._shapes = dict(shapes or {})
         self._plain = prox is None and not shapes
         self._control = [] if prox is None else [np.array([x], dtype) for x in
@@ -147,11 +150,19 @@ class Function:
         return program if self.prox is None else hoist(program)
 
     @cached_property
+    def _known(self) -> Any:
+        """The program, or what is remembered of it: a function that was compiled before is not traced again."""
+        from linkwork.kernels.recall import recalled
+
+        content = None if self._identity is None else digest(self.name, self.model, self.method, *self._identity)
+        return recalled(content, lambda: self.program)
+
+    @cached_property
     def kernel(self) -> Kernel:
         """The native code."""
         from linkwork.kernels.kernel import Kernel
 
-        return Kernel(self.program, dtype=self.dtype, threads=self.threads)
+        return Kernel(self._known, dtype=self.dtype, threads=self.threads)
 
     @property
     def operations(self) -> int:

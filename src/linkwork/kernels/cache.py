@@ -21,14 +21,14 @@ from dataclasses import asdict
 from functools import cache as remember
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from linkwork.kernels.image import Image, Options
 
-MAGIC = b"LINKWORK-KERNEL1"
+MAGIC, NOTE = b"LINKWORK-KERNEL1", b"LINKWORK-NOTE-01"
 SUFFIX = ".kernel"
 TEMPORARY = ".new-"
 LIMIT = 1 << 30
@@ -98,7 +98,31 @@ def load(key: str) -> Image | None:
 
 def save(key: str, image: Image) -> None:
     """Store an image; a cache that cannot be written is no reason to fail."""
+    _write(_path(key), encode(image, key))
+
+
+def load_note(key: str) -> dict[str, Any] | None:
+    """The note of this key, if it is there and intact."""
     path = _path(key)
+    try:
+        data = b"" if path is None else path.read_bytes()
+    except OSError:
+        return None
+    head, payload = NOTE + bytes.fromhex(key), data[len(NOTE) + 64 :]
+    if data[: len(head)] != head or data[len(head) : len(head) + 32] != hashlib.sha256(payload).digest():
+        return None
+    note: dict[str, Any] = json.loads(payload)
+    return note
+
+
+def save_note(key: str, note: dict[str, Any]) -> None:
+    """Store a few words about something, under the same rules as images."""
+    payload = json.dumps(note).encode()
+    _write(_path(key), NOTE + bytes.fromhex(key) + hashlib.sha256(payload).digest() + payload)
+
+
+def _write(path: Path | None, data: bytes) -> None:
+    """All or nothing, so that other processes never see half a file."""
     if path is None:
         return
     try:
@@ -106,7 +130,7 @@ def save(key: str, image: Image) -> None:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(encode(image, key))
+                file.write(data)
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)

@@ -119,7 +119,7 @@ class Kernel:
                     key = cache.key_of(self.program.digest, options)
                     image = cache.load(key)
                     if image is None:
-                        image = build(self.program, options)
+                        image = build(getattr(self.program, "whole", self.program), options)
                         cache.save(key, image)
                     form = self._forms[lanes] = Executable(image, len(self.inputs) + len(self.outputs))
         return form

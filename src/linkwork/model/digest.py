@@ -1,0 +1,53 @@
+"""A name for the content of a model, so that what was computed for it can be found again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwork.joints import Joint
+
+
+def digest(*parts: Any) -> str | None:
+    """A digest of models, joints, constraints, numbers and names; None if anything in them has no content to compare.
+
+    Functions, as in `Custom`, are such: two with the same name need not be the same.
+    """
+    try:
+        return hashlib.sha256("\x1f".join(_words(parts)).encode()).hexdigest()
+    except TypeError:
+        return None
+
+
+def _words(x: Any) -> Iterator[str]:
+    """The content as a stream of words that differs wherever two contents differ."""
+    if x is None or isinstance(x, (bool, int, str)):
+        yield f"{type(x).__name__}:{x!r}"
+    elif isinstance(x, (float, np.floating)):
+        yield float(x).hex()
+    elif isinstance(x, np.ndarray):
+        yield f"array{x.shape}{x.dtype}"
+        yield np.ascontiguousarray(x).tobytes().hex()
+    elif isinstance(x, Joint):
+        yield x.kind
+        yield from _words(vars(x))
+    elif is_dataclass(x) and not isinstance(x, type):
+        yield type(x).__name__
+        for f in fields(x):
+            yield f.name
+            yield from _words(getattr(x, f.name))
+    elif isinstance(x, Mapping):
+        yield f"{{{len(x)}"
+        for key, value in x.items():
+            yield from _words(key)
+            yield from _words(value)
+    elif isinstance(x, Sequence):
+        yield f"[{len(x)}"
+        for value in x:
+            yield from _words(value)
+    else:
+        raise TypeError(f"{type(x).__name__} has no content to compare")
