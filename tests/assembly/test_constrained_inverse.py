@@ -109,6 +109,9 @@ def test_a_standing_robot_is_carried_by_its_feet() -> None:
 def test_too_few_motors() -> None:
     with pytest.raises(ActuationError, match=r"1 ways.*\(0\) push 0.*'crank_joint'"):
         lw.constrained_inverse_dynamics(mech.four_bar(), [])
+    two = lw.combine(lw.Part(mech.four_bar(), "a/"), lw.Part(mech.four_bar(), "b/"))
+    with pytest.raises(ActuationError, match=r"2 ways.*\(2\) push 1.*'b/crank_joint'"):
+        lw.constrained_inverse_dynamics(two, ["a/crank_joint", "a/rocker_joint"])
     leg = mech.planar_leg()
     with pytest.raises(ActuationError, match="push 1"):
         lw.constrained_inverse_dynamics(leg, ["hip"])
