@@ -9,7 +9,8 @@ from linkwork.algorithms.registry import METHODS
 
 PAGE = Path(__file__).parents[1] / "docs" / "choosing-an-algorithm.md"
 BEGIN, END = "<!-- methods: begin -->", "<!-- methods: end -->"
-ROWS = {"none": "no constraints", "link": "contacts", "any": "contacts, loops, couplings"}
+ROWS = {"none": "no constraints", "link": "contacts", "any": "contacts, loops, couplings",
+        "loops": "local loops, couplings", "clusters": "contacts, local loops, couplings"}
 
 
 def table() -> str:

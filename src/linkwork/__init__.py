@@ -31,11 +31,14 @@ from linkwork.constraints import (
     point,
     surface,
 )
+from linkwork.constraints.approximate import approximate
+from linkwork.constraints.clusters import clusters
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
 from linkwork.simulate.assembly import assemble, project_velocity, random_state
+from linkwork.simulate.expansion import expand
 
 __version__ = "0.1.0"
 
@@ -61,12 +64,15 @@ __all__ = [
     "Stabilisation",
     "Weld",
     "__version__",
+    "approximate",
     "assemble",
+    "clusters",
     "combine",
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
     "delassus",
+    "expand",
     "forward_dynamics",
     "forward_kinematics",
     "impulse",

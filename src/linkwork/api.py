@@ -82,7 +82,11 @@ def inverse_dynamics(
     threads: int | None = None,
     external_forces: bool = False,
 ) -> Function:
-    """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`; quaternions in `q` are [x y z w]."""
+    """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`; quaternions in `q` are [x y z w].
+
+    With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
+    cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which.
+    """
     chosen = registry.pick("inverse_dynamics", method, model)
     solve = chosen.load()
 
@@ -180,13 +184,15 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
 
     `method="pv_fast"` gives an operator instead, `dl(q, b) -> (solved, multiplied)`: Lambda b and Lambda^-1 b without
-    the matrix. Quaternions in `q` are [x y z w].
+    the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
+    linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w].
     """
     chosen = registry.pick("delassus", method, model)
     compute = chosen.load()
     if chosen.name == "pv_fast":
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
-    options["shapes"] = {"matrix": (model.rows, model.rows)}
+    rows = _rows(model, chosen)
+    options["shapes"] = {"matrix": (rows, rows)}
     return _of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
 
 
@@ -204,8 +210,17 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
         matrix = compute(Motion(model, x["q"], xp.zeros(model.nv), xp))
         return {"force": xp.factor_spd(matrix, guard=True).solve(x["b"])}
 
-    return Function("operational_space_inertia", model, {"q": model.nq, "b": model.rows}, body, method=chosen.name,
-                    **options)
+    inputs = {"q": model.nq, "b": _rows(model, chosen)}
+    return Function("operational_space_inertia", model, inputs, body, method=chosen.name, **options)
+
+
+def _rows(model: Model, chosen: registry.Method) -> int:
+    """The rows of a Delassus matrix: all, or those that are in no cluster."""
+    if not chosen.embeds:
+        return model.rows
+    from linkwork.constraints.clusters import clusters
+
+    return sum(model.constraints[n].rows for n in clusters(model).outer)
 
 
 def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], options: dict[str, Any]) -> Function:

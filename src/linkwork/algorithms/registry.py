@@ -23,10 +23,11 @@ class Method:
     """One algorithm. `function` is "module:name" below linkwork.algorithms.
 
     `rows` says which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows
-    over several links and joints (closed loops, couplings, centre of mass). `redundant`: rows may depend on each other
-    and postures may be singular. `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
-    `prox` is the default of a method that iterates. `crowd` is the number of links in one constraint from which on it
-    is no longer a good first choice.
+    over several links and joints (closed loops, couplings, centre of mass); "loops", local loops and couplings only;
+    "clusters", these and contacts. `embeds`: local loops are resolved, and only the other rows are in the result.
+    `redundant`: rows may depend on each other and postures may be singular. `soft`: takes a softness R per row.
+    `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates. `crowd` is the
+    number of links in one constraint from which on it is no longer a good first choice.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Method:
     modes: bool = False
     prox: Prox | None = None
     crowd: int = 1_000_000
+    embeds: bool = False
 
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
@@ -54,6 +56,13 @@ class Method:
             for c in model.constraints:
                 if sum(l > 0 for l in c.touches(model)) > 1:
                     return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
+        if self.rows in ("loops", "clusters"):
+            from linkwork.constraints.clusters import spanned
+
+            for c in model.constraints:
+                ties = sum(l > 0 for l in c.touches(model))
+                if not spanned(model, c) and (self.rows == "loops" or ties > 1):
+                    return f"constraint '{c.name}' is neither a coupling nor a local loop"
         if soft and not self.soft:
             return "it has no soft rows, and a softness R is given"
         if self.soft and not soft:
@@ -65,11 +74,16 @@ class Method:
 
 FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2023_pv_osimr"
 SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
+CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
     Method("crba", "mass_matrix", "tree.crba:crba", "composite rigid bodies", FEATHERSTONE, "O(n d)", "any"),
+    Method("c_rnea", "inverse_dynamics", "clusters.c_rnea:c_rnea", "forces of the independent joints of local loops",
+           f"{CLUSTERS} VI", "O(n)", "loops"),
+    Method("projected_rnea", "inverse_dynamics", "clusters.projected_rnea:projected_rnea",
+           "all joint forces, then projected", f"{CLUSTERS} II-C", "O(n^2)", "loops"),
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
@@ -96,6 +110,12 @@ METHODS: tuple[Method, ...] = (
            "O(n d^2+m d^2)", "any", redundant=True, soft=True, modes=True),
     Method("prox_ltl_soft", FD, "constrained.prox_ltl_soft:prox_ltl_soft", "penalties on the mass matrix, iterated",
            f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox()),
+    Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
+           f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any"),
+    Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
+           f"{CLUSTERS} II-D", "O(n^3)", "any"),
+    Method("lagrange", FD, "clusters.lagrange:lagrange", "Lagrange multipliers, dense rows",
+           f"{CLUSTERS} II-D", "O(n d^2+m d^2+m^3)", "any"),
     Method("kkt", FD, "constrained.kkt:kkt", "dense, by singular values: the reference", "", "O((n+m)^3)", "any",
            redundant=True),
     Method("pv", DELASSUS, "delassus.pv:pv", "rows carried to the base", f"{PV_LQR} Alg. 2", "O(n+m^2 d)", "any"),
@@ -111,6 +131,11 @@ METHODS: tuple[Method, ...] = (
            "O(n d^2+m^2 d+d^2 m)", "any"),
     Method("kkt_cholesky", DELASSUS, "delassus.kkt_cholesky:kkt_cholesky", "extracted from the KKT factor",
            f"{SPARSE} IV-E", "O((n+m)(d+m)^2)", "any"),
+    Method("c_efpa", DELASSUS, "clusters.c_efpa:c_efpa", "contacts, with local loops resolved in clusters",
+           f"{CLUSTERS} VIII", "O(N l^3+m d+m^2)", "clusters", embeds=True),
+    Method("projected_efpa", DELASSUS, "clusters.projected_efpa:projected_efpa",
+           "contacts, with local loops resolved by projection", f"{CLUSTERS} II-E", "O(n d^2+m^2 d)", "any",
+           embeds=True),
     Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any"),
 )
 

@@ -40,16 +40,15 @@ class Node(Protocol):
         """From the output body's acceleration: vdot of the cluster's joints, accelerations of its bodies."""
         ...
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array]:
-        """Forces F on bodies and Q on joints, nothing moving: what pushes each freedom, what the output feels."""
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
+        """Forces F on bodies and Q on joints: what pushes each freedom, what the output body feels, and their power.
+
+        The power is that of accelerations which velocities alone cause, with the output body at rest.
+        """
         ...
 
     def respond(self, e: list[Array], A: Array) -> dict[int, Array]:
         """Accelerations of the bodies that such pushes and the output body's accelerations A cause."""
-        ...
-
-    def rest(self) -> tuple[dict[int, Array], Array]:
-        """Accelerations of the bodies, and vdot, that velocities alone cause on a resting output body."""
         ...
 
 
@@ -89,25 +88,20 @@ class Single:
             a = a + dof.s @ vdot[-1]
         return self.motion.xp.vstack(vdot), {i: a}
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array]:
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
         i, e = self.body, list[Array]()
-        F_i = F.get(i)
+        f = F[i] if i in F else self.motion.xp.zeros(6, Q[i].shape[1])
         for k, dof in reversed(list(enumerate(self.dofs))):
-            push = dof.s.T @ F_i if F_i is not None else None
-            if i in Q:
-                push = push + Q[i][k : k + 1, :] if push is not None else Q[i][k : k + 1, :]
-            e.insert(0, push)
-            F_i = F_i - dof.V @ push if F_i is not None else -(dof.V @ push)
-        return e, self.motion.X[i].T @ F_i
+            push = dof.s.T @ f
+            e.insert(0, push + Q[i][k : k + 1, :] if i in Q else push)
+            f = f - dof.V @ e[0]
+        return e, self.motion.X[i].T @ f, f.T @ self.motion.c[i]
 
     def respond(self, e: list[Array], A: Array) -> dict[int, Array]:
         A = self.motion.X[self.body] @ A
         for dof, eT in zip(self.dofs, e, strict=True):
             A = A + dof.s @ (dof.d_inv * eT - dof.V.T @ A)
         return {self.body: A}
-
-    def rest(self) -> tuple[dict[int, Array], Array]:
-        return {self.body: self.motion.c[self.body]}, self.motion.xp.zeros(len(self.dofs))
 
 
 @dataclass(frozen=True)
@@ -136,12 +130,11 @@ class Loop:
         return [f.d_inv for f in self.freedoms]
 
     def drive(self, tau: Array, p: dict[int, Array]) -> tuple[list[Array], Array]:
-        rest, _ = self.rest()
+        rest = self.rest()
         f = {i: self.IA[i] @ rest[i] + p[i] for i in self.cluster.bodies}
         Q, out = self.felt(f)
-        u = self.embedding.G.T @ (tau - Q - self.armature() @ self.embedding.g)
-        left, push = self.pass_freedoms(-u, -out)
-        return [-x for x in left], -push
+        e, at_output = self.pass_freedoms(self.embedding.G.T @ (Q + self.armature() @ self.embedding.g - tau), out)
+        return [-x for x in e], at_output
 
     def accelerate(self, u: list[Array], a: Array) -> tuple[Array, dict[int, Array]]:
         y: list[Array] = []
@@ -153,11 +146,14 @@ class Loop:
         vdot = self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0), *y]) + self.embedding.g
         return vdot, self.moved(a, vdot, drift=True)
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array]:
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
         columns = next(iter((F or Q).values())).shape[1]
-        zero = self.motion.xp.zeros(6, columns)
+        zero, rest = self.motion.xp.zeros(6, columns), self.rest()
         felt, out = self.felt({i: F.get(i, zero) for i in self.cluster.bodies}, Q)
-        return self.pass_freedoms(self.embedding.G.T @ felt, out)
+        push, beyond = self.pass_freedoms(self.embedding.G.T @ felt, out)
+        power = sum((f.T @ rest[i] for i, f in F.items()), self.motion.xp.zeros(columns))
+        g = self.by_joint(self.embedding.g)
+        return push, beyond, sum((f.T @ g[i] for i, f in Q.items()), power)
 
     def respond(self, e: list[Array], A: Array) -> dict[int, Array]:
         y: list[Array] = []
@@ -168,9 +164,17 @@ class Loop:
             y.append(yk)
         return self.moved(A, self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0, A.shape[1]), *y]))
 
-    def rest(self) -> tuple[dict[int, Array], Array]:
-        g = self.embedding.g
-        return self.moved(self.motion.xp.zeros(6), g, drift=True), g
+    def rest(self) -> dict[int, Array]:
+        """Accelerations of the bodies that velocities alone cause on a resting output body."""
+        return self.moved(self.motion.xp.zeros(6), self.embedding.g, drift=True)
+
+    def by_joint(self, x: Array) -> dict[int, Array]:
+        """A column over the cluster's degrees of freedom, cut into joints."""
+        out, start = {}, 0
+        for i in self.cluster.bodies:
+            stop = start + self.motion.model.links[i].joint.nv
+            out[i], start = x[start:stop, :], stop
+        return out
 
     def armature(self) -> Array:
         """The rotor inertias of the cluster's joints, as a diagonal matrix."""
@@ -182,13 +186,11 @@ class Loop:
     def moved(self, a: Array, vdot: Array, drift: bool = False) -> dict[int, Array]:
         """Base to tips within the cluster: accelerations of its bodies, with or without velocity products."""
         motion, t = self.motion, self.motion.model.topology
-        out, start = {self.cluster.output: a}, 0
+        out, joint = {self.cluster.output: a}, self.by_joint(vdot)
         for i in self.cluster.bodies:
-            stop = start + motion.model.links[i].joint.nv
-            out[i] = motion.X[i] @ out[t.parent[i]] + motion.S[i] @ vdot[start:stop, :]
+            out[i] = motion.X[i] @ out[t.parent[i]] + motion.S[i] @ joint[i]
             if drift:
                 out[i] = out[i] + motion.c[i]
-            start = stop
         return out
 
     def felt(self, f: dict[int, Array], Q: dict[int, Array] | None = None) -> tuple[Array, Array]:
@@ -202,7 +204,7 @@ class Loop:
                 felt[i] = felt[i] + Q[i]
             if (p := t.parent[i]) in f:
                 f[p] = f[p] + motion.X[i].T @ f[i]
-            elif p:
+            else:
                 out = out + motion.X[i].T @ f[i]
         return motion.xp.vstack([motion.xp.zeros(0, columns), *(felt[i] for i in self.cluster.bodies)]), out
 
@@ -247,7 +249,7 @@ def loop(motion: Motion, cluster: Cluster, e: Embedding, IA: dict[int, Inertia])
             force, j = motion.X[j].T @ force, p
             H[i, p] = force.T @ motion.S[p]
             H[p, i] = H[i, p].T
-        F[i] = motion.X[j].T @ force if p else force
+        F[i] = motion.X[j].T @ force
         if (p := t.parent[i]) in IA:
             Ic[p] = add(Ic[p], motion.X[i].congruence(Ic[i]))  # type: ignore[type-var]
         elif p:

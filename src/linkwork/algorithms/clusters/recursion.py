@@ -2,17 +2,18 @@
 
     IA_i = I_i + sum over clusters on body i of Ia          (nodes.py: Ia = Ic - U D^-1 U^T at the output body)
 
-Constraints that are in no cluster are carried along by the PV recursion (algorithms/constrained/dual.py): eliminating an
-independent velocity changes K, l and L as eliminating a joint does.
+Constraints that are in no cluster are carried along by the PV recursion (algorithms/constrained/dual.py): eliminating
+an independent velocity changes K, l and L as eliminating a joint does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from linkwork.algorithms.clusters.nodes import Inertia, Loop, Single, add, loop, single
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters, embedding
+from linkwork.constraints import Coupling, Custom
+from linkwork.constraints.clusters import Cluster, ClusterTree, clusters, embedding
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
 
@@ -57,7 +58,7 @@ def recursion(motion: Motion, fext: Array | None = None) -> Recursion:
     nodes: list[Single | Loop] = []
     for c in reversed(tree.clusters):
         held = {i: IA[i] for i in c.bodies}
-        node = loop(still, c, embedding(rows_motion(tree, motion, still), c), held) if c.constraints else single(
+        node = loop(still, c, embedding(seen(motion, still, c), c), held) if c.constraints else single(
             still, c, held[c.bodies[0]])
         if c.output:
             IA[c.output] = add(IA[c.output], node.Ia)
@@ -65,9 +66,10 @@ def recursion(motion: Motion, fext: Array | None = None) -> Recursion:
     return Recursion(still, tree, nodes, IA)
 
 
-def rows_motion(tree: ClusterTree, motion: Motion, still: Motion) -> Motion:
-    """What constraints are evaluated on: the true angles of rotors, which only rows over joints ask for."""
-    return motion
+def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:
+    """What a cluster's rows are evaluated on: only those over joints ask for the true angles of rotors."""
+    over_joints = (isinstance(motion.model.constraints[n], Coupling | Custom) for n in c.constraints)
+    return motion if any(over_joints) else still
 
 
 @dataclass
@@ -82,16 +84,13 @@ class Held:
 
 def outer_rows(motion: Motion, tree: ClusterTree) -> list[ConstraintRows]:
     """The rows of the constraints that are in no cluster."""
-    from dataclasses import replace
-
     wanted = tuple(motion.model.constraints[n] for n in tree.outer)
     return constraint_rows(replace(motion, model=replace(motion.model, constraints=wanted)))
 
 
 def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held:
-    """Tips to base: L, l of some constraints with all freedoms eliminated; relative ones end where their links meet."""
-    motion, t, xp = r.motion, r.motion.model.topology, r.motion.xp
-    ends = [t.common_ancestor(*x.links) if x.relative and x.links else 0 for x in rows]
+    """Tips to base: L, l of some constraints with all freedoms eliminated."""
+    motion, xp = r.motion, r.motion.xp
     out = Held([x.k for x in rows], {(c, c): xp.zeros(x.k.shape[0], x.k.shape[0]) for c, x in enumerate(rows)})
     at: dict[int, dict[int, Array]] = {}
     for c, x in enumerate(rows):
@@ -103,17 +102,10 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
         joints = {c: {i: x.joints[i].T for i in bodies if i in x.joints} for c, x in enumerate(rows)}
         pushes: dict[int, list[Array]] = {}
         touched = sorted({c for f in forces.values() for c in f} | {c for c, Q in joints.items() if Q})
-        rest, g = node.rest() if touched else ({}, None)
         for c in touched:
             F = {i: f[c] for i, f in forces.items() if c in f}
-            for i, KT in F.items():
-                out.l[c] = out.l[c] - KT.T @ rest[i]
-            for i, Q in joints[c].items():
-                start = sum(motion.model.links[b].joint.nv for b in bodies if b < i)
-                out.l[c] = out.l[c] - Q.T @ g[start : start + Q.shape[0], :]
-            if all(i == ends[c] for i in F) and not joints[c] and F:
-                continue
-            pushes[c], felt = node.carry(F, joints[c])
+            pushes[c], felt, power = node.carry(F, joints[c])
+            out.l[c] = out.l[c] - power
             beyond = at.setdefault(output, {})
             beyond[c] = beyond[c] + felt if c in beyond else felt
         for k, d_inv in enumerate(node.pivots):
@@ -125,7 +117,7 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
                         new = xp.symmetric(scaled.T @ pushes[c][k]) if c == e else scaled.T @ pushes[e][k]
                         out.L[c, e] = out.L[c, e] + new if (c, e) in out.L else new
         out.pushes.insert(0, pushes)
-        out.forces.insert(0, forces)  # type: ignore[arg-type]
+        out.forces.insert(0, forces)
     for c, KT in at.get(0, {}).items():
         out.l[c] = out.l[c] - KT.T @ motion.a0
     return out

@@ -1,0 +1,81 @@
+"""Forward dynamics with local loops: the cluster-based articulated body algorithm.
+
+    yddot = (G^T M G)^-1 G^T (tau - c - M g),   vdot = G yddot + g,    without forming M
+
+chignoli2023_clusters, algorithm 1: O(N l^3) for N clusters of at most l bodies. (q, v) satisfy the loops' constraints;
+positions and velocities that do not are taken as they are, and the constraints hold for accelerations.
+
+Beyond the paper: contacts and long loops, which are in no cluster, are eliminated by the PV recursion on the cluster
+tree (sathya2023_pv_lqr, algorithm 1); their rows must be independent. The forces of local loops come from the
+dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are never turned: nobody can tell.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.clusters.nodes import Loop
+from linkwork.algorithms.clusters.recursion import Held, Recursion, hold, outer_rows, recursion
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows
+from linkwork.model import Motion
+
+
+def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
+    """Joint accelerations and constraint forces."""
+    # pass 1, tips to base: inertias of clusters, then bias forces
+    r = recursion(motion, fext)
+    u, pA = r.drive(tau, r.motion.bias(fext))
+
+    # the constraints that are in no cluster
+    rows = outer_rows(r.motion, r.tree)
+    held = hold(r, rows, u)
+    lam = solved(r.motion, held)
+    for n, pushes in enumerate(held.pushes):
+        for c, e in pushes.items():
+            u[n] = [uk + eT @ lam[c] for uk, eT in zip(u[n], e, strict=True)]
+
+    # pass 2, base to tips: accelerations; then the forces of local loops
+    vdot, a = r.accelerate(u)
+    forces = dict(zip(r.tree.outer, lam, strict=True))
+    for n, node in enumerate(r.nodes):
+        if isinstance(node, Loop):
+            forces |= loop_forces(r, node, tau, vdot, a, pA, held.forces[n], rows, lam)
+    return vdot, motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
+
+
+def solved(motion: Motion, held: Held) -> list[Array]:
+    """L lam = l, for each group of constraints that L couples."""
+    xp, lam, left = motion.xp, list(held.l), set(range(len(held.l)))
+    while left:
+        group = {min(left)}
+        while more := {d for pair in held.L if group & set(pair) for d in pair} - group:
+            group |= more
+        left -= group
+        which, sizes = sorted(group), [held.l[c].shape[0] for c in sorted(group)]
+        blocks = [[held.L[c, d] if (c, d) in held.L else held.L[d, c].T if (d, c) in held.L else xp.zeros(m, n)
+                   for d, n in zip(which, sizes, strict=True)] for c, m in zip(which, sizes, strict=True)]
+        factor = xp.factor_spd(xp.vstack([xp.hstack(row) for row in blocks]), guard=True)
+        x = factor.solve(xp.vstack([held.l[c] for c in which]))
+        for c in which:
+            lam[c], x = x[0 : lam[c].shape[0], :], x[lam[c].shape[0] :, :]
+    return lam
+
+
+def loop_forces(r: Recursion, node: Loop, tau: Array, vdot: Array, a: list[Array], pA: list[Array],
+                held: dict[int, dict[int, Array]], rows: list[ConstraintRows], lam: list[Array]) -> dict[int, Array]:
+    """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs."""
+    xp, c = r.motion.xp, node.cluster
+    f = {i: node.IA[i] @ a[i] + pA[i] for i in c.bodies}
+    for i, by_constraint in held.items():
+        for k, KT in by_constraint.items():
+            f[i] = f[i] - KT @ lam[k]
+    own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
+    pull = {i: -sum((x.joints[i].T @ y for x, y in zip(rows, lam, strict=True) if i in x.joints), xp.zeros(s))
+            for i, s in ((i, r.motion.model.links[i].joint.nv) for i in c.bodies)}
+    felt, _ = node.felt(f, pull)
+    force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
+    left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
+    out: dict[int, Array] = {}
+    for k in c.constraints:
+        m = r.motion.model.constraints[k].rows
+        out[k], left = left[0:m, :], left[m:, :]
+    return out

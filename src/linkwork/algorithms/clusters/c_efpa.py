@@ -1,0 +1,76 @@
+"""Delassus matrix of contacts with local loops resolved: the cluster-based extended force propagators.
+
+    Lambda^-1 = J G (G^T M G)^-1 G^T J^T  over the constraints that are in no cluster
+
+chignoli2023_clusters, section VIII: forces K^T of each constraint carried to the base through the clusters that hold
+it, the accelerations that they cause brought back, and a pair of constraints coupled in the last cluster that carries
+both. O(N l^3 + m d + m^2). Rows on single links.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.algorithms.clusters.recursion import Recursion, outer_rows, recursion
+from linkwork.algorithms.delassus.blocks import Blocks
+from linkwork.algorithms.delassus.propagators import on_one_link
+from linkwork.backends.ops import Array
+from linkwork.errors import UnsupportedError
+from linkwork.model import Motion
+
+
+def c_efpa(motion: Motion) -> Array:
+    """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
+    # passes 1 and 2, tips to base: articulated inertias of clusters, force propagators
+    r = recursion(motion)
+    rows = outer_rows(r.motion, r.tree)
+    for n, x in zip(r.tree.outer, rows, strict=True):
+        if not on_one_link(x):
+            raise UnsupportedError(f"'c_efpa' takes rows on single links besides local loops, and "
+                                   f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any")
+    carried = [_carried(r, *next(iter(x.links.items()))) for x in rows]
+
+    # pass 3, base to tips: how the bodies that carry a constraint accelerate under its unit forces
+    moved = [_accelerations(r, F) for F in carried]
+
+    # pass 4: each pair of constraints meets at the last bodies that carry both
+    blocks = {}
+    for c, F in enumerate(carried):
+        for d in range(c, len(carried)):
+            met = [n for n in F.forces if n in carried[d].forces]
+            if met:
+                last = max(met)
+                link, KT = F.forces[last]
+                product = KT.T @ moved[d][link]
+                blocks[c, d] = motion.xp.symmetric(product) if c == d else product
+    return Blocks([x.k.shape[0] for x in rows], blocks, motion.xp).matrix()
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A constraint's forces: by node, the body that they act on with K^T there, and what pushes each freedom."""
+
+    forces: dict[int, tuple[int, Array]]
+    pushes: dict[int, list[Array]]
+
+
+def _carried(r: Recursion, link: int, KT: Array) -> Carried:
+    """From its link to the base, node by node."""
+    owner = {i: n for n, node in enumerate(r.nodes) for i in node.cluster.bodies}
+    out = Carried({}, {})
+    while link:
+        n = owner[link]
+        out.forces[n] = (link, KT)
+        out.pushes[n], KT, _ = r.nodes[n].carry({link: KT}, {})
+        link = r.nodes[n].cluster.output
+    return out
+
+
+def _accelerations(r: Recursion, F: Carried) -> dict[int, Array]:
+    """By link: the accelerations of all bodies of the clusters that carry the constraint."""
+    columns = next(iter(F.forces.values()))[1].shape[1]
+    out = {0: r.motion.xp.zeros(6, columns)}
+    for n in sorted(F.forces):
+        out |= r.nodes[n].respond(F.pushes[n], out[r.nodes[n].cluster.output])
+    return out
+

@@ -1,0 +1,40 @@
+"""Inverse dynamics with local loops: the cluster-based recursive Newton-Euler algorithm.
+
+    tau_ind = G^T (M vdot + c)        the forces of the independent joints alone that cause the motion
+
+chignoli2023_clusters, section VI: the joint forces of each cluster are projected where they arise, O(n). (q, v, vdot)
+satisfy the loops' constraints. Rotors are never turned: nobody can tell.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.clusters.recursion import seen
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import ClusterTree, clusters, embedding
+from linkwork.model import Motion
+
+
+def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
+    """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
+    xp, tree = motion.xp, clusters(motion.model)
+    still = tree.stilled(motion) if fext is None else motion
+
+    # both passes of the recursion: what each joint would have to do on its own
+    tau = rnea(still, vdot, fext)
+
+    # each cluster hands the forces of its dependent joints to its independent ones
+    parts: dict[int, Array] = {}
+    for c in tree.clusters:
+        own = xp.vstack([xp.zeros(0), *(tau[k : k + 1, :] for k in c.dofs)])
+        parts |= {(c.dofs[n]): xp.zeros(1) for n in c.dependent}
+        ind = embedding(seen(motion, still, c), c).G.T @ own
+        parts |= {c.dofs[n]: ind[m : m + 1, :] for m, n in enumerate(c.independent)}
+    return xp.vstack([xp.zeros(0), *(parts[k] for k in sorted(parts))])
+
+
+def spread(motion: Motion, tree: ClusterTree, y: Array) -> Array:
+    """A column over independent velocities as one over all, with zeros for the dependent ones."""
+    place = {int(v): n for n, v in enumerate(tree.velocities)}
+    rows = [y[place[k] : place[k] + 1, :] if k in place else motion.xp.zeros(1) for k in range(motion.model.nv)]
+    return motion.xp.vstack([motion.xp.zeros(0), *rows])

@@ -1,0 +1,21 @@
+"""Inverse dynamics with local loops by projection: the recursion over the whole tree, then G^T of all joints at once.
+
+    tau_ind = G^T RNEA(q, v, vdot)
+
+chignoli2023_clusters, section II-C: the reference for `c_rnea`. O(n), and O(n^2) where G is a dense matrix.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.clusters.c_rnea import spread
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import clusters
+from linkwork.model import Motion
+
+
+def projected_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
+    """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
+    tree = clusters(motion.model)
+    G, _ = tree.maps(motion)
+    return spread(motion, tree, G.T @ rnea(motion, vdot, fext))

@@ -1,0 +1,380 @@
+"""Clusters: bodies grouped by their local loops, so that a mechanism with loops becomes a tree again.
+
+A gear, belt, differential or linkage ties the joints of a few bodies together. These bodies, and all between them and
+the last body that carries them all (the output body), are a cluster. Its joints move by as many independent
+velocities as the loops leave:
+
+    K vdot = k  over the cluster's joints,      vdot = G yddot + g,      G = [1; -K_D^-1 K_I],   g = [0; K_D^-1 k]
+
+with K cut into columns of independent (I) and dependent (D) joints. chignoli2023_clusters, sections II-B and IV. A loop
+that overlaps another joins its cluster; therefore every cluster hangs on one body. (The paper lets a cluster hang on
+several bodies of the cluster before it; here the two are one.) Closures with the world and rows without positions are
+not local: they, and loops over more than LONG bodies, stay outside.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.backends.ops import Array, Ops
+from linkwork.constraints.base import Constraint, Rows
+from linkwork.constraints.coupling import Coupling
+from linkwork.constraints.custom import Custom
+from linkwork.constraints.link_rows import CentreOfMass, LinkRows
+from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error, rows_velocity
+from linkwork.errors import ModelError, listing
+from linkwork.joints import Revolute
+from linkwork.model.model import Model
+from linkwork.model.motion import Motion
+from linkwork.model.topology import Topology
+from linkwork.spatial.rotations import rotation_about
+
+LONG = 12
+"""A loop over more bodies than this is no local one."""
+
+ZERO = 1e-9
+"""Entries and singular values of rows below this, relative to the largest, count as zero."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Some bodies, the body that carries them, and the constraints (by index) that tie their joints together.
+
+    `dofs` are the degrees of freedom of its joints, in the model's numbering; `independent` and `dependent` are places
+    in `dofs`. The dependent ones fall apart into `blocks`: places in `dependent`, and the rows that determine them.
+    """
+
+    bodies: tuple[int, ...]
+    output: int
+    constraints: tuple[int, ...] = ()
+    dofs: tuple[int, ...] = ()
+    independent: tuple[int, ...] = ()
+    dependent: tuple[int, ...] = ()
+    blocks: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """vdot = G yddot + g for one cluster's joints, and P = K_D^+, for which lam = P^T (forces on dependent joints)."""
+
+    G: Array
+    g: Array
+    P: Array
+
+
+@dataclass(frozen=True)
+class ClusterTree:
+    """A model as a tree of clusters, each after the one that carries it; `outer` constraints are in none of them.
+
+    `still` are rotors: bodies that nothing tells from themselves turned about their joint's axis.
+    """
+
+    model: Model
+    clusters: tuple[Cluster, ...]
+    outer: tuple[int, ...]
+    still: tuple[int, ...]
+
+    @cached_property
+    def velocities(self) -> np.ndarray:
+        """The places of the independent velocities ydot in v."""
+        return np.array(sorted(c.dofs[k] for c in self.clusters for k in c.independent), dtype=int)
+
+    @cached_property
+    def independent(self) -> tuple[str, ...]:
+        """The joints, some of whose velocities are independent, in the model's order."""
+        t = self.model.topology
+        return tuple(self.model.links[i].joint_name for i in dict.fromkeys(t.dof_link[k] for k in self.velocities))
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        """The places of the independent positions y in q; a joint is independent as a whole or not at all."""
+        t, chosen = self.model.topology, set(self.velocities)
+        out: list[int] = []
+        for name in self.independent:
+            i = self.model.joint(name)
+            if not chosen.issuperset(range(t.v_slices[i].start, t.v_slices[i].stop)):
+                raise ModelError(f"joint '{name}' is independent in part only, so its position cannot be given; name "
+                                 "other joints with model.with_independent(...)")
+            out += range(t.q_slices[i].start, t.q_slices[i].stop)
+        return np.array(out, dtype=int)
+
+    def maps(self, motion: Motion) -> tuple[Array, Array]:
+        """G (nv x ny) and g (nv x 1) of all joints: v = G ydot, vdot = G yddot + g."""
+        xp, nv = motion.xp, self.model.nv
+        column = {int(v): n for n, v in enumerate(self.velocities)}
+        G, g = [xp.zeros(1, len(column))] * nv, [xp.zeros(1)] * nv
+        for c in self.clusters:
+            e = embedding(motion, c)
+            spread = np.zeros((len(c.independent), len(column)))
+            for n, k in enumerate(c.independent):
+                spread[n, column[c.dofs[k]]] = 1.0
+            wide = e.G @ xp.constant(spread)
+            for n, v in enumerate(c.dofs):
+                G[v], g[v] = wide[n : n + 1, :], e.g[n : n + 1, :]
+        return xp.vstack([xp.zeros(0, len(column)), *G]), xp.vstack([xp.zeros(0), *g])
+
+    def stilled(self, motion: Motion) -> Motion:
+        """The same motion with rotors that spin but are never turned: their dynamics do not notice."""
+        if not self.still:
+            return motion
+        t, still = self.model.topology, set(self.still)
+        parts = [motion.xp.zeros(t.q_slices[i].stop - t.q_slices[i].start) if i in still else motion.joint_q(i)
+                 for i in t.links]
+        return replace(motion, q=motion.xp.vstack(parts))
+
+    def describe(self) -> str:
+        """One line for each cluster of several bodies."""
+        name = [l.name for l in self.model.links]
+        lines = [f"{', '.join(name[i] for i in c.bodies)} on {name[c.output]}: {len(c.independent)} of {len(c.dofs)}"
+                 for c in self.clusters if c.constraints]
+        return "\n".join(lines)
+
+
+def embedding(motion: Motion, cluster: Cluster) -> Embedding:
+    """G, g and P of a cluster in this state; NaN where the dependent joints do not follow from the independent ones."""
+    xp, n = motion.xp, len(cluster.independent)
+    if not cluster.constraints:
+        return Embedding(xp.eye(n), xp.zeros(n), xp.zeros(0, 0))
+    K, k = local_rows(motion, cluster)
+    pick = [K[:, j : j + 1] for j in range(len(cluster.dofs))]
+    G = {j: xp.eye(n)[i : i + 1, :] for i, j in enumerate(cluster.independent)}
+    g = {j: xp.zeros(1) for j in cluster.independent}
+    P = [xp.zeros(1, K.shape[0])] * len(cluster.dependent)
+    free = xp.hstack([xp.zeros(K.shape[0], 0), *(pick[j] for j in cluster.independent)])
+    for rows, columns in cluster.blocks:
+        KD = xp.hstack([pick[cluster.dependent[d]] for d in columns])
+        inverse = left_inverse(take(KD, rows, xp), xp)
+        GD, gD = -(inverse @ take(free, rows, xp)), inverse @ take(k, rows, xp)
+        place = np.eye(K.shape[0])[list(rows)]
+        for m, d in enumerate(columns):
+            j = cluster.dependent[d]
+            G[j], g[j] = GD[m : m + 1, :], gD[m : m + 1, :]
+            P[d] = inverse[m : m + 1, :] @ xp.constant(place)
+    order = range(len(cluster.dofs))
+    return Embedding(xp.vstack([G[j] for j in order]), xp.vstack([g[j] for j in order]),
+                     xp.vstack([xp.zeros(0, K.shape[0]), *P]))
+
+
+def local_rows(motion: Motion, cluster: Cluster) -> tuple[Array, Array]:
+    """K and k of K vdot = k over the cluster's joints: the rows, less what they say of links whose joints rest."""
+    t, xp, model = motion.model.topology, motion.xp, motion.model
+    rest: dict[int, Array] = {cluster.output: xp.zeros(6)}
+    for i in cluster.bodies:
+        rest[i] = motion.X[i] @ rest[t.parent[i]] + motion.c[i]
+    K, k = [xp.zeros(0, len(cluster.dofs))], [xp.zeros(0)]
+    for index in cluster.constraints:
+        c = model.constraints[index]
+        rows = c.evaluate(motion)
+        right = -rows.drift - stabilisation(motion, c, rows)
+        for l, Kl in rows.links.items():
+            if l in rest:
+                right = right - Kl @ rest[l]
+        J = jacobian_blocks(motion, {l: B for l, B in rows.links.items() if l}, dict(rows.joints), relative=True)
+        m = right.shape[0]
+        sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in cluster.bodies}
+        K.append(xp.hstack([J[i] if i in J else xp.zeros(m, s) for i, s in sizes.items() if s]))
+        k.append(right)
+    return xp.vstack(K), xp.vstack(k)
+
+
+def stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:
+    """2 zeta omega (J v) + omega^2 phi, or zero."""
+    if c.stabilisation is None:
+        return motion.xp.zeros(rows.drift.shape[0])
+    w = c.stabilisation.omega
+    return (2 * c.stabilisation.damping * w) * rows_velocity(motion, rows) + w**2 * c.position_error(motion)
+
+
+def take(A: Array, rows: Sequence[int], xp: Ops) -> Array:
+    """Some rows of a matrix."""
+    return xp.vstack([A[r : r + 1, :] for r in rows])
+
+
+def left_inverse(A: Array, xp: Ops) -> Array:
+    """P with P A = 1 for independent columns: by cofactors up to 3 x 3, which needs no pivot; else by least squares."""
+    n = A.shape[1]
+    if A.shape[0] != n or n > 3:
+        return xp.factor_spd(xp.symmetric(A.T @ A), guard=True).solve(A.T)
+    if n == 1:
+        return 1 / A
+    if n == 2:
+        adjugate = xp.matrix([[A[1, 1], -A[0, 1]], [-A[1, 0], A[0, 0]]])
+    else:
+        columns = [A[:, j : j + 1] for j in range(3)]
+        adjugate = xp.vstack([xp.cross(columns[(j + 1) % 3], columns[(j + 2) % 3]).T for j in range(3)])
+    return adjugate / (adjugate[0:1, :] @ A[:, 0:1])[0, 0]
+
+
+_TREES: dict[int, ClusterTree] = {}
+"""The cluster trees of the models in use, by id."""
+
+
+def clusters(model: Model) -> ClusterTree:
+    """The cluster tree of a model: who moves with whom, and which joints are independent.
+
+    Joints named by `model.with_independent(...)` (or by a URDF+ file) are independent; a cluster without any such name
+    takes joints with motors, and those that determine the others best. ModelError if the named ones are too many, too
+    few, or leave others undetermined.
+    """
+    before = getattr(model.constraints[0], "before", None) if model.constraints else None
+    source: Model = model if before is None else before.model  # an impact has the clusters of the motion before it
+    if id(source) not in _TREES:
+        weakref.finalize(source, _TREES.pop, id(source), None)
+        _TREES[id(source)] = _built(source)
+    return replace(_TREES[id(source)], model=model)
+
+
+def _built(model: Model) -> ClusterTree:
+    t = model.topology
+    groups = [(set(bodies), {n}) for n, c in enumerate(model.constraints) if (bodies := spanned(model, c))]
+    merged: list[tuple[set[int], set[int]]] = []
+    for bodies, owners in groups:
+        apart = [m for m in merged if not m[0] & bodies]
+        for m in merged:
+            if m[0] & bodies:
+                bodies, owners = bodies | m[0], owners | m[1]
+        merged = [*apart, (bodies, owners)]
+    inside = {n for _, owners in merged for n in owners}
+    samples = _samples(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
+    found = [_solved(model, tuple(sorted(b)), tuple(sorted(o)), samples) for b, o in merged]
+    alone = set(t.links) - {i for c in found for i in c.bodies}
+    for i in alone:
+        dofs = tuple(range(t.v_slices[i].start, t.v_slices[i].stop))
+        found.append(Cluster((i,), t.parent[i], (), dofs, tuple(range(len(dofs)))))
+    outer = tuple(n for n in range(len(model.constraints)) if n not in inside)
+    held = {l for n, c in enumerate(model.constraints) if n in outer or not isinstance(c, Coupling | Custom)
+            for l in c.touches(model)}
+    still = tuple(i for i in t.links if i not in held and not t.children[i] and _is_rotor(model, i))
+    return ClusterTree(_without_cycle(model), tuple(sorted(found, key=lambda c: c.bodies[0])), outer, still)
+
+
+def _without_cycle(model: Model) -> Model:
+    """A stand-in that does not keep the model alive while its cluster tree is remembered."""
+    return replace(model, constraints=())
+
+
+def spanned(model: Model, c: Constraint) -> set[int]:
+    """The bodies of a local loop, from the last one that carries them all on; none if the constraint is not local."""
+    t = model.topology
+    if isinstance(c, LinkRows | CentreOfMass):
+        return set()
+    if isinstance(c, Coupling | Custom):
+        names = (c.joint, *c.terms) if isinstance(c, Coupling) else tuple(c.joints)
+        ends = [model.joint(n) for n in names]
+        root = t.common_ancestor(*(t.parent[i] for i in ends))
+    else:
+        ends = [l for l in c.touches(model) if l]
+        if 0 in c.touches(model):
+            return set()
+        root = t.common_ancestor(*ends)
+    bodies = {i for e in ends for i in t.supports[e][t.depth[root] :]}
+    return bodies if len(bodies) <= LONG else set()
+
+
+def _samples(model: Model) -> list[np.ndarray]:
+    """A few closed positions near the neutral one, by Gauss and Newton's method."""
+    rng, out = np.random.default_rng(0), list[np.ndarray]()
+    for size in (0.0, 0.2, 0.4, 0.4):
+        q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))
+        for _ in range(30 if model.constraints else 0):
+            motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
+            phi = position_error(motion)
+            if np.abs(phi).max(initial=0.0) < 1e-10:
+                break
+            q = model.integrate(q, -(np.linalg.pinv(jacobian(motion), rcond=ZERO) @ phi)[:, 0])
+        else:
+            if model.constraints and out:
+                continue
+        out.append(q)
+    return out
+
+
+def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...], samples: list[np.ndarray]) -> Cluster:
+    """The cluster with its independent and dependent degrees of freedom."""
+    t = model.topology
+    output = t.parent[bodies[0]]
+    dofs = tuple(k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop))
+    bare = Cluster(bodies, output, constraints, dofs)
+    Ks = [local_rows(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY), bare)[0] for q in samples]
+    ranks = [int(np.linalg.matrix_rank(K, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300))) for K in Ks]
+    rank = max(ranks)
+    K = Ks[ranks.index(rank)]
+    named = [n for n, k in enumerate(dofs) if model.links[t.dof_link[k]].joint_name in model.independent]
+    dependent = [n for n in range(len(dofs)) if n not in named] if named else _most_dependent(model, dofs, K, rank)
+    _check(model, bare, K, rank, dependent, named)
+    independent = tuple(n for n in range(len(dofs)) if n not in dependent)
+    pattern = np.max([np.abs(K) for K in Ks], axis=0)
+    return replace(bare, independent=independent, dependent=tuple(dependent),
+                   blocks=_blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300)))
+
+
+def _most_dependent(model: Model, dofs: tuple[int, ...], K: np.ndarray, rank: int) -> list[int]:
+    """Joints without motors first, then those further from the base; each must be determined well by the rows."""
+    t = model.topology
+    order = sorted(range(len(dofs)), key=lambda n: (model.links[t.dof_link[dofs[n]]].actuated, -n))
+    for share in (0.3, 1e-2, 1e-4, ZERO):
+        basis, chosen = np.zeros((K.shape[0], 0)), list[int]()
+        for n in order:
+            left = K[:, n] - basis @ (basis.T @ K[:, n])
+            size = float(np.linalg.norm(left))
+            if len(chosen) < rank and size > share * np.abs(K).max():
+                chosen.append(n)
+                basis = np.column_stack([basis, left / size])
+        if len(chosen) == rank:
+            break
+    return sorted(chosen)
+
+
+def _check(model: Model, c: Cluster, K: np.ndarray, rank: int, dependent: list[int], named: list[int]) -> None:
+    """Refuse independent joints that are too many, too few, or that leave the others undetermined."""
+    t = model.topology
+    free, KD = len(c.dofs) - rank, K[:, dependent]
+    if len(dependent) == rank and np.linalg.matrix_rank(KD, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300)) == rank:
+        return
+    joints = [model.links[t.dof_link[k]].joint_name for k in c.dofs]
+    raise ModelError(
+        f"the loops {listing(model.constraints[n].name for n in c.constraints)} leave {free} of the {len(c.dofs)} "
+        f"degrees of freedom of {listing(dict.fromkeys(joints))} independent, and "
+        f"{listing(joints[n] for n in named)} cannot be these: the others do not follow from them. Name others with "
+        "model.with_independent(...)"
+    )
+
+
+def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Rows and columns that nonzero entries connect; rows of zeros are in no block."""
+    left, out = set(range(pattern.shape[1])), []
+    while left:
+        columns, rows = {min(left)}, set[int]()
+        while True:
+            rows = {int(r) for r in np.flatnonzero(pattern[:, sorted(columns)].any(axis=1))}
+            wider = {int(n) for n in np.flatnonzero(pattern[sorted(rows)].any(axis=0))} | columns
+            if wider == columns:
+                break
+            columns = wider
+        left -= columns
+        out.append((tuple(sorted(rows)), tuple(sorted(columns))))
+    return tuple(out)
+
+
+def _is_rotor(model: Model, i: int) -> bool:
+    """Whether a body is symmetric about the axis of the hinge that carries it."""
+    joint, body = model.links[i].joint, model.links[i].inertia
+    if not isinstance(joint, Revolute):
+        return False
+    R = np.asarray(rotation_about(joint.axis, np.cos(1.0), np.sin(1.0), NUMPY))
+    size = float(np.abs(body.I).max()) + body.mass * float(body.com @ body.com)
+    return bool(np.abs(R @ body.I @ R.T - body.I).max() <= 1e-12 * size
+                and body.mass * float(np.linalg.norm(R @ body.com - body.com)) <= 1e-12 * (size + body.mass))
+
+
+def independent_tree(topology: Topology, tree: ClusterTree) -> tuple[int, ...]:
+    """The bodies that independent joints carry and that no dependent joint carries."""
+    free = {topology.dof_link[k] for k in tree.velocities}
+    return tuple(i for i in topology.links if all(
+        j in free or topology.v_slices[j].stop == topology.v_slices[j].start for j in topology.supports[i]))
