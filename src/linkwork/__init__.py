@@ -39,6 +39,9 @@ from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
 from linkwork.simulate.assembly import assemble, project_velocity, random_state
 from linkwork.simulate.expansion import expand
+from linkwork.simulate.rollout import Rollout, RolloutResult, rollout
+from linkwork.simulate.simulate import simulate
+from linkwork.simulate.trajectory import Event, Trajectory
 
 __version__ = "0.1.0"
 
@@ -53,6 +56,7 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "Event",
     "Hinge",
     "KKTCholesky",
     "LinkRows",
@@ -61,7 +65,10 @@ __all__ = [
     "Part",
     "Placement",
     "Prox",
+    "Rollout",
+    "RolloutResult",
     "Stabilisation",
+    "Trajectory",
     "Weld",
     "__version__",
     "approximate",
@@ -84,5 +91,7 @@ __all__ = [
     "point",
     "project_velocity",
     "random_state",
+    "rollout",
+    "simulate",
     "surface",
 ]

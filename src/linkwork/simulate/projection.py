@@ -1,0 +1,105 @@
+"""Back onto the constraints, after a step or at an impact: the smallest correction that the rows ask for.
+
+    min 1/2 |d|_M^2   with   J d = wish          d = M^-1 J^T (J M^-1 J^T)^+ wish
+
+This is forward dynamics without forces, gravity and velocity products, with k = wish: every solver can do it, and the
+multipliers are impulses. With wish = -J v it projects a velocity (an inelastic impact), with wish = -phi a position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.algorithms import registry
+from linkwork.algorithms.iteration import Iteration
+from linkwork.backends import Array, Ops, get
+from linkwork.constraints import Constraint, Rows, Stabilisation
+from linkwork.model import Model, Motion
+from linkwork.simulate.integrators import by_joint
+
+if TYPE_CHECKING:
+    from linkwork.kernels.kernel import Kernel
+
+SOLVES = 3
+"""Solves of a method that iterates: each gains about the digits of mu times the least row's mobility."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wished(Constraint):
+    """The rows of a constraint, with a right-hand side of one's own."""
+
+    constraint: Constraint
+    at: Motion
+    wish: Array
+    stabilisation: Stabilisation | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.constraint.name
+
+    @property
+    def rows(self) -> int:
+        return self.constraint.rows
+
+    def touches(self, model: Model) -> tuple[int, ...]:
+        return self.constraint.touches(model)
+
+    def evaluate(self, motion: Motion) -> Rows:
+        rows = self.constraint.evaluate(self.at)
+        return Rows(rows.links, rows.joints, -self.wish, rows.relative)
+
+
+Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""(q, wish, active) -> (q moved by d, d, multipliers)."""
+
+
+def correction(model: Model, method: str | None = None, backend: str = "kernel") -> Correction:
+    """The correction of a model's constraints as a function of q, the wish of each row and the weight of each."""
+    chosen = registry.pick("forward_dynamics", method, model, modes=True)
+    solve, options = chosen.load(), {} if chosen.prox is None else {"mu": chosen.prox.mu}
+
+    def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:
+        at = Motion(model, q, xp.zeros(model.nv), xp)
+        ends = np.cumsum([0, *(c.rows for c in model.constraints)])
+        wished = tuple(Wished(c, at, wish[int(i) : int(j), :]) for c, i, j in
+                       zip(model.constraints, ends, ends[1:], strict=False))
+        still = replace(model, constraints=wished, gravity=0 * model.gravity)
+        out = solve(Motion(still, q, xp.zeros(model.nv), xp), xp.zeros(model.nv), None, active=active, **options)
+        if isinstance(out, Iteration):
+            state = xp.zeros(out.size)
+            for _ in range(SOLVES):
+                state, _ = out.step(state)
+            out = out.finish(state)
+        d, multipliers = out
+        return by_joint(model, "integrate", q, d, xp), d, multipliers
+
+    if backend == "numpy":
+        def execute(q: np.ndarray, wish: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            moved, d, multipliers = body(get("numpy"), q[:, None], wish[:, None], active[:, None])
+            return moved[:, 0], d[:, 0], multipliers[:, 0]
+
+        return execute
+    kernel = _compiled(model, body)
+
+    def run(q: np.ndarray, wish: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        moved, d, multipliers = kernel(q, wish, active)
+        return moved, d, multipliers
+
+    return run
+
+
+def _compiled(model: Model, body: Any) -> Kernel:
+    import casadi
+
+    from linkwork.kernels.kernel import Kernel
+    from linkwork.kernels.program import Program
+
+    symbols = [casadi.SX.sym(n, k) for n, k in (("q", model.nq), ("wish", model.rows),
+                                                ("active", len(model.constraints)))]
+    outputs = [casadi.densify(casadi.SX(y)) for y in body(get("casadi"), *symbols)]
+    f = casadi.Function("correction", symbols, outputs, ["q", "wish", "active"], ["moved", "d", "multipliers"])
+    return Kernel(Program.from_casadi(f))

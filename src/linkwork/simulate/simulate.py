@@ -1,0 +1,427 @@
+"""Simulation for people: a controller in Python, contacts that come and go, loops that stay closed, a record.
+
+One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
+one compiled function; and, if asked for, a projection back onto the constraints. With `ground` the contacts with the
+world (`point`, `surface`) are unilateral, by this scheme:
+
+- **Lift-off.** If an active contact would have to pull, the one that pulls most is released and the step is taken
+  again, until none does.
+- **Touchdown.** If the origin of a released contact's frame is below the plane after the step, the step is cut at the
+  moment it gets there (secant method), an impulse of all contacts that are active then stops it, and the rest of the
+  step follows. Contacts that the impulse would have to pull are released. With `restitution` the normal velocity is
+  reversed in part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
+- Contacts stick: friction is without limit, and a surface holds all six directions as soon as its frame's origin is
+  on the plane.
+- At most EVENTS touchdowns are resolved in one step; what is below the plane after that is stopped at its end.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms import registry
+from linkwork.algorithms.iteration import Prox
+from linkwork.api import constraint_error, forward_dynamics, forward_kinematics
+from linkwork.constraints import Closure, Stabilisation
+from linkwork.errors import InputError, SingularError, not_found
+from linkwork.function import check_position
+from linkwork.model import Model
+from linkwork.simulate import integrators
+from linkwork.simulate.dormand_prince import dormand_prince
+from linkwork.simulate.projection import correction
+from linkwork.simulate.rollout import Step, stabilised
+from linkwork.simulate.trajectory import Event, Trajectory, column_names
+
+Controller = Callable[[float, np.ndarray, np.ndarray], Any]
+"""(t, q, v) -> tau."""
+
+EVENTS = 8
+REBOUND = 0.05
+"""Normal velocity (m/s) below which a contact with restitution stays down."""
+
+ON_GROUND = 1e-6
+"""Height (m) up to which a contact is down at the start."""
+
+
+def simulate(
+    model: Model,
+    q0: object,
+    v0: object = None,
+    controller: Controller | None = None,
+    *,
+    dt: float = 1e-3,
+    duration: float = 2.0,
+    integrator: str = "semi_implicit",
+    method: str | None = None,
+    prox: Prox | None = None,
+    iterations: int = 3,
+    stabilisation: Stabilisation | bool | None = None,
+    projection: bool = False,
+    ground: float | None = None,
+    restitution: float = 0.0,
+    every: int = 1,
+    backend: str = "kernel",
+    progress: bool | None = None,
+) -> Trajectory:
+    """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: at rest) and record every `every` steps.
+
+    - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
+    - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
+      the controller acts continuously; neither projection nor ground).
+    - `stabilisation=True` (or a `Stabilisation`) lets position errors of constraints decay; `projection=True` removes
+      them after every step, in position and velocity.
+    - `ground` is the height of a plane: contacts with the world touch down and lift off (see the module's text).
+      Without it all constraints hold all the time.
+    - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+    """
+    options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
+    q, v = _initial(model, q0, v0)
+    contacts = _contacts(model) if ground is not None else ()
+    model.check_forward()
+    model = stabilised(model, stabilisation, but=[c.name for _, c in contacts])
+    if integrator == "dormand_prince":
+        return _reference(model, q, v, controller or _rest(model), options, method, prox)
+    run = _Simulation(model, options, contacts, method, prox, q, v)
+    with _bar(progress, model.name, options.steps) as advance:
+        for k in range(options.steps):
+            run.step(k, controller or _rest(model))
+            advance(k)
+        run.look(options.steps, controller or _rest(model))
+    return run.trajectory()
+
+
+@dataclass(frozen=True)
+class _Options:
+    dt: float
+    duration: float
+    integrator: str
+    iterations: int
+    projection: bool
+    ground: float | None
+    restitution: float
+    every: int
+    backend: str
+
+    def __post_init__(self) -> None:
+        if self.integrator not in integrators.ORDERS:
+            raise not_found("integrator", self.integrator, integrators.ORDERS)
+        if self.backend not in ("kernel", "numpy"):
+            raise not_found("backend for simulations", self.backend, ("kernel", "numpy"))
+        if not (self.dt > 0 and self.duration >= 0 and self.iterations >= 1 and self.every >= 1):
+            raise InputError("a simulation needs dt > 0, duration >= 0, iterations >= 1 and every >= 1")
+        if not 0 <= self.restitution <= 1:
+            raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {self.restitution!r}")
+        if self.integrator == "dormand_prince" and (self.projection or self.ground is not None):
+            raise InputError("dormand_prince takes neither projection nor ground: use rk4 or semi_implicit")
+
+    @property
+    def steps(self) -> int:
+        return round(self.duration / self.dt)
+
+
+@dataclass
+class _Simulation:
+    """The state of a running simulation and what was recorded of it."""
+
+    model: Model
+    options: _Options
+    contacts: tuple[tuple[int, Closure], ...]
+    method: str | None
+    prox: Prox | None
+    q: np.ndarray
+    v: np.ndarray
+    rows: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        model, o = self.model, self.options
+        switching = bool(self.contacts)
+        self.active = np.ones(len(model.constraints))
+        self.advance = _advance(model, o, self.method, self.prox, switching)
+        starts = np.cumsum([0, *(c.rows for c in model.constraints)])
+        self.at = {c: int(starts[c]) for c, _ in self.contacts}
+        self.size = {c: closure.rows for c, closure in self.contacts}
+        if switching:
+            self.kinematics = forward_kinematics(model, [c.a for _, c in self.contacts], backend=o.backend)
+        if switching or (o.projection and model.constraints):
+            self.error = constraint_error(model, backend=o.backend)
+            self.correct = correction(model, self.method if switching else None, o.backend)
+        self.anchors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        if switching:
+            assert o.ground is not None
+            p, R = self.kinematics(self.q)
+            rate = self.error(self.q, self.v).rate
+            for k, (c, _) in enumerate(self.contacts):
+                resting = np.abs(rate[self.at[c] : self.at[c] + self.size[c]]).max() < ON_GROUND
+                self.active[c] = float(p[k, 2] <= o.ground + ON_GROUND and resting)
+                self.anchors[c] = (p[k], R[k])
+
+    def step(self, k: int, controller: Controller) -> None:
+        """One step of dt, with all that happens in it."""
+        o, t, left = self.options, k * self.options.dt, self.options.dt
+        tau = self._forces(controller, t)
+        q, v, lam = self._released(t, tau, left)
+        if k % o.every == 0:
+            self._record(t, tau, lam)
+        for count in range(EVENTS + 1):
+            down = self._below(q) if self.contacts else []
+            if not down:
+                break
+            if count == EVENTS:
+                self.q, self.v = q, v
+                self._touch(t + o.dt, down)
+                q, v = self.q, self.v
+                break
+            h, self.q, self.v, down = self._contact_time(tau, left, down)
+            left -= h
+            self._touch(t + o.dt - left, down)
+            q, v, lam = self._released(t, tau, left) if left > 0 else (self.q, self.v, lam)
+        self.q, self.v = q, v
+        if o.projection and self.model.constraints:
+            self._project()
+        if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
+            raise SingularError(f"the state is not a number after {t + o.dt:g} s: take a shorter dt, or stabilise")
+
+    def look(self, k: int, controller: Controller) -> None:
+        """Record the last state, with the forces that it would go on with."""
+        t = k * self.options.dt
+        tau = self._forces(controller, t)
+        if k % self.options.every == 0:
+            self._record(t, tau, self._released(t, tau, self.options.dt)[2])
+
+    def trajectory(self) -> Trajectory:
+        t, q, v, tau, lam, active = (np.array(x) for x in zip(*self.rows, strict=True))
+        return Trajectory(t, q, v, tau, lam, active, column_names(self.model), tuple(self.events), self.model.name)
+
+    def _forces(self, controller: Controller, t: float) -> np.ndarray:
+        tau = np.asarray(controller(t, self.q.copy(), self.v.copy()), dtype=float)
+        if tau.shape != (self.model.nv,):
+            raise InputError(f"the controller gave tau of shape {tau.shape}; this model needs ({self.model.nv},)")
+        if not np.isfinite(tau).all():
+            raise InputError(f"the controller gave forces that are NaN or infinite at t = {t:g} s")
+        return tau
+
+    def _record(self, t: float, tau: np.ndarray, lam: np.ndarray) -> None:
+        self.rows.append((np.array(t), self.q, self.v, tau, lam, self.active.copy()))
+
+    def _released(self, t: float, tau: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A step in which no contact pulls: state and constraint forces."""
+        while True:
+            q, v, lam = self.advance(self.q, self.v, tau, self.active, h)
+            if not (worst := self._pulling(self.q, lam)):
+                return q, v, lam
+            self.active[worst[0]] = 0.0
+            self.events.append(Event(t, "lift-off", self.model.constraints[worst[0]].name))
+
+    def _pulling(self, q: np.ndarray, lam: np.ndarray) -> list[int]:
+        """The active contact with the most negative normal force or impulse, if there is one."""
+        if not self.contacts or not self.active[list(self.at)].any():
+            return []
+        R = self.kinematics(q).rotations
+        normal = {c: float(R[k, 2] @ lam[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
+                  if self.active[c]}
+        worst = min(normal, key=lambda c: normal[c])
+        return [worst] if normal[worst] < -1e-9 * (1 + np.abs(lam).max(initial=0.0)) else []
+
+    def _heights(self, q: np.ndarray) -> np.ndarray:
+        return np.asarray(self.kinematics(q).positions[:, 2]) - (self.options.ground or 0.0)
+
+    def _below(self, q: np.ndarray) -> list[int]:
+        """Released contacts that went down, through the plane."""
+        before, after = self._heights(self.q), self._heights(q)
+        return [k for k, (c, _) in enumerate(self.contacts)
+                if not self.active[c] and after[k] < min(0.0, before[k] - 1e-15)]
+
+    def _contact_time(self, tau: np.ndarray, h: float,
+                      down: list[int]) -> tuple[float, np.ndarray, np.ndarray, list[int]]:
+        """When the first of these meets the plane, the state then, and which it is: regula falsi within the step."""
+        before = self._heights(self.q)
+        low, high, q, v, first = 0.0, h, self.q, self.v, down
+        z_high = self._heights(self.advance(self.q, self.v, tau, self.active, h)[0])
+        first = [k for k in down if before[k] <= 0]
+        if first:
+            return 0.0, self.q, self.v, first
+        k = min(down, key=lambda k: before[k] / (before[k] - z_high[k]))
+        z_low, z_top = before[k], z_high[k]
+        for _ in range(20):
+            at = low + (high - low) * z_low / (z_low - z_top)
+            q, v, _ = self.advance(self.q, self.v, tau, self.active, at)
+            z = self._heights(q)
+            if abs(z[k]) < 1e-12:
+                break
+            if z[k] > 0:
+                low, z_low, z_top = at, z[k], z_top / 2
+            else:
+                high, z_top, z_low = at, z[k], z_low / 2
+        return at, q, v, [j for j in down if z[j] <= 1e-9]
+
+    def _touch(self, t: float, down: list[int]) -> None:
+        """These contacts meet the plane: an impulse of all that are active then."""
+        o, before = self.options, self.active.copy()
+        R = self.kinematics(self.q).rotations
+        rate = self.error(self.q, self.v).rate
+        wish, bounced = -rate, []
+        for k in down:
+            c, closure = self.contacts[k]
+            rows = slice(self.at[c], self.at[c] + 3)
+            speed = float(R[k, 2] @ rate[rows])
+            self.active[c] = 1.0
+            if -o.restitution * speed > REBOUND:
+                wish[rows] -= o.restitution * speed * R[k, 2]
+                bounced.append(c)
+            self.events.append(Event(t, "bounce" if c in bounced else "touchdown", closure.name))
+        while True:
+            _, jump, impulse = self.correct(self.q, wish, self.active)
+            if not (worst := self._pulling(self.q, impulse)):
+                break
+            self.active[worst[0]] = 0.0
+            if before[worst[0]]:
+                self.events.append(Event(t, "lift-off", self.model.constraints[worst[0]].name))
+        self.v = self.v + jump
+        places = self.kinematics(self.q)
+        for k in down:
+            self.anchors[self.contacts[k][0]] = (places.positions[k], places.rotations[k])
+        self.active[bounced] = 0.0
+
+    def _project(self) -> None:
+        """Position, until it no longer improves, then velocity."""
+        size = np.inf
+        for _ in range(5):
+            phi = self._phi()
+            new = float(np.abs(phi * self._weights()).max(initial=0.0))
+            if new < 1e-14 or new > 0.5 * size:
+                break
+            self.q, size = self.correct(self.q, -phi, self.active)[0], new
+        self.v = self.v + self.correct(self.q, -self.error(self.q, self.v).rate, self.active)[1]
+
+    def _weights(self) -> np.ndarray:
+        return np.repeat(self.active, [c.rows for c in self.model.constraints])
+
+    def _phi(self) -> np.ndarray:
+        """Position errors; of contacts with the ground, from where they touched down."""
+        phi = np.array(self.error(self.q, self.v).phi)
+        if self.contacts:
+            p, R = self.kinematics(self.q)
+            for k, (c, _) in enumerate(self.contacts):
+                p0, R0 = self.anchors[c]
+                phi[self.at[c] : self.at[c] + 3] = R[k].T @ (p[k] - p0)
+                if self.size[c] == 6:
+                    turn = R0.T @ R[k]
+                    skew = turn - turn.T
+                    phi[self.at[c] + 3 : self.at[c] + 6] = [skew[2, 1] / 2, skew[0, 2] / 2, skew[1, 0] / 2]
+        return phi
+
+
+Advance = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float],
+                   tuple[np.ndarray, np.ndarray, np.ndarray]]
+"""(q, v, tau, active, h) -> (q, v, lam)."""
+
+
+def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, modes: bool) -> Advance:
+    """One step as a function: compiled where it is explicit."""
+    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
+    if prox is not None and chosen.prox is None:
+        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    if o.integrator == "midpoint":
+        fd = forward_dynamics(model, method=chosen.name, backend=o.backend, modes=modes, prox=prox)
+
+        def midpoint(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
+                     h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            more = (active,) if modes else ()
+            after = integrators.midpoint(model, lambda x, y: np.asarray(fd(x, y, tau, *more).a), q, v, h)
+            return (*after, fd(q, v, tau, *more).lam)
+
+        return midpoint
+    used = prox or chosen.prox
+    step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",))
+    if o.backend == "numpy":
+        from linkwork.backends import get
+
+        def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
+                    h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            x = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active}
+            out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
+
+        return execute
+    from linkwork.kernels.kernel import Kernel
+
+    kernel = Kernel(step.traced)
+
+    def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
+            h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        out = kernel(q, v, np.array([h]), tau, active) if modes else kernel(q, v, np.array([h]), tau)
+        return out.q, out.v, out.lam
+
+    return run
+
+
+def _reference(model: Model, q: np.ndarray, v: np.ndarray, controller: Controller, o: _Options, method: str | None,
+               prox: Prox | None) -> Trajectory:
+    """By Dormand and Prince's method, and its dense output at the times to record."""
+    fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend)
+
+    def forces(t: float, at: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        return np.asarray(controller(t, at, speed), dtype=float)
+
+    solution = dormand_prince(model, lambda t, x, y: np.asarray(fd(x, y, forces(t, x, y)).a), q, v,
+                              o.steps * o.dt)
+    t = np.arange(0, o.steps + 1, o.every) * o.dt
+    Q, V = solution(t)
+    tau = np.array([forces(*state) for state in zip(t, Q, V, strict=True)])
+    lam = np.array([fd(*state).lam for state in zip(Q, V, tau, strict=True)])
+    active = np.ones((len(t), len(model.constraints)))
+    return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name)
+
+
+def _initial(model: Model, q0: object, v0: object) -> tuple[np.ndarray, np.ndarray]:
+    q = np.array(q0, dtype=float)
+    v = np.zeros(model.nv) if v0 is None else np.array(v0, dtype=float)
+    for name, x, n in (("q0", q, model.nq), ("v0", v, model.nv)):
+        if x.shape != (n,):
+            raise InputError(f"{name} has shape {x.shape}; this model needs ({n},)")
+        if not np.isfinite(x).all():
+            raise InputError(f"{name} has entries that are NaN or infinite")
+    check_position(model, q)
+    return q, v
+
+
+def _contacts(model: Model) -> tuple[tuple[int, Closure], ...]:
+    """The constraints that are contacts with the world, with their numbers."""
+    found = [(k, c) for k, c in enumerate(model.constraints)
+             if isinstance(c, Closure) and model.frame(c.b).link == 0 and c.joint in ("spherical", "fixed")]
+    if not found:
+        raise InputError("ground= needs contacts: model.with_constraints(lw.point(frame), lw.surface(frame), ...)")
+    return tuple(found)
+
+
+def _rest(model: Model) -> Controller:
+    zero = np.zeros(model.nv)
+    return lambda t, q, v: zero
+
+
+@contextmanager
+def _bar(wanted: bool | None, name: str, steps: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar that appears after a second."""
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        yield lambda k: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    started = time.monotonic()
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"simulating {name}", total=steps, visible=wanted is True)
+
+        def advance(k: int) -> None:
+            if k % 50 == 0:
+                bar.update(task, completed=k, visible=wanted is True or time.monotonic() - started > 1)
+
+        yield advance
