@@ -9,6 +9,9 @@ import numpy as np
 
 from linkwork.backends.ops import SINGULAR, Array, Factor
 
+RANK = 1e-10
+"""Singular values this much smaller than the largest are noise: loops closed to twelve digits leave no less."""
+
 
 class _Cholesky:
     """A = L L^T, solved by two triangular systems; NaN where A is not positive definite."""
@@ -87,9 +90,9 @@ class NumpyOps:
         return np.linalg.solve(u, b)
 
     def least_squares(self, a: Array, b: Array) -> Array:
-        """By singular values; those below max(shape) * eps of the largest count as zero."""
+        """By singular values; those below RANK of the largest count as zero."""
         u, s, vt = np.linalg.svd(a, full_matrices=False)
-        keep = s > max(a.shape) * np.finfo(float).eps * (s[0] if s.size else 0.0)
+        keep = s > RANK * (s[0] if s.size else 0.0)
         return vt[keep].T @ ((u[:, keep].T @ b) / s[keep, None])
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:

@@ -28,7 +28,7 @@ def c_efpa(motion: Motion) -> Array:
         if not on_one_link(x):
             raise UnsupportedError(f"'c_efpa' takes rows on single links besides local loops, and "
                                    f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any")
-    carried = [_carried(r, *next(iter(x.links.items()))) for x in rows]
+    carried = [_carried(r, link, K.T) for x in rows for link, K in x.links.items()]
 
     # pass 3, base to tips: how the bodies that carry a constraint accelerate under its unit forces
     moved = [_accelerations(r, F) for F in carried]

@@ -9,7 +9,7 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.weights import largest, per_constraint
+from linkwork.algorithms.constrained.weights import per_constraint, settled
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array
@@ -38,7 +38,7 @@ def constrained_aba(
         errors = [wc * (r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])))
                   for r, wc in zip(rows, w, strict=True)]
         lam = [l + mu * e for l, e in zip(lam, errors, strict=True)]
-        return xp.vstack([*lam, vdot]), largest(motion, errors)
+        return xp.vstack([*lam, vdot]), settled(motion, errors, vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
 

@@ -15,7 +15,7 @@ not coupled with many others; rows may be redundant or singular. Without interna
 from __future__ import annotations
 
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import largest, over_links, per_constraint
+from linkwork.algorithms.constrained.weights import over_links, per_constraint, settled
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
@@ -74,16 +74,17 @@ def lcaba(
         a, vdot = [motion.a0] * len(p), {0: xp.zeros(0)}
         for i in reversed(order.order):
             a[i] = motion.X[i] @ a[t.parent[i]] + motion.c[i]
-            found = [xp.zeros(0)]
+            by_dof = [xp.zeros(0)]
             for (dof, U), uk in zip(gone[i], u[i], strict=True):
                 pull = sum((Un.T @ a[n] for n, Un in U.items()), dof.U.T @ a[i])
-                found.append(dof.d_inv * (uk - pull))
-                a[i] = a[i] + dof.s @ found[-1]
-            vdot[i] = xp.vstack(found)
+                by_dof.append(dof.d_inv * (uk - pull))
+                a[i] = a[i] + dof.s @ by_dof[-1]
+            vdot[i] = xp.vstack(by_dof)
         errors = [wc * (r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])))
                   for r, wc in zip(rows, w, strict=True)]
         new = [l + mu * e for l, e in zip(lam, errors, strict=True)]
-        return xp.vstack([*new, *(vdot[i] for i in sorted(vdot))]), largest(motion, errors)
+        found = xp.vstack([vdot[i] for i in sorted(vdot)])
+        return xp.vstack([*new, found]), settled(motion, errors, found, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import largest, weigh
+from linkwork.algorithms.constrained.weights import settled, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -29,6 +29,6 @@ def prox_bbo(
     def step(x: Array) -> tuple[Array, Array]:
         lam = split(x[0:m, :], rows)
         vdot, new = loops.solve(tau, p, [r.k + damping * l for r, l in zip(rows, lam, strict=True)])
-        return xp.vstack([new, vdot]), largest(motion, [damping * (new - x[0:m, :])])
+        return xp.vstack([new, vdot]), settled(motion, [damping * (new - x[0:m, :])], vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :] * roots))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
-from linkwork.algorithms.constrained.weights import largest, per_constraint
+from linkwork.algorithms.constrained.weights import per_constraint, settled
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.rnea import rnea
@@ -39,6 +39,6 @@ def prox_ltl_soft(
         vdot = factor.solve(free + joint_forces(motion, JT, lam))
         errors = [wc * (kc - row_values(motion, c, vdot, kc.shape[0])) for wc, kc, c in zip(w, k, JT, strict=True)]
         new = [l + mu * e for l, e in zip(lam, errors, strict=True)]
-        return xp.vstack([*new, vdot]), largest(motion, errors)
+        return xp.vstack([*new, vdot]), settled(motion, errors, vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import largest
+from linkwork.algorithms.constrained.weights import settled
 from linkwork.algorithms.iteration import Iteration
 from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
@@ -132,7 +132,8 @@ def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array
                 found[j] = force[start : start + size, :]
                 start += size
         errors = [r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
-        return xp.vstack([*new, xp.vstack(vdot)]), largest(motion, errors)
+        found_vdot = xp.vstack(vdot)
+        return xp.vstack([*new, found_vdot]), settled(motion, errors, found_vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
 

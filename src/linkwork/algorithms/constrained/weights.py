@@ -33,10 +33,19 @@ def largest(motion: Motion, errors: list[Array]) -> Array:
     worst = xp.zeros(1)
     for e in errors:
         for i in range(e.shape[0]):
-            size = xp.sqrt(e[i : i + 1, :] * e[i : i + 1, :])
+            square = e[i : i + 1, :] * e[i : i + 1, :]
             # written so that NaN wins: a solution that is none must not look converged
-            worst = xp.where(size <= worst, worst, size)
-    return worst
+            worst = xp.where(square <= worst, worst, square)
+    return xp.sqrt(worst)
+
+
+def settled(motion: Motion, errors: list[Array], vdot: Array, before: Array) -> Array:
+    """The largest row error, or the largest change of an acceleration if that is smaller: rows in conflict keep errors.
+
+    sathya2025_lcaba_proxbbo, algorithm 3, line 9.
+    """
+    left, change = largest(motion, errors), largest(motion, [vdot - before])
+    return motion.xp.where(change < left, change, left)
 
 
 def over_links(motion: Motion, r: ConstraintRows) -> ConstraintRows:
