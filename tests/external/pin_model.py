@@ -36,8 +36,10 @@ def to_pinocchio(model: Model) -> pin.Model:
     rotors = []
     for link in model.links[1:]:
         i = out.addJoint(link.parent, joint_model(link.joint), se3(link.placement), link.joint_name)
-        out.appendBodyToJoint(i, pin.Inertia(link.inertia.mass, np.array(link.inertia.com), np.array(link.inertia.I)),
-                              pin.SE3.Identity())
+        body, I = link.inertia, link.inertia.about_origin
+        # by parameters, because the constructor refuses real robots whose inertias are off in the last digits
+        parameters = [body.mass, *(body.mass * body.com), I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+        out.appendBodyToJoint(i, pin.Inertia.FromDynamicParameters(np.array(parameters)), pin.SE3.Identity())
         rotors += list(link.armature)
     out.armature = np.array(rotors)
     return out
