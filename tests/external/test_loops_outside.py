@@ -53,7 +53,7 @@ def test_loops_agree_with_pinocchio(name) -> None:
 
 
 def test_cassie_agrees_with_the_exact_solution_of_mujocos_matrices() -> None:
-    """MuJoCo's constraints are soft; its M, bias and J are not: [[M, -J^T], [J, 0]] solved for closed states at rest."""
+    """MuJoCo's constraints are soft; its M, bias and J are not: solved exactly, for a closed state at rest."""
     mujoco = pytest.importorskip("mujoco")
     model = robot("cassie")
     theirs = mujoco.MjModel.from_xml_path(str(zoo.find("cassie").path))

@@ -1,0 +1,46 @@
+"""How fast proximal methods converge, and how many digits a penalty costs: the data of sathya2025's figures 10 and 11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwork.algorithms import registry
+from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.backends import get
+from linkwork.model import Model, Motion
+
+State = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def residuals(model: Model, method: str, state: State, mu: float, iterations: int = 11) -> list[float]:
+    """The largest |J a - k| after 1, 2, ... solves."""
+    motion = _motion(model, state)
+    J, k = joint_space(motion)
+    return [float(np.abs(J @ a - k).max()) for a in _accelerations(motion, method, state, mu, iterations)]
+
+
+def accuracy(model: Model, method: str, state: State, penalties: Sequence[float], iterations: int = 30) -> list[float]:
+    """The largest error of an acceleration against `kkt`, relative to the largest, once converged, for each penalty."""
+    motion = _motion(model, state)
+    exact, _ = kkt(motion, state[2][:, None])
+    out = []
+    for mu in penalties:
+        a = _accelerations(motion, method, state, mu, iterations)[-1]
+        out.append(float(np.abs(a - exact).max() / np.abs(exact).max()))
+    return out
+
+
+def _motion(model: Model, state: State) -> Motion:
+    return Motion(model, state[0][:, None], state[1][:, None], get("numpy"))
+
+
+def _accelerations(motion: Motion, method: str, state: State, mu: float, iterations: int) -> list[np.ndarray]:
+    solve = registry.methods("forward_dynamics")[method].load()
+    iteration = solve(motion, state[2][:, None], mu=mu)
+    x, out = np.zeros((iteration.size, 1)), []
+    for _ in range(iterations):
+        x, _ = iteration.step(x)
+        out.append(iteration.finish(x)[0])
+    return out
