@@ -19,7 +19,7 @@ def case():
 @pytest.mark.parametrize("method", ["lcaba", "prox_bbo", "prox_ltl", "prox_pv", "prox_ltl_soft"])
 def test_each_solve_gains_digits_until_rounding(method) -> None:
     model, state = case()
-    first, second, third, *rest = residuals(model, method, state, mu=1e5, iterations=6)
+    first, second, _, *rest = residuals(model, method, state, mu=1e5, iterations=6)
     assert second < 1e-3 * first
     assert max(rest) < 1e-6 * first
 

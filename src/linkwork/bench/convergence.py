@@ -1,4 +1,4 @@
-"""How fast proximal methods converge, and how many digits a penalty costs: the data of sathya2025's figures 10 and 11."""
+"""How fast proximal methods converge, and what a penalty costs in digits: the data of sathya2025, figures 10 and 11."""
 
 from __future__ import annotations
 

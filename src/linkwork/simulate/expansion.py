@@ -34,7 +34,7 @@ def expand(model: Model, y: object, ydot: object = None, *, guess: object = None
     rate: np.ndarray = np.zeros((*batch, len(tree.velocities))) if ydot is None else np.array(ydot, dtype=float)
     if at.ndim not in (1, 2) or at.shape[-1] != len(tree.positions) or rate.shape != (*batch, len(tree.velocities)):
         raise InputError(f"y and ydot have shapes {at.shape} and {rate.shape}; the independent joints of "
-                         f"'{model.name}' need ({len(tree.positions)},) and ({len(tree.velocities)},), or a batch of these")
+                         f"'{model.name}' need ({len(tree.positions)},) and ({len(tree.velocities)},), or a batch")
     start = model.neutral() if guess is None else np.array(guess, dtype=float)
     if start.shape != (model.nq,):
         raise InputError(f"guess has shape {start.shape}; a position of '{model.name}' has ({model.nq},)")

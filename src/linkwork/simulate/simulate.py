@@ -4,12 +4,14 @@ One step of `dt` is: the controller's joint forces, held over the step; the cons
 one compiled function; and, if asked for, a projection back onto the constraints. With `ground` the contacts with the
 world (`point`, `surface`) are unilateral, by this scheme:
 
-- **Lift-off.** If an active contact would have to pull, the one that pulls most is released and the step is taken
-  again, until none does.
+- **Lift-off.** If an active contact would have to pull, the step is taken again with every subset of the contacts
+  that are down, one contact mode each. The subset in which no contact pulls and none that is left
+  out sinks is taken; where none is (contacts that stick may have no such solution), the one that sinks and then
+  pulls least.
 - **Touchdown.** If the origin of a released contact's frame is below the plane after the step, the step is cut at the
-  moment it gets there (secant method), an impulse of all contacts that are active then stops it, and the rest of the
-  step follows. Contacts that the impulse would have to pull are released. With `restitution` the normal velocity is
-  reversed in part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
+  moment it gets there (regula falsi), an impulse of all contacts that are active then stops it, chosen among the
+  subsets in the same way, and the rest of the step follows. With `restitution` the normal velocity is reversed in
+  part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
 - Contacts stick: friction is without limit, and a surface holds all six directions as soon as its frame's origin is
   on the plane.
 - At most EVENTS touchdowns are resolved in one step; what is below the plane after that is stopped at its end.
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -45,6 +48,12 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 EVENTS = 8
 REBOUND = 0.05
 """Normal velocity (m/s) below which a contact with restitution stays down."""
+
+TINY, SINKING = 1e-9, 1e-7
+"""Pulls, relative to all forces, and sinking speeds (m/s) that are taken for rounding."""
+
+MANY = 6
+"""Contacts that are down up to which all of their subsets are looked at."""
 
 ON_GROUND = 1e-6
 """Height (m) up to which a contact is down at the start."""
@@ -213,22 +222,51 @@ class _Simulation:
 
     def _released(self, t: float, tau: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A step in which no contact pulls: state and constraint forces."""
-        while True:
-            q, v, lam = self.advance(self.q, self.v, tau, self.active, h)
-            if not (worst := self._pulling(self.q, lam)):
-                return q, v, lam
-            self.active[worst[0]] = 0.0
-            self.events.append(Event(t, "lift-off", self.model.constraints[worst[0]].name))
+        q, v, lam = self.advance(self.q, self.v, tau, self.active, h)
+        if not self._pulls(lam):
+            return q, v, lam
+        sets, R = self._subsets(), self.kinematics(self.q).rotations
+        many = [self.advance(self.q, self.v, tau, s, h) for s in sets]
+        self._choose(t, sets, [self._violation(s, R, x[2], x[0], x[1]) for s, x in zip(sets, many, strict=True)])
+        return self.advance(self.q, self.v, tau, self.active, h)
 
-    def _pulling(self, q: np.ndarray, lam: np.ndarray) -> list[int]:
-        """The active contact with the most negative normal force or impulse, if there is one."""
+    def _pulls(self, lam: np.ndarray) -> bool:
+        """Whether an active contact has a negative normal force or impulse."""
         if not self.contacts or not self.active[list(self.at)].any():
-            return []
-        R = self.kinematics(q).rotations
-        normal = {c: float(R[k, 2] @ lam[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
-                  if self.active[c]}
-        worst = min(normal, key=lambda c: normal[c])
-        return [worst] if normal[worst] < -1e-9 * (1 + np.abs(lam).max(initial=0.0)) else []
+            return False
+        return self._pull(self.active, self.kinematics(self.q).rotations, lam) > TINY
+
+    def _subsets(self) -> list[np.ndarray]:
+        """Every choice among the contacts that are active, most of them first; of many contacts, one less at most."""
+        down = [c for c, _ in self.contacts if self.active[c]]
+        sets = []
+        for size in range(len(down) + 1):
+            for gone in combinations(down, size) if len(down) <= MANY or size <= 1 else ():
+                sets.append(self.active.copy())
+                sets[-1][list(gone)] = 0.0
+        return sets
+
+    def _pull(self, active: np.ndarray, R: np.ndarray, lam: np.ndarray) -> float:
+        """The largest pull of a contact, relative to all forces."""
+        normal = [float(R[k, 2] @ lam[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
+                  if active[c]]
+        return -min(normal, default=0.0) / (1e-9 + float(np.abs(lam).max(initial=0.0)))
+
+    def _violation(self, active: np.ndarray, R: np.ndarray, lam: np.ndarray, q: np.ndarray,
+                   v: np.ndarray) -> tuple[float, float]:
+        """How fast contacts that are down now but not in this set sink, and how much those in it pull."""
+        rate, turned = self.error(q, v).rate, self.kinematics(q).rotations
+        speeds = [float(turned[k, 2] @ rate[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
+                  if self.active[c] and not active[c]]
+        sinks, pulls = -min(speeds, default=0.0), self._pull(active, R, lam)
+        return (sinks if sinks > SINKING else 0.0, pulls if pulls > TINY else 0.0)
+
+    def _choose(self, t: float, sets: list[np.ndarray], violations: list[tuple[float, float]]) -> None:
+        best = min(range(len(sets)), key=lambda k: violations[k])
+        for c, closure in self.contacts:
+            if self.active[c] and not sets[best][c]:
+                self.events.append(Event(float(t), "lift-off", closure.name))
+        self.active = sets[best].copy()
 
     def _heights(self, q: np.ndarray) -> np.ndarray:
         return np.asarray(self.kinematics(q).positions[:, 2]) - (self.options.ground or 0.0)
@@ -264,9 +302,7 @@ class _Simulation:
 
     def _touch(self, t: float, down: list[int]) -> None:
         """These contacts meet the plane: an impulse of all that are active then."""
-        o, before = self.options, self.active.copy()
-        R = self.kinematics(self.q).rotations
-        rate = self.error(self.q, self.v).rate
+        o, R, rate = self.options, self.kinematics(self.q).rotations, self.error(self.q, self.v).rate
         wish, bounced = -rate, []
         for k in down:
             c, closure = self.contacts[k]
@@ -276,14 +312,14 @@ class _Simulation:
             if -o.restitution * speed > REBOUND:
                 wish[rows] -= o.restitution * speed * R[k, 2]
                 bounced.append(c)
-            self.events.append(Event(t, "bounce" if c in bounced else "touchdown", closure.name))
-        while True:
+            self.events.append(Event(float(t), "bounce" if c in bounced else "touchdown", closure.name))
+        _, jump, impulse = self.correct(self.q, wish, self.active)
+        if self._pulls(impulse):
+            sets = self._subsets()
+            many = [self.correct(self.q, wish, s) for s in sets]
+            self._choose(t, sets, [self._violation(s, R, x[2], self.q, self.v + x[1])
+                                   for s, x in zip(sets, many, strict=True)])
             _, jump, impulse = self.correct(self.q, wish, self.active)
-            if not (worst := self._pulling(self.q, impulse)):
-                break
-            self.active[worst[0]] = 0.0
-            if before[worst[0]]:
-                self.events.append(Event(t, "lift-off", self.model.constraints[worst[0]].name))
         self.v = self.v + jump
         places = self.kinematics(self.q)
         for k in down:

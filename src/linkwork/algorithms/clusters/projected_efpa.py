@@ -19,22 +19,24 @@ from linkwork.model import Motion
 def projected_efpa(motion: Motion) -> Array:
     """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
     xp, tree = motion.xp, clusters(motion.model)
+    order, parent = freedoms(tree)
     G, _ = tree.maps(motion)
+    G = xp.hstack([G[:, 0:0], *(G[:, k : k + 1] for k in order)])
     J, _ = outer(motion, tree)
-    factor = LTL(xp.symmetric(G.T @ (crba(motion) @ G)), freedom_parents(tree), xp)
+    factor = LTL(xp.symmetric(G.T @ (crba(motion) @ G)), parent, xp)
     W = factor.solve_LT((J @ G).T)
     return xp.symmetric(W.T @ factor.solve_D(W))
 
 
-def freedom_parents(tree: ClusterTree) -> list[int]:
-    """For each independent velocity the one before it on the way to the base, or -1: the cluster tree's pattern."""
+def freedoms(tree: ClusterTree) -> tuple[list[int], list[int]]:
+    """The columns of G from the base to the tips, and for each the one before it on the way to the base, or -1."""
     place = {int(v): n for n, v in enumerate(tree.velocities)}
-    chains: dict[int, list[int]] = {0: []}
-    parent = [-1] * len(place)
+    last, order, parent = {0: -1}, list[int](), list[int]()
     for c in tree.clusters:
-        chain = list(chains[c.output])
-        for n in sorted(place[c.dofs[k]] for k in c.independent):
-            parent[n] = chain[-1] if chain else -1
-            chain.append(n)
-        chains |= dict.fromkeys(c.bodies, chain)
-    return parent
+        before = last[c.output]
+        for k in c.independent:
+            parent.append(before)
+            before = len(order)
+            order.append(place[c.dofs[k]])
+        last |= dict.fromkeys(c.bodies, before)
+    return order, parent
