@@ -214,13 +214,15 @@ def _crba_job(robot: Robot) -> Job:
         bias = lw.inverse_dynamics(robot.model)(robot.q, robot.v, np.zeros_like(robot.v))[0]
 
         def wrong(out: Sequence[np.ndarray], kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-            M = out[0].reshape(-1, robot.model.nv, robot.model.nv)
+            rows, columns = lw.mass_pattern(robot.model)
+            M = np.zeros((len(out[0]), robot.model.nv, robot.model.nv))
+            M[:, rows, columns] = M[:, columns, rows] = out[0]
             return errors(np.einsum("bij,bj->bi", M, reference()) + bias, robot.tau)
 
         return Entry(method, function, (robot.q,), wrong)
 
     return Job("kernels", "crba", robot, "none", ("crba",), ("latency", "batch", "float32", "threads"),
-               lambda method: lw.mass_matrix(robot.model), entry)
+               lambda method: lw.mass_matrix(robot.model, packed=True), entry)
 
 
 def _aba_job(robot: Robot) -> Job:
