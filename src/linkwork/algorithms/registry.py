@@ -133,6 +133,8 @@ METHODS: tuple[Method, ...] = (
            f"{SPARSE} IV-E", "O((n+m)(d+m)^2)", "any"),
     Method("c_efpa", DELASSUS, "clusters.c_efpa:c_efpa", "contacts, with local loops resolved in clusters",
            f"{CLUSTERS} VIII", "O(N l^3+m d+m^2)", "clusters", embeds=True),
+    Method("c_pv", DELASSUS, "clusters.c_pv:c_pv", "contacts carried to the base through clusters",
+           f"{CLUSTERS} with {PV_LQR} Alg. 2", "O(N l^3+m^2 d)", "any", embeds=True),
     Method("projected_efpa", DELASSUS, "clusters.projected_efpa:projected_efpa",
            "contacts, with local loops resolved by projection", f"{CLUSTERS} II-E", "O(n d^2+m^2 d)", "any",
            embeds=True),

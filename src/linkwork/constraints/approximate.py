@@ -13,6 +13,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.clusters import ClusterTree, clusters
+from linkwork.constraints.coupling import Coupling
 from linkwork.errors import UnsupportedError
 from linkwork.model.body import BodyInertia
 from linkwork.model.model import Frame, Model
@@ -24,7 +25,7 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
 
     `reflected` adds the diagonal of the rotors' reflected inertia to the armature of the joints that they turn with.
     `lump` leaves the rotors' bodies on the links that carry them, as if they did not spin; the paper drops them.
-    Constraints that are in no cluster stay. UnsupportedError if a dependent joint carries more than its own body.
+    Constraints that are in no cluster stay. UnsupportedError if a dependent joint carries links, or is not geared.
     """
     tree, t = clusters(model), model.topology
     gone = rotors(tree)
@@ -61,11 +62,13 @@ def rotors(tree: ClusterTree) -> list[int]:
     """The bodies of dependent joints, which must carry nothing."""
     model, t, free = tree.model, tree.model.topology, set(tree.velocities)
     gone = [i for i in t.links if any(k not in free for k in range(t.v_slices[i].start, t.v_slices[i].stop))]
+    geared = {i for c in tree.clusters for i in c.bodies
+              if all(isinstance(model.constraints[n], Coupling) for n in c.constraints)}
     for i in gone:
-        if t.children[i] or model.links[i].joint.nv > 1:
+        if t.children[i] or i not in geared:
             raise UnsupportedError(
-                f"joint '{model.links[i].joint_name}' depends on others and carries links: without it no tree is left. "
-                "Use the exact methods (c_aba, c_rnea), or other joints: model.with_independent(...)"
+                f"joint '{model.links[i].joint_name}' depends on others and is more than a rotor on a gear: without it "
+                "no tree is left. Use the exact methods (c_aba, c_rnea), or other joints: model.with_independent(...)"
             )
     return gone
 

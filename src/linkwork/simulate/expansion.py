@@ -7,10 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.clusters import ZERO, ClusterTree, clusters, local_rows
+from linkwork.constraints.clusters import ClusterTree, clusters, local_rows
 from linkwork.errors import InputError, SingularError, listing
 from linkwork.model import Model, Motion
 from linkwork.simulate.assembly import assemble
+
+SINGULAR = 1e-7
+"""Rows whose smallest singular value is below this, relative to the largest, determine nothing."""
 
 
 class Expanded(NamedTuple):
@@ -61,7 +64,7 @@ def _expanded(model: Model, tree: ClusterTree, y: np.ndarray, ydot: np.ndarray, 
             continue
         KD = local_rows(motion, c)[0][:, c.dependent]
         s = np.linalg.svd(KD, compute_uv=False)
-        if s[-1] <= ZERO * s[0]:
+        if s[-1] <= SINGULAR * s[0]:
             names = [model.links[model.topology.dof_link[c.dofs[k]]].joint_name for k in range(len(c.dofs))]
             raise SingularError(
                 f"'{model.name}': in this posture the velocities of {listing(names[k] for k in c.dependent)} do not "

@@ -1,0 +1,106 @@
+"""Operation counts: the order of the paper's tables II to IV, and growth with the number of links.
+
+Our figures differ from the paper's times because a trace leaves zeros out of every method alike: the dense products
+with G that cost `projected_rnea` its time are free here (what is left is that `c_rnea` does not turn rotors), and so is
+most of the projected mass matrix of short legs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cluster_cases as cases
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.robots import mechanisms as mech
+
+CHAINS = {"gears": lambda: mech.geared_chain(12), "belts": lambda: mech.belt_chain(12)}
+ROBOTS = {**CHAINS, **{n: cases.ROBOTS[n] for n in ("mini_cheetah", "mit_humanoid", "jvrc1_humanoid", "tello")}}
+
+
+@cache
+def forward(name: str, method: str) -> int:
+    return lw.forward_dynamics(ROBOTS[name](), method=method).operations
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_inverse_dynamics_as_in_table_2(name) -> None:
+    model = ROBOTS[name]()
+    exact, projected = (lw.inverse_dynamics(model, method=m).operations for m in ("c_rnea", "projected_rnea"))
+    assert 1.03 < projected / exact < 1.6
+    if name != "tello":
+        assert 0.5 < lw.inverse_dynamics(lw.approximate(model)).operations / exact < 1
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_forward_dynamics_as_in_table_3(name) -> None:
+    exact = forward(name, "c_aba")
+    assert 1.15 < forward(name, "projection") / exact < 3
+    if name != "jvrc1_humanoid":  # tracing that takes longest
+        assert forward(name, "projection") < forward(name, "lagrange")
+        assert 1.7 < forward(name, "lagrange") / exact < 3.2
+    if name != "tello":
+        approximate = lw.forward_dynamics(lw.approximate(ROBOTS[name]()), method="aba").operations
+        assert 0.75 < approximate / exact < 1
+
+
+FEET = {"gears": ["tip"], "belts": ["tip"], "tello": ["left-foot", "right-foot"],
+        "mini_cheetah": [f"{leg}_knee_link" for leg in ("FL", "FR", "HL", "HR")],
+        "mit_humanoid": ["left_ankle_link", "right_ankle_link"]}
+
+
+@pytest.mark.parametrize("name", FEET)
+def test_delassus_and_table_4(name) -> None:
+    """Not as in the paper: `c_efpa` costs no more than `efpa` without rotors, but a sparse factor of the projected mass
+    matrix costs less still on limbs this short (as `ltl` does on plain trees), and `c_pv` about as little.
+    """
+    model = ROBOTS[name]()
+    links = {l.name for l in model.links} | set(model.frames)
+    feet = [f for f in FEET[name] if f in links]
+    assert feet, sorted(links)
+    model = model.with_constraints(*(lw.surface(f) for f in feet))
+    efpa, pv, projected = (lw.delassus(model, method=m).operations for m in ("c_efpa", "c_pv", "projected_efpa"))
+    assert 0.75 < projected / efpa < 1.1
+    assert 0.9 < projected / pv < 1.4
+    if name != "tello":
+        assert efpa < 1.1 * lw.delassus(lw.approximate(model), method="efpa").operations
+
+
+def growth(of, sizes: range) -> np.ndarray:
+    """Second differences of a count over evenly spaced sizes, relative to the first."""
+    counts = np.array([of(n) for n in sizes], dtype=float)
+    return np.diff(counts, 2) / np.diff(counts)[0]
+
+
+def held(n: int, chain) -> lw.Model:
+    return chain(n).with_constraints(lw.point("tip"))
+
+
+@pytest.mark.parametrize("chain", [mech.geared_chain, mech.belt_chain], ids=["gears", "belts"])
+def test_clusters_grow_linearly_and_their_references_faster(chain) -> None:
+    """A straight line but for a few operations; the others bend upwards by a tenth and more every four links."""
+    sizes = range(4, 17, 4)
+    for method in ("c_aba", "projection", "lagrange"):
+        bend = growth(lambda n, m=method: lw.forward_dynamics(chain(n), method=m).operations, sizes)
+        assert (np.all(np.abs(bend) < 2e-2) if method == "c_aba" else np.all(bend > 0.1)), (method, bend)
+    for method in ("c_efpa", "c_pv", "projected_efpa"):
+        bend = growth(lambda n, m=method: lw.delassus(held(n, chain), method=m).operations, sizes)
+        assert (np.all(np.abs(bend) < 2e-2) if method[:2] == "c_" else np.all(bend > 0.1)), (method, bend)
+
+
+def test_trees_without_loops_cost_what_the_plain_algorithms_cost() -> None:
+    model = mech.humanoid(hands=False)
+    assert lw.forward_dynamics(model, method="c_aba").operations == lw.forward_dynamics(model, method="aba").operations
+    assert (lw.inverse_dynamics(model, method="c_rnea").operations
+            == lw.inverse_dynamics(model, method="rnea").operations)
+    model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))
+    assert lw.delassus(model, method="c_efpa").operations == lw.delassus(model, method="efpa").operations
+
+
+def test_rotors_cost_little_where_nobody_can_tell_that_they_turn() -> None:
+    """Mini Cheetah with twelve rotors: an eighth more than without, for the exact dynamics."""
+    exact = forward("mini_cheetah", "c_aba")
+    bare = lw.forward_dynamics(lw.approximate(ROBOTS["mini_cheetah"]()), method="aba").operations
+    assert exact < 1.13 * bare
