@@ -10,10 +10,12 @@ world (`point`, `surface`) are unilateral, by this scheme:
   pulls least.
 - **Touchdown.** If the origin of a released contact's frame is below the plane after the step, the step is cut at the
   moment it gets there (regula falsi), an impulse of all contacts that are active then stops it, chosen among the
-  subsets in the same way, and the rest of the step follows. With `restitution` the normal velocity is reversed in
-  part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
+  subsets in the same way if it is fast, and the rest of the step follows. With `restitution` the normal velocity is
+  reversed in part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
 - Contacts stick: friction is without limit, and a surface holds all six directions as soon as its frame's origin is
   on the plane.
+- A contact that lifts off is not looked at again in that step; what it sinks meanwhile is of the order of dt^2, and
+  `projection` lifts it up to the plane when it touches down again.
 - At most EVENTS touchdowns are resolved in one step; what is below the plane after that is stopped at its end.
 """
 
@@ -46,11 +48,14 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 """(t, q, v) -> tau."""
 
 EVENTS = 8
-REBOUND = 0.05
-"""Normal velocity (m/s) below which a contact with restitution stays down."""
+REBOUND = 0.1
+"""Normal velocity (m/s) below which a contact with restitution stays down, and a touchdown releases no other one."""
 
 TINY, SINKING = 1e-9, 1e-7
 """Pulls, relative to all forces, and sinking speeds (m/s) that are taken for rounding."""
+
+DEPTH = 1e-9
+"""Depth below the plane (m) that is taken for rounding."""
 
 MANY = 6
 """Contacts that are down up to which all of their subsets are looked at."""
@@ -162,6 +167,7 @@ class _Simulation:
         if switching or (o.projection and model.constraints):
             self.error = constraint_error(model, backend=o.backend)
             self.correct = correction(model, self.method if switching else None, o.backend)
+        self.gone: set[int] = set()
         self.anchors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         if switching:
             assert o.ground is not None
@@ -175,6 +181,7 @@ class _Simulation:
     def step(self, k: int, controller: Controller) -> None:
         """One step of dt, with all that happens in it."""
         o, t, left = self.options, k * self.options.dt, self.options.dt
+        self.gone.clear()
         tau = self._forces(controller, t)
         q, v, lam = self._released(t, tau, left)
         if k % o.every == 0:
@@ -227,14 +234,16 @@ class _Simulation:
             return q, v, lam
         sets, R = self._subsets(), self.kinematics(self.q).rotations
         many = [self.advance(self.q, self.v, tau, s, h) for s in sets]
-        self._choose(t, sets, [self._violation(s, R, x[2], x[0], x[1]) for s, x in zip(sets, many, strict=True)])
+        sinking = [self._approach(x[0], x[1], s) / h for s, x in zip(sets, many, strict=True)]
+        pulling = [self._pull(s, R, x[2]) for s, x in zip(sets, many, strict=True)]
+        self._choose(t, sets, list(zip(sinking, pulling, strict=True)))
         return self.advance(self.q, self.v, tau, self.active, h)
 
     def _pulls(self, lam: np.ndarray) -> bool:
         """Whether an active contact has a negative normal force or impulse."""
         if not self.contacts or not self.active[list(self.at)].any():
             return False
-        return self._pull(self.active, self.kinematics(self.q).rotations, lam) > TINY
+        return self._pull(self.active, self.kinematics(self.q).rotations, lam) > 0
 
     def _subsets(self) -> list[np.ndarray]:
         """Every choice among the contacts that are active, most of them first; of many contacts, one less at most."""
@@ -250,21 +259,21 @@ class _Simulation:
         """The largest pull of a contact, relative to all forces."""
         normal = [float(R[k, 2] @ lam[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
                   if active[c]]
-        return -min(normal, default=0.0) / (1e-9 + float(np.abs(lam).max(initial=0.0)))
+        pull = -min(normal, default=0.0) / (1e-9 + float(np.abs(lam).max(initial=0.0)))
+        return pull if pull > TINY else 0.0
 
-    def _violation(self, active: np.ndarray, R: np.ndarray, lam: np.ndarray, q: np.ndarray,
-                   v: np.ndarray) -> tuple[float, float]:
-        """How fast contacts that are down now but not in this set sink, and how much those in it pull."""
-        rate, turned = self.error(q, v).rate, self.kinematics(q).rotations
-        speeds = [float(turned[k, 2] @ rate[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
+    def _approach(self, q: np.ndarray, v: np.ndarray, active: np.ndarray) -> float:
+        """How fast contacts that are down now but not in this set go down then."""
+        rate, R = self.error(q, v).rate, self.kinematics(q).rotations
+        speeds = [-float(R[k, 2] @ rate[self.at[c] : self.at[c] + 3]) for k, (c, _) in enumerate(self.contacts)
                   if self.active[c] and not active[c]]
-        sinks, pulls = -min(speeds, default=0.0), self._pull(active, R, lam)
-        return (sinks if sinks > SINKING else 0.0, pulls if pulls > TINY else 0.0)
+        return max((x for x in speeds if x > SINKING), default=0.0)
 
     def _choose(self, t: float, sets: list[np.ndarray], violations: list[tuple[float, float]]) -> None:
         best = min(range(len(sets)), key=lambda k: violations[k])
-        for c, closure in self.contacts:
+        for k, (c, closure) in enumerate(self.contacts):
             if self.active[c] and not sets[best][c]:
+                self.gone.add(k)
                 self.events.append(Event(float(t), "lift-off", closure.name))
         self.active = sets[best].copy()
 
@@ -272,58 +281,84 @@ class _Simulation:
         return np.asarray(self.kinematics(q).positions[:, 2]) - (self.options.ground or 0.0)
 
     def _below(self, q: np.ndarray) -> list[int]:
-        """Released contacts that went down, through the plane."""
+        """Released contacts that went down, through the plane; not those that lifted off in this very step."""
         before, after = self._heights(self.q), self._heights(q)
         return [k for k, (c, _) in enumerate(self.contacts)
-                if not self.active[c] and after[k] < min(0.0, before[k] - 1e-15)]
+                if not self.active[c] and k not in self.gone and after[k] < min(-DEPTH, before[k])]
 
     def _contact_time(self, tau: np.ndarray, h: float,
                       down: list[int]) -> tuple[float, np.ndarray, np.ndarray, list[int]]:
         """When the first of these meets the plane, the state then, and which it is: regula falsi within the step."""
-        before = self._heights(self.q)
-        low, high, q, v, first = 0.0, h, self.q, self.v, down
-        z_high = self._heights(self.advance(self.q, self.v, tau, self.active, h)[0])
-        first = [k for k in down if before[k] <= 0]
-        if first:
-            return 0.0, self.q, self.v, first
-        k = min(down, key=lambda k: before[k] / (before[k] - z_high[k]))
-        z_low, z_top = before[k], z_high[k]
+        before, now = self._heights(self.q), self._falling(down)
+        if now:
+            return 0.0, self.q, self.v, now
+
+        def heights(at: float) -> np.ndarray:
+            return self._heights(self.advance(self.q, self.v, tau, self.active, at)[0])
+
+        # a contact that starts on the plane rises first: from when it is above
+        low, high, z_low, z_high = 0.0, h, before, heights(h)
+        for _ in range(30):
+            if all(z_low[k] > 0 for k in down):
+                break
+            low = (low + high) / 2 if low else high / 2
+            z = heights(low)
+            if any(z[k] < 0 for k in down):
+                high, low, z_high = low, 0.0, z
+                down = [k for k in down if z[k] < 0]
+            else:
+                z_low = z
+        k = min(down, key=lambda k: z_low[k] / (z_low[k] - z_high[k]) if z_low[k] > 0 else 0.0)
+        above, under = max(z_low[k], 0.0), z_high[k]
         for _ in range(20):
-            at = low + (high - low) * z_low / (z_low - z_top)
+            at = low + (high - low) * above / (above - under)
             q, v, _ = self.advance(self.q, self.v, tau, self.active, at)
             z = self._heights(q)
             if abs(z[k]) < 1e-12:
                 break
             if z[k] > 0:
-                low, z_low, z_top = at, z[k], z_top / 2
+                low, above, under = at, z[k], under / 2
             else:
-                high, z_top, z_low = at, z[k], z_low / 2
-        return at, q, v, [j for j in down if z[j] <= 1e-9]
+                high, under, above = at, z[k], above / 2
+        return at, q, v, [j for j in down if z[j] <= DEPTH]
+
+    def _falling(self, down: list[int]) -> list[int]:
+        """Those that are on the plane already, and do not rise."""
+        p, R = self.kinematics(self.q)
+        rate, found = self.error(self.q, self.v).rate, []
+        for k in down:
+            c = self.contacts[k][0]
+            height = float(p[k, 2]) - (self.options.ground or 0.0)
+            if height <= DEPTH and float(R[k, 2] @ rate[self.at[c] : self.at[c] + 3]) <= SINKING:
+                found.append(k)
+        return found
 
     def _touch(self, t: float, down: list[int]) -> None:
         """These contacts meet the plane: an impulse of all that are active then."""
         o, R, rate = self.options, self.kinematics(self.q).rotations, self.error(self.q, self.v).rate
-        wish, bounced = -rate, []
+        wish, bounced, fastest = -rate, [], 0.0
         for k in down:
             c, closure = self.contacts[k]
             rows = slice(self.at[c], self.at[c] + 3)
             speed = float(R[k, 2] @ rate[rows])
+            fastest = max(fastest, -speed)
             self.active[c] = 1.0
             if -o.restitution * speed > REBOUND:
                 wish[rows] -= o.restitution * speed * R[k, 2]
                 bounced.append(c)
             self.events.append(Event(float(t), "bounce" if c in bounced else "touchdown", closure.name))
         _, jump, impulse = self.correct(self.q, wish, self.active)
-        if self._pulls(impulse):
+        if fastest > REBOUND and self._pulls(impulse):
             sets = self._subsets()
             many = [self.correct(self.q, wish, s) for s in sets]
-            self._choose(t, sets, [self._violation(s, R, x[2], self.q, self.v + x[1])
+            self._choose(t, sets, [(self._approach(self.q, self.v + x[1], s), self._pull(s, R, x[2]))
                                    for s, x in zip(sets, many, strict=True)])
             _, jump, impulse = self.correct(self.q, wish, self.active)
         self.v = self.v + jump
         places = self.kinematics(self.q)
         for k in down:
-            self.anchors[self.contacts[k][0]] = (places.positions[k], places.rotations[k])
+            place = np.array([*places.positions[k][:2], o.ground])
+            self.anchors[self.contacts[k][0]] = (place, places.rotations[k])
         self.active[bounced] = 0.0
 
     def _project(self) -> None:
