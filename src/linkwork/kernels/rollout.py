@@ -67,6 +67,7 @@ class RolloutProgram:
         self.timed = tuple(inputs[n] for n in timed)
         self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
         self.extras = tuple(p for p in step.outputs if p.name not in state)
+        self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may be called the same
 
     @property
     def digest(self) -> str:
@@ -100,7 +101,7 @@ class RolloutProgram:
             results.append([add("select", alive, n, o) for n, o in zip(fresh[port.name], old, strict=True)])
         for port in self.extras:
             results.append([add("if_else_zero", alive, n) for n in fresh[port.name]])
-        blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.extras], nodes, results, "blend")
+        blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.settled], nodes, results, "blend")
         return {"start": start, "step": self.step, "blend": blend}
 
 
@@ -112,7 +113,7 @@ def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:
         for name, part in program.parts().items()
     }
     inputs = (*program.fixed, *program.state, *program.timed)
-    outputs = (*program.state, *program.extras, SURVIVED)
+    outputs = (*program.state, *program.settled, SURVIVED)
     for port in inputs:
         layout.port(port.name, port.size)
     workspace = -(-layout.size * shape.bytes // 64) * 64
