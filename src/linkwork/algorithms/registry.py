@@ -158,6 +158,6 @@ def pick(task: str, name: str | None, model: Model, *, soft: bool = False, modes
         raise not_found(f"{task.replace('_', ' ')} method", name, known)
     refusal = "no method can" if name is None else known[name].refusal(model, soft, modes)
     if name is None or refusal is not None:
-        valid = listing(m.name for m in able)
+        valid = listing((m.name for m in able), limit=30)
         raise UnsupportedError(f"method '{name}' cannot handle this model: {refusal}. Methods that can: {valid}")
     return known[name]
