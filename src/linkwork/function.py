@@ -96,14 +96,11 @@ class Function:
         return f"<{self.name}({inputs}) of '{self.model.name}' by {self.method or self.name}, {self.backend}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if self.backend == "kernel" and not named and len(args) == len(self.inputs):
+        if self.backend == "kernel" and not named:
             # inputs are checked only if the result is not finite: bad ones never give numbers
-            try:
-                result = self.kernel(*args) if self._plain else self._native(args)
-                if _finite(result[0]):
-                    return result
-            except InputError:
-                pass
+            result = self._quick(*args)
+            if result is not None:
+                return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
             return self._sound(self._native(arrays))
@@ -115,9 +112,31 @@ class Function:
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
         return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
 
+    def _quick(self, *args: Any) -> Any:
+        """The result if it is made of numbers; for one state the kernel tells by itself, and is called directly."""
+        if self._plain and "_known" in self.__dict__ and args and getattr(args[0], "ndim", 0) == 1:
+            self._quick = self._either(self.kernel.finite())  # type: ignore[method-assign]
+        try:
+            result = self._native(args)
+        except InputError:
+            return None
+        return result if _finite(result[0]) else None
+
+    def _either(self, one: Callable[..., Any]) -> Callable[..., Any]:
+        """One state by the direct call, anything else by the general one."""
+        general = type(self)._quick
+
+        def quick(*args: Any) -> Any:
+            result = one(*args)
+            return general(self, *args) if result is None else result
+
+        return quick
+
     def _native(self, arrays: Any) -> Any:
         """The kernel's result, in the shapes of this function."""
         out = self.kernel(*arrays, *self._control)
+        if self._plain:
+            return out
         if self.prox is not None:
             return ProximalResult(self._iterated, out[:2], out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
         if self._shapes:
@@ -311,7 +330,7 @@ class Function:
 
 def _finite(x: np.ndarray) -> bool:
     """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
-    flat = x if x.ndim == 1 else x.reshape(-1)
+    flat = x.reshape(-1)
     return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 

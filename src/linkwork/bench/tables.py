@@ -15,7 +15,7 @@ from linkwork.bench.records import Change, Record
 NOTES = {
     "kernels": "latency: one state at a time in a native loop; batch: many states per call, one thread; threads: a "
     "large batch on all threads against one. The peers have no batches: their figure is one state in a C++ loop.\n"
-    "crba: both write one triangle without what the tree leaves zero; Pinocchio over its own, ours packed for every state.",
+    "crba: both write one triangle without what the tree leaves zero; Pinocchio over its own, ours packed, per state.",
     "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst "
     "relative error of at most 1e-5 against a dense solve on the checked states; ours under the same condition. "
     "MuJoCo's constraints are soft.",

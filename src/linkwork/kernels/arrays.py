@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, listing
-from linkwork.kernels.driver import ALIGNED, CONTIGUOUS, WRITABLE
+from linkwork.kernels.driver import ALIGNED, BYTES, CONTIGUOUS, WRITABLE
 from linkwork.kernels.program import Port
 
 Array = NDArray[Any]
@@ -133,7 +133,10 @@ def object_layout(dtype: str) -> NDArray[np.int64] | None:
         and other.flags & flags == ALIGNED
         and words[2] == 2
         and list(words[tuple.__basicsize__ // 8 :]) == [id(sample), id(odd)]
+        and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
     )
     if not expected:
         return None
-    return np.array([id(np.ndarray), id(np.dtype(dtype)), tuple.__basicsize__], np.int64)
+    # None, True and False are immortal from Python 3.12 on: no reference is counted then
+    types, answers = [id(np.ndarray), id(np.dtype(dtype))], [id(None), id(True), id(False)]
+    return np.array([*types, tuple.__basicsize__, *answers, int(sys.version_info < (3, 12))], np.int64)

@@ -17,6 +17,9 @@ from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.transpose import transposition
 from linkwork.kernels.vector_math import literal
 
+BYTES = bytes.__basicsize__ - 1
+"""Where the content of a bytes object starts."""
+
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
@@ -88,6 +91,10 @@ def entries(frame: Frame) -> str:
     with nothing done when something is otherwise and has to be looked at in Python. ``layout`` holds the addresses
     of the array type and the dtype and the place of a tuple's first item; an array object starts with: header,
     data, nd, dimensions, strides, base, descr, flags. (:mod:`linkwork.kernels.arrays` tests that this is so.)
+
+    ``run_object(self, arrays)`` is the same as a method that Python calls without ctypes in between. ``self`` is a
+    bytes object that holds the layout, then the addresses of its answers, None (done), True (refused) and False (done,
+    but the first output is not all finite), and what counts as one more reference to them.
     """
     newline = "\n"
     bound = f"""
@@ -100,7 +107,7 @@ define void @run_bound(ptr %context) #0 {{
 }}
 """
     ports = [*frame.inputs, *frame.outputs]
-    if frame.workspace > STACK_LIMIT or frame.shape.lanes > 1 or not ports:
+    if frame.workspace > STACK_LIMIT or frame.shape.lanes > 1 or not frame.outputs or not frame.outputs[0].size:
         return bound
     code = field_of("%type", "%layout", 0) + field_of("%descr", "%layout", 8) + field_of("%first", "%layout", 16, "i64")
     code += ["  %items = getelementptr i8, ptr %arrays, i64 %first", *field_of("%size", "%arrays", 16, "i64")]
@@ -137,6 +144,39 @@ port{len(ports)}:
   ret i32 0
 refuse:
   ret i32 1
+}}
+
+define ptr @run_object(ptr %self, ptr %arrays) #0 {{
+  %layout = getelementptr i8, ptr %self, i64 {BYTES}
+  %code = call i32 @run_arrays(ptr %layout, ptr %arrays)
+  %refused = icmp ne i32 %code, 0
+{newline.join(field_of("%none", "%layout", 24) + field_of("%true", "%layout", 32) + field_of("%false", "%layout", 40))}
+{newline.join(field_of("%reference", "%layout", 48, "i64") + field_of("%items", "%layout", 16, "i64"))}
+  br i1 %refused, label %answered, label %done
+done:
+  %firsts = getelementptr i8, ptr %arrays, i64 %items
+{newline.join(field_of("%output", "%firsts", 8 * len(frame.inputs)) + field_of("%data", "%output", 16))}
+  br label %look
+look:
+  %k = phi i64 [0, %done], [%k1, %look]
+  %sum = phi {frame.shape.scalar} [0.0, %done], [%sum1, %look]
+  %place = getelementptr {frame.shape.scalar}, ptr %data, i64 %k
+  %x = load {frame.shape.scalar}, ptr %place, align {frame.shape.size}
+  %nothing = fsub {frame.shape.scalar} %x, %x
+  %sum1 = fadd {frame.shape.scalar} %sum, %nothing
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, {max(frame.outputs[0].size, 1) if frame.outputs else 1}
+  br i1 %more, label %look, label %looked
+looked:
+  %numbers = fcmp ord {frame.shape.scalar} %sum1, %sum1
+  %well = select i1 %numbers, ptr %none, ptr %false
+  br label %answered
+answered:
+  %answer = phi ptr [%true, %0], [%well, %looked]
+  %old = load i64, ptr %answer, align 8
+  %new = add i64 %old, %reference
+  store i64 %new, ptr %answer, align 8
+  ret ptr %answer
 }}
 """
 

@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
@@ -121,7 +122,7 @@ class Kernel:
                     if image is None:
                         image = build(getattr(self.program, "whole", self.program), options)
                         cache.save(key, image)
-                    form = self._forms[lanes] = Executable(image, len(self.inputs) + len(self.outputs))
+                    form = self._forms[lanes] = Executable(image, self.outputs[0].size if self.outputs else 0)
         return form
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
@@ -135,12 +136,12 @@ class Kernel:
 
     def _single_call(self) -> Any:
         """A function for one state in arrays that need no conversion; it returns None for anything else."""
-        native, layout = self._form(1).arrays, object_layout(str(self.dtype))
-        if native is None or layout is None:
+        form, layout = self._form(1), object_layout(str(self.dtype))
+        native = None if layout is None else form.arrays(layout)
+        if native is None:
             return lambda arrays, out: None
         empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
         shapes = [port.shape for port in self.outputs]
-        address = ctypes.c_void_p(layout.ctypes.data)
 
         def one(arrays: tuple[ArrayLike, ...], out: Any) -> Any:
             if out is None:
@@ -149,9 +150,24 @@ class Kernel:
                 outs = tuple(out)
             else:
                 outs = (out,)
-            if native(address, arrays + outs):
+            if native(arrays + outs):
                 return None
             return new(result, outs)
+
+        return one
+
+    def finite(self) -> Callable[..., Any]:
+        """The kernel for one state and new results, if these are numbers: None for anything else."""
+        form, layout = self._form(1), object_layout(str(self.dtype))
+        native = None if layout is None else form.arrays(layout)
+        if native is None:
+            return lambda *arrays: None
+        empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
+        shapes = [port.shape for port in self.outputs]
+
+        def one(*arrays: Any) -> Any:
+            outs = tuple([empty(s, dtype) for s in shapes])
+            return new(result, outs) if native(arrays + outs) is None else None
 
         return one
 
