@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,10 +13,22 @@ from rich.table import Table
 
 import linkwork as lw
 from linkwork.algorithms import registry
+from linkwork.arguments import (
+    BaseOption,
+    ConnectOption,
+    ContactOption,
+    FileArg,
+    JsonOption,
+    constrained,
+    load_robot,
+    numbers,
+    print_json,
+)
 from linkwork.bench.cli import bench_app
-from linkwork.errors import InputError, LinkworkError, not_found
+from linkwork.errors import LinkworkError, not_found
 from linkwork.model import Model
 from linkwork.planner.elimination import coupled_links, eliminate, loop_roots, picture
+from linkwork.simulate.cli import simulate_command
 
 app = typer.Typer(
     help="Constrained rigid-body dynamics, compiled for your robot.",
@@ -28,26 +39,14 @@ app = typer.Typer(
 cache_app = typer.Typer(help="The disk cache of compiled kernels.", no_args_is_help=True)
 app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
+app.command("simulate")(simulate_command)
 console = Console()
-
-FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or an installed robot's name.")]
-BaseOption = Annotated[
-    str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
-ContactOption = Annotated[
-    list[str] | None,
-    typer.Option("--contact", help="FRAME or FRAME:point (3 rows) or FRAME:surface (6 rows); repeat for more."),
-]
-ConnectOption = Annotated[
-    list[str] | None, typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
-]
 
 
 @app.command()
 def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) -> None:
     """Show links, joints, degrees of freedom, loops, couplings and mass of a robot."""
-    model = _load(file, base)
+    model = load_robot(file, base)
     facts = {
         "name": model.name,
         "nq": model.nq,
@@ -79,7 +78,7 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
     if as_json:
         elimination = {"order": [model.links[i].name for i in order.order], "cut_joints": len(model.constraints),
                        "most_neighbours": order.most_neighbours}
-        _print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints,
+        print_json({**facts, "frames": sorted(model.frames), "joints": links, "constraints": constraints,
                      "elimination": elimination})
         return
     size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
@@ -119,18 +118,18 @@ def solve(
     as_json: JsonOption = False,
 ) -> None:
     """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
-    model = _constrained(_load(file, base), contact, connect)
+    model = constrained(load_robot(file, base), contact, connect)
     rng = np.random.default_rng(seed)
     state = {
-        "q": _numbers("q", q, model.nq, model.neutral() if seed is None else model.random_q(rng)),
-        "v": _numbers("v", v, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
-        "tau": _numbers("tau", tau, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
+        "q": numbers("q", q, model.nq, model.neutral() if seed is None else model.random_q(rng)),
+        "v": numbers("v", v, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
+        "tau": numbers("tau", tau, model.nv, np.zeros(model.nv) if seed is None else rng.uniform(-1, 1, model.nv)),
     }
     fd = lw.forward_dynamics(model, method=method, backend=backend)
     a, lam = fd(**state)
     residuals = _residuals(model, state, a, lam)
     if as_json:
-        _print_json({"method": fd.method, "a": a.tolist(), "lam": lam.tolist(), **residuals,
+        print_json({"method": fd.method, "a": a.tolist(), "lam": lam.tolist(), **residuals,
                      **{k: x.tolist() for k, x in state.items()}})
         return
     _show_solution(model, fd.method, a, lam, residuals)
@@ -147,7 +146,7 @@ def export(
     connect: ConnectOption = None,
 ) -> None:
     """Write a dynamics function as standalone C99, with a header and a CMakeLists.txt."""
-    model = _constrained(_load(file, base), contact, connect)
+    model = constrained(load_robot(file, base), contact, connect)
     factories: dict[str, Any] = {"forward_dynamics": lw.forward_dynamics, "inverse_dynamics": lw.inverse_dynamics,
                                  "mass_matrix": lw.mass_matrix}
     if function not in factories:
@@ -164,7 +163,7 @@ def methods(as_json: JsonOption = False) -> None:
     rows = [{"task": m.task, "method": m.name, "what": m.summary, "source": m.source, "cost": m.cost,
              "rows": m.rows} for m in registry.METHODS]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     table = Table()
     for heading in rows[0]:
@@ -176,7 +175,8 @@ def methods(as_json: JsonOption = False) -> None:
 
 @app.command()
 def demo() -> None:
-    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics."""
+    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics; then let it squat."""
+    from linkwork.demo import show_methods, show_squat
     from linkwork.robots.mechanisms import humanoid, standing
 
     model = humanoid(hands=False)
@@ -189,6 +189,8 @@ def demo() -> None:
     free = lw.forward_dynamics(model.without_constraints())
     console.print(f"compiled without contacts: {free.operations} operations, {free.method}; "
                   f"a = {np.array2string(free(**state).a[:6], precision=3, suppress_small=True)} ... for the base")
+    show_squat(console)
+    show_methods(console)
 
 
 @cache_app.command("info")
@@ -198,7 +200,7 @@ def cache_info(as_json: JsonOption = False) -> None:
 
     facts = {k: str(x) if isinstance(x, Path) else x for k, x in cache.info()._asdict().items()}
     if as_json:
-        _print_json(facts)
+        print_json(facts)
         return
     for key, value in facts.items():
         console.print(f"{key}: {value}")
@@ -210,35 +212,6 @@ def cache_clear() -> None:
     from linkwork.kernels import cache
 
     console.print(f"deleted {cache.clear()} kernels")
-
-
-def _load(file: str, base: str | None) -> Model:
-    return lw.load(file, base=base) if base else lw.load(file)
-
-
-def _constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:
-    made: list[Any] = []
-    for text in contacts or []:
-        frame, _, kind = text.rpartition(":") if text.endswith((":point", ":surface")) else (text, "", "surface")
-        made.append(lw.point(frame) if kind == "point" else lw.surface(frame))
-    for text in connects or []:
-        a, colon, b = text.partition(":")
-        if not colon:
-            raise InputError(f"--connect takes two frames as A:B, not '{text}'")
-        made.append(lw.Connect(a, b))
-    return model.with_constraints(*made)
-
-
-def _numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndarray:
-    if text is None:
-        return default
-    try:
-        x = np.array([float(t) for t in text.replace(",", " ").split()])
-    except ValueError:
-        raise InputError(f"--{name} takes {n} numbers separated by commas, not '{text}'") from None
-    if x.shape != (n,):
-        raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
-    return x
 
 
 def _residuals(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam: np.ndarray) -> dict[str, float]:
@@ -280,10 +253,6 @@ def _show_solution(model: Model, method: str, a: np.ndarray, lam: np.ndarray, re
 def _span(bounds: list[int]) -> str:
     start, stop = bounds
     return "" if start == stop else str(start) if stop == start + 1 else f"{start}..{stop - 1}"
-
-
-def _print_json(data: Any) -> None:
-    print(json.dumps(data, indent=2))
 
 
 def main() -> None:

@@ -31,7 +31,8 @@ LAYERS = [
     ["api"],
     ["robots", "simulate", "interop"],
     [""],
-    ["viewer", "bench"],
+    ["arguments"],
+    ["viewer", "bench", "simulate.cli", "demo"],
     ["cli"],
 ]
 """From the bottom to the top; of several that fit a module, the longest name counts. "" is the package itself."""

@@ -1,0 +1,63 @@
+"""What the commands of the command line have in common: arguments, options, and what they stand for."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import linkwork as lw
+from linkwork.errors import InputError
+from linkwork.model import Model
+
+FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or an installed robot's name.")]
+BaseOption = Annotated[
+    str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
+ContactOption = Annotated[
+    list[str] | None,
+    typer.Option("--contact", help="FRAME or FRAME:point (3 rows) or FRAME:surface (6 rows); repeat for more."),
+]
+ConnectOption = Annotated[
+    list[str] | None, typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
+]
+
+
+def load_robot(file: str, base: str | None) -> Model:
+    """The robot of a file or of a name."""
+    return lw.load(file, base=base) if base else lw.load(file)
+
+
+def constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:
+    """The model with the contacts and loops that the options name."""
+    made: list[Any] = []
+    for text in contacts or []:
+        frame, _, kind = text.rpartition(":") if text.endswith((":point", ":surface")) else (text, "", "surface")
+        made.append(lw.point(frame) if kind == "point" else lw.surface(frame))
+    for text in connects or []:
+        a, colon, b = text.partition(":")
+        if not colon:
+            raise InputError(f"--connect takes two frames as A:B, not '{text}'")
+        made.append(lw.Connect(a, b))
+    return model.with_constraints(*made)
+
+
+def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndarray:
+    """Numbers separated by commas."""
+    if text is None:
+        return default
+    try:
+        x = np.array([float(t) for t in text.replace(",", " ").split()])
+    except ValueError:
+        raise InputError(f"--{name} takes {n} numbers separated by commas, not '{text}'") from None
+    if x.shape != (n,):
+        raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
+    return x
+
+
+def print_json(data: Any) -> None:
+    """For scripts."""
+    print(json.dumps(data, indent=2))
