@@ -62,7 +62,8 @@ def simulate_command(
     if plot is not None:
         run.plot().savefig(plot)
     error = lw.constraint_error(model, backend="casadi")
-    held = [k for k, c in enumerate(run.names["lam"]) if ground is None or "~world" not in c]
+    held = np.concatenate([np.full(c.rows, ground is None or 0 not in c.touches(model)) for c in model.constraints]
+                          or [np.zeros(0, dtype=bool)])
     gap = max((float(np.abs(error(x, y).phi[held]).max(initial=0)) for x, y in
                zip(run.q[:: max(len(run) // 100, 1)], run.v[:: max(len(run) // 100, 1)], strict=True)), default=0.0)
     facts: dict[str, Any] = {"name": model.name, "states": len(run), "simulated": float(run.t[-1]), "seconds": seconds,
