@@ -114,6 +114,34 @@ def test_contacts_and_clusters_together(method, name) -> None:
     check_forward(method, motion(model, q, v), col(tau))
 
 
+@pytest.mark.parametrize("name", ["gears, free", "belts of three", "leg linkage", "mini_cheetah"])
+def test_contacts_by_penalties_and_clusters_together(name) -> None:
+    """Contacts twice, so that rows are redundant; gears hold exactly all the while."""
+    model = held(name)
+    twice = model.with_constraints(*(model.constraints[n] for n in clusters(model).outer))
+    q, v, tau = cases.state(twice, 5)
+    expected = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau)
+    result = lw.forward_dynamics(twice, method="c_constrained_aba", backend="numpy")(q, v, tau)
+    size = np.abs(expected.a).max()
+    assert result.iterations <= 5
+    assert np.abs(result.a - expected.a).max() < 1e-6 * size
+    m = motion(twice, q, v)
+    force, J = jacobian(m).T @ result.lam, jacobian(motion(model, q, v))
+    assert np.abs(force - J.T @ expected.lam).max() < 1e-6 * np.abs(crba(m)).max() * size
+
+
+def test_feet_of_a_geared_robot_are_switched_at_run_time() -> None:
+    model = mech.geared_chain(5, base="free").with_constraints(lw.point("tip"), lw.point("base"))
+    q, v, tau = cases.state(model, 6)
+    fd = lw.forward_dynamics(model, method="c_constrained_aba", modes=True, backend="numpy")
+    for tip, base in ((1, 0), (0, 1), (0, 0)):
+        active = np.array([1.0] * 5 + [tip, base])
+        kept = [c for c, w in zip(model.constraints, active, strict=True) if w]
+        only = model.without_constraints().with_constraints(*kept)
+        expected = lw.forward_dynamics(only, method="kkt", backend="numpy")(q, v, tau).a
+        assert np.abs(fd(q, v, tau, active).a - expected).max() < 1e-6 * np.abs(expected).max()
+
+
 @pytest.mark.parametrize("method", [c_aba, projection, lagrange], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("name", ["gears, free", "four-bar", "belts", "ball joints"])
 def test_external_forces(method, name) -> None:

@@ -30,9 +30,9 @@ from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error, rows_velocity
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Revolute
-from linkwork.model.model import Model
+from linkwork.model.body import BodyInertia
+from linkwork.model.model import Link, Model
 from linkwork.model.motion import Motion
-from linkwork.model.topology import Topology
 from linkwork.spatial.rotations import rotation_about
 
 LONG = 12
@@ -72,13 +72,15 @@ class Embedding:
 class ClusterTree:
     """A model as a tree of clusters, each after the one that carries it; `outer` constraints are in none of them.
 
-    `still` are rotors: bodies that nothing tells from themselves turned about their joint's axis.
+    `still` are rotors: bodies that nothing tells from themselves turned about their joint's axis. `links` are the
+    model's, with all of a rotor but its spin, J n n^T about the axis n, moved to the link that carries it.
     """
 
     model: Model
     clusters: tuple[Cluster, ...]
     outer: tuple[int, ...]
     still: tuple[int, ...]
+    links: tuple[Link, ...]
 
     @cached_property
     def velocities(self) -> np.ndarray:
@@ -120,13 +122,16 @@ class ClusterTree:
         return xp.vstack([xp.zeros(0, len(column)), *G]), xp.vstack([xp.zeros(0), *g])
 
     def stilled(self, motion: Motion) -> Motion:
-        """The same motion with rotors that spin but are never turned: their dynamics do not notice."""
+        """The same motion with rotors that spin but are never turned, as part of what carries them: nobody can tell.
+
+        A rotor's angular momentum is that of a body fixed to its carrier, and J qdot n.
+        """
         if not self.still:
             return motion
         t, still = self.model.topology, set(self.still)
         parts = [motion.xp.zeros(t.q_slices[i].stop - t.q_slices[i].start) if i in still else motion.joint_q(i)
                  for i in t.links]
-        return replace(motion, q=motion.xp.vstack(parts))
+        return replace(motion, model=replace(motion.model, links=self.links), q=motion.xp.vstack(parts))
 
     def describe(self) -> str:
         """One line for each cluster of several bodies."""
@@ -251,7 +256,8 @@ def _built(model: Model) -> ClusterTree:
     held = {l for n, c in enumerate(model.constraints) if n in outer or not isinstance(c, Coupling | Custom)
             for l in c.touches(model)}
     still = tuple(i for i in t.links if i not in held and not t.children[i] and _is_rotor(model, i))
-    return ClusterTree(_without_cycle(model), tuple(sorted(found, key=lambda c: c.bodies[0])), outer, still)
+    order = tuple(sorted(found, key=lambda c: c.bodies[0]))
+    return ClusterTree(_without_cycle(model), order, outer, still, _lightened(model, still))
 
 
 def _without_cycle(model: Model) -> Model:
@@ -373,8 +379,15 @@ def _is_rotor(model: Model, i: int) -> bool:
                 and body.mass * float(np.linalg.norm(R @ body.com - body.com)) <= 1e-12 * (size + body.mass))
 
 
-def independent_tree(topology: Topology, tree: ClusterTree) -> tuple[int, ...]:
-    """The bodies that independent joints carry and that no dependent joint carries."""
-    free = {topology.dof_link[k] for k in tree.velocities}
-    return tuple(i for i in topology.links if all(
-        j in free or topology.v_slices[j].stop == topology.v_slices[j].start for j in topology.supports[i]))
+def _lightened(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
+    """The links with rotors that only spin; the rest of these is fixed to what carries them."""
+    links = list(model.links)
+    for i in rotors:
+        body, joint, parent = links[i].inertia, links[i].joint, links[i].parent
+        assert isinstance(joint, Revolute)
+        spin = float(joint.axis @ body.I @ joint.axis) * np.outer(joint.axis, joint.axis)
+        rest = BodyInertia(body.mass, body.com, body.I - spin).moved(links[i].placement)
+        links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin))
+        if parent:
+            links[parent] = replace(links[parent], inertia=links[parent].inertia + rest)
+    return tuple(links)

@@ -7,7 +7,8 @@ positions and velocities that do not are taken as they are, and the constraints 
 
 Beyond the paper: contacts and long loops, which are in no cluster, are eliminated by the PV recursion on the cluster
 tree (sathya2023_pv_lqr, algorithm 1); their rows must be independent. The forces of local loops come from the
-dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are never turned: nobody can tell.
+dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are never turned, and weigh on what carries them:
+nobody can tell, and exact dynamics cost hardly more than those of a robot without rotors.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     for n, node in enumerate(r.nodes):
         if isinstance(node, Loop):
             forces |= loop_forces(r, node, tau, vdot, a, pA, held.forces[n], rows, lam)
-    return vdot, motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
+    return vdot, in_order(motion, forces)
+
+
+def in_order(motion: Motion, forces: dict[int, Array]) -> Array:
+    """Forces of all constraints as one column."""
+    return motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
 
 
 def solved(motion: Motion, held: Held) -> list[Array]:

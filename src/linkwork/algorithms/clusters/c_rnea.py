@@ -3,7 +3,7 @@
     tau_ind = G^T (M vdot + c)        the forces of the independent joints alone that cause the motion
 
 chignoli2023_clusters, section VI: the joint forces of each cluster are projected where they arise, O(n). (q, v, vdot)
-satisfy the loops' constraints. Rotors are never turned: nobody can tell.
+satisfy the loops' constraints. Rotors are never turned, and weigh on what carries them: nobody can tell.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ an independent velocity changes K, l and L as eliminating a joint does.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from linkwork.algorithms.clusters.nodes import Inertia, Loop, Single, add, loop, single
@@ -16,6 +17,10 @@ from linkwork.constraints import Coupling, Custom
 from linkwork.constraints.clusters import Cluster, ClusterTree, clusters, embedding
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
+from linkwork.spatial import ArticulatedInertia
+
+Added = Callable[[Motion, ClusterTree], Mapping[int, ArticulatedInertia]]
+"""Inertias that constraints lend to links, from the motion that the recursion sees."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +55,16 @@ class Recursion:
         return self.motion.xp.vstack([self.motion.xp.zeros(0), *(rows[k] for k in sorted(rows))]), a
 
 
-def recursion(motion: Motion, fext: Array | None = None) -> Recursion:
-    """Tips to base: inertias. Rotors are not turned, unless external forces are given in their axes."""
+def recursion(motion: Motion, fext: Array | None = None, added: Added | None = None) -> Recursion:
+    """Tips to base: inertias, with those that `added` gives for some links.
+
+    Rotors are not turned, unless external forces are given in their axes.
+    """
     tree = clusters(motion.model)
     still = tree.stilled(motion) if fext is None else motion
     IA: dict[int, Inertia] = dict(enumerate(still.I))
+    for i, extra in (added(still, tree) if added else {}).items():
+        IA[i] = add(IA[i], extra)
     nodes: list[Single | Loop] = []
     for c in reversed(tree.clusters):
         held = {i: IA[i] for i in c.bodies}
