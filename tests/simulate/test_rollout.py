@@ -124,15 +124,15 @@ def test_an_empty_batch_is_one():
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (dict(q0=np.zeros(2), v0=np.zeros(1), steps=3), "'q' has shape"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1)), "number of steps"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1), steps=4, every=3), "must divide"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1), tau=np.zeros((3, 1)), steps=4), "do not divide"),
-    (dict(q0=np.zeros(1), v0=[np.nan], steps=4), "NaN"),
-    (dict(q0=np.zeros((2, 1)), v0=np.zeros((3, 1)), steps=4), "different batch sizes"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1), active=[1.0], steps=4), "modes=True"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1), kp=1.0, steps=4), "pd=True"),
-    (dict(q0=np.zeros(1), v0=np.zeros(1), dt=-1.0, steps=4), "dt is a time"),
+    ({"q0": np.zeros(2), "v0": np.zeros(1), "steps": 3}, "'q' has shape"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1)}, "number of steps"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1), "steps": 4, "every": 3}, "must divide"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1), "tau": np.zeros((3, 1)), "steps": 4}, "do not divide"),
+    ({"q0": np.zeros(1), "v0": [np.nan], "steps": 4}, "NaN"),
+    ({"q0": np.zeros((2, 1)), "v0": np.zeros((3, 1)), "steps": 4}, "different batch sizes"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1), "active": [1.0], "steps": 4}, "modes=True"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1), "kp": 1.0, "steps": 4}, "pd=True"),
+    ({"q0": np.zeros(1), "v0": np.zeros(1), "dt": -1.0, "steps": 4}, "dt is a time"),
 ])  # fmt: skip
 def test_bad_calls_say_what_is_needed(call, message):
     with pytest.raises(InputError, match=message):

@@ -1,0 +1,154 @@
+"""Simulations: loops stay closed, contacts come and go, controllers are obeyed, mistakes are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from motions import energy, gap, julia_four_bar, pendulum
+
+import linkwork as lw
+from linkwork.demo import squatting_humanoid
+from linkwork.errors import InputError, NotFound
+from linkwork.robots.mechanisms import bricard, four_bar, quadruped, standing
+from linkwork.robots.scenarios import cassie
+
+
+def loaded_cassie() -> lw.Model:
+    try:
+        return cassie()
+    except lw.LinkworkError as problem:
+        pytest.skip(f"Cassie is not installed: {problem}")
+
+
+def ball() -> lw.Model:
+    """A ball whose lowest point is its origin."""
+    b = lw.Builder("ball")
+    b.link("ball", joint="free", inertia=lw.BodyInertia(1.0, np.array([0, 0, 0.1]), 0.004 * np.eye(3)))
+    return b.build().with_constraints(lw.point("ball"))
+
+
+@pytest.mark.parametrize(("make", "duration"), [(four_bar, 2.0), (bricard, 2.0), (loaded_cassie, 0.5)],
+                         ids=["four-bar", "bricard", "cassie"])  # fmt: skip
+def test_drift_with_projection_and_with_stabilisation(make, duration):
+    model = make()
+    q = lw.assemble(model, model.neutral())
+    v = lw.project_velocity(model, q, np.random.default_rng(0).normal(size=model.nv))
+    options = {"duration": duration, "every": 10}
+    projected = lw.simulate(model, q, v, projection=True, **options)
+    assert gap(model, projected.q) < 1e-12
+    assert np.abs(lw.constraint_error(model)(projected.q, projected.v).rate).max() < 1e-9
+    assert gap(model, lw.simulate(model, q, v, stabilisation=True, integrator="rk4", **options).q) < 1e-6
+
+
+def test_stabilisation_slows_the_drift_of_a_crude_integrator():
+    model, q = julia_four_bar()
+    free, held = (lw.simulate(model, q, stabilisation=s) for s in (None, lw.Stabilisation(0.05)))
+    assert gap(model, held.q) < gap(model, free.q) / 10
+    assert gap(model, held.q) < 2e-4
+
+
+def test_numpy_and_kernel_simulate_the_same():
+    model, q = julia_four_bar()
+    for options in ({}, {"projection": True}, {"integrator": "rk4"}):
+        fast, slow = (lw.simulate(model, q, duration=0.01, backend=b, **options) for b in ("kernel", "numpy"))
+        np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
+        np.testing.assert_allclose(fast.lam, slow.lam, atol=1e-6)
+
+
+def test_a_controller_holds_a_pendulum_and_energy_is_its_work():
+    model = pendulum()
+    run = lw.simulate(model, [0.5], None, lambda t, q, v: -5 * v, dt=1e-3, duration=1.0, integrator="rk4")
+    np.testing.assert_allclose(run.tau, -5 * run.v)
+    work = np.trapezoid((run.tau * run.v)[:, 0], run.t)
+    E = energy(model, run.q, run.v)
+    assert work < -0.1
+    np.testing.assert_allclose(E[-1] - E[0], work, rtol=2e-2)
+
+
+def test_a_ball_falls_and_stays():
+    run = lw.simulate(ball(), [0, 0, 0.2, 0, 0, 0, 1], duration=0.5, ground=0.0)
+    fall = np.sqrt(2 * 0.2 / 9.81)
+    (event,) = run.events
+    assert event.kind == "touchdown"
+    assert event.t == pytest.approx(fall, abs=1e-3)
+    down = run.t > fall + 0.002
+    np.testing.assert_allclose(run.q[down, 2], 0, atol=1e-9)
+    np.testing.assert_allclose(run.lam[down, 2], 9.81, rtol=1e-6)
+    np.testing.assert_array_equal(run.active[:, 0], run.t > event.t)
+
+
+def test_a_ball_bounces_as_high_as_restitution_says():
+    run = lw.simulate(ball(), [0, 0, 0.2, 0, 0, 0, 1], duration=1.5, ground=0.0, restitution=0.5, integrator="rk4")
+    bounces = [e.t for e in run.events if e.kind == "bounce"]
+    assert run.events[-1].kind == "touchdown"
+    between = (run.t > bounces[0]) & (run.t < bounces[1])
+    assert run.q[between, 2].max() == pytest.approx(0.2 * 0.25, rel=0.01)
+    assert np.all(np.diff(bounces) > 0)
+    assert abs(run.q[-1, 2]) < 1e-6
+    assert run.q[:, 2].min() > -1e-6
+
+
+def test_a_contact_that_would_pull_lifts_off():
+    """A ball on the ground, pulled up for a while."""
+    model = ball()
+
+    def lift(t, q, v):
+        return np.array([0, 0, 20.0 if 0.1 <= t < 0.15 else 0.0, 0, 0, 0])
+
+    run = lw.simulate(model, [0, 0, 0, 0, 0, 0, 1], None, lift, duration=0.6, ground=0.0)
+    assert [e.kind for e in run.events] == ["lift-off", "touchdown"]
+    assert run.events[0].t == pytest.approx(0.1, abs=1.1e-3)
+    assert run.q[:, 2].max() > 0.01
+    assert np.all(run.lam[:, 2] >= 0)
+    assert abs(run.q[-1, 2]) < 1e-9
+
+
+def test_a_quadruped_lands_on_its_feet():
+    model, feet = quadruped(), ["front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot"]
+    stand = standing(model)
+    model = model.with_constraints(*(lw.point(f) for f in feet))
+
+    def controller(t, q, v):
+        return np.concatenate([np.zeros(6), 80 * (stand[7:] - q[7:]) - 3 * v[6:]])
+
+    start = stand.copy()
+    start[2] += 0.05
+    start[3:7] = [0.04, 0.02, 0, np.sqrt(1 - 0.04**2 - 0.02**2)]
+    run = lw.simulate(model, start, None, controller, duration=1.0, ground=0.0, projection=True)
+    assert {e.contact for e in run.events if e.kind == "touchdown"} == {f"{f}~world" for f in feet}
+    assert run.active[-1].all()
+    positions, rotations = lw.forward_kinematics(model, feet)(run.q[-1])
+    np.testing.assert_allclose(positions[:, 2], 0, atol=1e-9)
+    carried = sum((rotations[k] @ run.lam[-1, 3 * k : 3 * k + 3])[2] for k in range(4))
+    assert carried == pytest.approx(9.81 * model.mass, rel=0.02)
+
+
+def test_a_humanoid_with_four_bar_legs_squats():
+    model, q, controller = squatting_humanoid()
+    run = lw.simulate(model, q, None, controller, duration=1.0, ground=0.0, projection=True, every=10)
+    assert run.q[-1, 2] < run.q[0, 2] - 0.15
+    assert run.active.all()
+    loops = model.without_constraints().with_constraints(*model.constraints[:2])
+    assert gap(loops, run.q) < 1e-12
+    feet = lw.forward_kinematics(model, ["left_foot", "right_foot"])(run.q).positions
+    assert np.abs(feet - feet[0]).max() < 1e-9
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"dt": 0.0}, "dt > 0"),
+    ({"restitution": 2.0}, "between 0"),
+    ({"q0": [0.0, 0.0]}, "q0 has shape"),
+    ({"v0": [np.nan]}, "NaN"),
+    ({"ground": 0.0}, "needs contacts"),
+    ({"integrator": "dormand_prince", "projection": True}, "neither projection"),
+    ({"controller": lambda t, q, v: np.zeros(3)}, "shape"),
+    ({"controller": lambda t, q, v: [np.inf]}, "infinite"),
+])  # fmt: skip
+def test_mistakes_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        lw.simulate(pendulum(), **{"q0": [0.0], "duration": 0.01, **options})
+
+
+def test_unknown_backends_are_refused():
+    with pytest.raises(NotFound, match="kernel"):
+        lw.simulate(pendulum(), [0.0], backend="casadi")
