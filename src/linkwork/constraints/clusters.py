@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import SINGULAR, Array, Ops
 from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
@@ -202,7 +202,10 @@ def take(A: Array, rows: Sequence[int], xp: Ops) -> Array:
 
 
 def left_inverse(A: Array, xp: Ops) -> Array:
-    """P with P A = 1 for independent columns: by cofactors up to 3 x 3, which needs no pivot; else by least squares."""
+    """P with P A = 1 for independent columns: by cofactors up to 3 x 3, which needs no pivot; else by least squares.
+
+    NaN where columns depend on each other but for rounding.
+    """
     n = A.shape[1]
     if A.shape[0] != n or n > 3:
         return xp.factor_spd(xp.symmetric(A.T @ A), guard=True).solve(A.T)
@@ -213,7 +216,10 @@ def left_inverse(A: Array, xp: Ops) -> Array:
     else:
         columns = [A[:, j : j + 1] for j in range(3)]
         adjugate = xp.vstack([xp.cross(columns[(j + 1) % 3], columns[(j + 2) % 3]).T for j in range(3)])
-    return adjugate / (adjugate[0:1, :] @ A[:, 0:1])[0, 0]
+    determinant, size = (adjugate[0:1, :] @ A[:, 0:1])[0, 0], 1.0
+    for j in range(n):
+        size = size * (A[:, j : j + 1].T @ A[:, j : j + 1])[0, 0]
+    return adjugate / xp.where(determinant * determinant <= SINGULAR**2 * size, float("nan"), determinant)
 
 
 _TREES: dict[int, ClusterTree] = {}
