@@ -250,3 +250,20 @@ def test_full_reflected_inertia_is_exact_where_rotors_only_turn() -> None:
     m = motion(plain, q[at], v[at])
     assert_close(approximate_forward(m, col(tau[at]), H), a[at], 100.0)
     assert_close(approximate_rnea(m, a[at], H), col(tau[at]), 1.0, scale=float(np.abs(a).max()))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_couplings_on_random_trees(seed) -> None:
+    """Any joint may follow any others: clusters over branches, overlapping ones, with links in between."""
+    rng = np.random.default_rng(seed)
+    model = mech.random_tree(10, seed=seed, joints=["revolute", "prismatic", "spherical"], base="free", armature=0.05)
+    single = [l.joint_name for l in model.links[1:] if l.joint.nv == 1]
+    rng.shuffle(single)
+    couplings = [lw.Coupling(single[3 * k], {n: rng.normal(size=2) for n in single[3 * k + 1 : 3 * k + 3]})
+                 for k in range(len(single) // 3)]
+    model = model.with_constraints(*couplings)
+    q, v, tau = cases.state(model, seed)
+    m = motion(model, q, v)
+    check_forward(c_aba, m, col(tau))
+    a, _ = c_aba(m, col(tau))
+    assert_close(c_rnea(m, a), projected_rnea(m, a), kappa_of(m), scale=float(np.abs(a).max()))
