@@ -98,6 +98,33 @@ def constrained(
 
 
 @bench_app.command()
+def loops(
+    scenarios: Annotated[list[str] | None, typer.Option("--scenarios", "-s", help="Of robots.scenarios.")] = None,
+    methods: MethodsOption = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    threads: ThreadsOption = None,
+    compiling: CompileOption = False,
+    processor_time: ProcessorOption = False,
+) -> None:
+    """Closed loops: hands that hold a cube, Digit on its feet, two Digits with a box."""
+    import tempfile
+
+    from linkwork.bench import peers as others
+    from linkwork.bench import suites
+    from linkwork.bench.loops import CASE, scenario_robots
+
+    settings = _settings(quick, rounds, cpu, threads, compiling)
+    with tempfile.TemporaryDirectory() as folder:
+        robots = scenario_robots(_words(scenarios), others.find(peers or []), Path(folder))
+        _run("constrained", None, (), lambda _: suites.constrained_jobs(robots, [CASE], _words(methods)), peers, json,
+             settings, processor_time)
+
+
+@bench_app.command()
 def delassus(
     robots: RobotsOption = None,
     cases: CasesOption = None,
