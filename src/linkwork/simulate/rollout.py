@@ -217,7 +217,7 @@ class Rollout:
                 shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else \
                     f"({size},) or (batch, {size})"
                 raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
-            if not np.isfinite(x).all():
+            if not _finite(x):
                 raise InputError(f"'{name}' has entries that are NaN or infinite")
             if name in ("q", "target"):
                 check_position(self.model, x)
@@ -337,6 +337,11 @@ def stabilised(model: Model, stabilisation: Stabilisation | bool | None, but: Se
         return c if c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]
 
     return replace(model, constraints=tuple(map(with_it, model.constraints)))
+
+
+def _finite(x: np.ndarray) -> bool:
+    """Whether all entries are numbers; their sum tells in most cases, because NaN and infinity survive it."""
+    return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
 
 def _count(what: str, steps: int | None, inputs: Mapping[str, np.ndarray]) -> int:
