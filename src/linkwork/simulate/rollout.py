@@ -341,7 +341,8 @@ def stabilised(model: Model, stabilisation: Stabilisation | bool | None, but: Se
 
 def _finite(x: np.ndarray) -> bool:
     """Whether all entries are numbers; their sum tells in most cases, because NaN and infinity survive it."""
-    return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 
 
 def _count(what: str, steps: int | None, inputs: Mapping[str, np.ndarray]) -> int:

@@ -1,0 +1,65 @@
+"""The loop over time: any number of lanes, holds, records and fates."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from linkwork.errors import KernelError
+from linkwork.kernels import Program
+from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+
+
+def spinning() -> RolloutProgram:
+    """x' = x + h (A y + u), y' = sin(x) y: a step with a fixed input h, a timed one u, and an extra like an input."""
+    x, y, u, h = ca.SX.sym("x", 3), ca.SX.sym("y", 2), ca.SX.sym("u", 3), ca.SX.sym("h", 1)
+    after = x + h * (ca.vertcat(y[0], y[1], y[0] * y[1]) + u), ca.vertcat(ca.sin(x[0]) * y[0], ca.cos(x[1]) * y[1])
+    f = ca.Function("step", [h, x, y, u], [*after, u * x], ["h", "x", "y", "u"], ["x_next", "y_next", "u_next"])
+    return RolloutProgram(Program.from_casadi(f).renamed(["x", "y", "u"]), ("x", "y"), ("u",))
+
+
+def by_hand(steps, every, h, x, y, u):
+    out, x, y = {"x": [], "y": [], "u": []}, x.copy(), y.copy()
+    for k in range(steps):
+        now = u[:, k * u.shape[1] // steps]
+        extra = now * x
+        x, y = (x + h * (np.column_stack([y, y[:, 0] * y[:, 1]]) + now),
+                np.column_stack([np.sin(x[:, 0]) * y[:, 0], np.cos(x[:, 1]) * y[:, 1]]))
+        if (k + 1) % every == 0:
+            for name, value in (("x", x), ("y", y), ("u", extra)):
+                out[name].append(value)
+    return {name: np.stack(values, axis=1) for name, values in out.items()}
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+@pytest.mark.parametrize(("batch", "steps", "every", "knots"), [(1, 4, 1, 4), (13, 12, 4, 3), (16, 6, 6, 1)])
+def test_every_shape(lanes, batch, steps, every, knots):
+    rng = np.random.default_rng(batch)
+    x, y, u = rng.normal(size=(batch, 3)), rng.normal(size=(batch, 2)), rng.normal(size=(batch, knots, 3))
+    kernel = RolloutKernel(spinning(), lanes=lanes, threads=2)
+    out = kernel(steps, every, {"h": np.array([0.1]), "limit": np.array([1e6]), "x": x, "y": y, "u": u}, batch)
+    for name, right in by_hand(steps, every, 0.1, x, y, u).items():
+        np.testing.assert_allclose(out[name], right, rtol=1e-13, atol=1e-14)
+    assert (out["survived"] == steps).all()
+
+
+def test_lanes_fail_one_by_one():
+    x = np.zeros((11, 3))
+    u = np.zeros((11, 10, 3))
+    for lane in range(10):
+        u[lane, lane:] = 1e9
+    inputs = {"h": np.array([0.1]), "limit": np.array([1e3]), "x": x, "y": np.zeros(2), "u": u}
+    out = RolloutKernel(spinning())(10, 1, inputs, 11)
+    np.testing.assert_array_equal(out["survived"], [*range(10), 10])
+    assert not out["x"].any()
+
+
+def test_ports_are_checked():
+    program = spinning().step
+    with pytest.raises(KernelError, match="state 'z'"):
+        RolloutProgram(program, ("z",), ())
+    with pytest.raises(KernelError, match="can change"):
+        RolloutProgram(program, ("x",), ("nothing",))
+    with pytest.raises(KernelError, match="belong to the loop"):
+        RolloutProgram(program.renamed(["x", "alive", "u"]), ("x",), ())
