@@ -252,7 +252,8 @@ def _built(model: Model) -> ClusterTree:
                 bodies, owners = bodies | m[0], owners | m[1]
         merged = [*apart, (bodies, owners)]
     inside = {n for _, owners in merged for n in owners}
-    samples = _samples(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
+    closed = _samples(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
+    samples = [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
     found = [_solved(model, tuple(sorted(b)), tuple(sorted(o)), samples) for b, o in merged]
     alone = set(t.links) - {i for c in found for i in c.bodies}
     for i in alone:
@@ -307,13 +308,13 @@ def _samples(model: Model) -> list[np.ndarray]:
     return out
 
 
-def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...], samples: list[np.ndarray]) -> Cluster:
+def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...], samples: list[Motion]) -> Cluster:
     """The cluster with its independent and dependent degrees of freedom."""
     t = model.topology
     output = t.parent[bodies[0]]
     dofs = tuple(k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop))
     bare = Cluster(bodies, output, constraints, dofs)
-    Ks = [local_rows(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY), bare)[0] for q in samples]
+    Ks = [local_rows(at, bare)[0] for at in samples]
     ranks = [int(np.linalg.matrix_rank(K, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300))) for K in Ks]
     rank = max(ranks)
     K = Ks[ranks.index(rank)]
