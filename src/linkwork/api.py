@@ -148,21 +148,25 @@ def impulse(
     dtype: str = "float64",
     threads: int | None = None,
     prox: Prox | None = None,
+    modes: bool = False,
 ) -> Function:
     """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses.
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints.
+    `modes=True` adds an input `active` with one weight per constraint: those with 0 do not set in.
     """
     model.check_forward()
     if not 0 <= restitution <= 1:
         raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {restitution!r}")
-    chosen = registry.pick("forward_dynamics", method, model)
+    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     solve = chosen.load()
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array] | Iteration:
-        options = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
+        options: dict[str, Any] = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
+        if modes:
+            options["active"] = x["active"]
         out = solve(impact(Motion(model, x["q"], x["v"], xp), restitution), xp.zeros(model.nv), None, **options)
         if isinstance(out, Iteration):
             found = out.finish
@@ -175,9 +179,12 @@ def impulse(
         jump, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
         return {"v_after": x["v"] + jump, "impulse": lam}
 
-    return Function("impulse", model, {"q": model.nq, "v": model.nv}, body, method=chosen.name, backend=backend,
+    inputs, defaults = {"q": model.nq, "v": model.nv}, {}
+    if modes:
+        inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
+    return Function("impulse", model, inputs, body, defaults=defaults, method=chosen.name, backend=backend,
                     dtype=dtype, threads=threads, prox=prox or chosen.prox, iterated=("v_after", "impulse"),
-                    identity=(restitution,))
+                    identity=(restitution, modes))
 
 
 def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function:

@@ -153,3 +153,15 @@ def test_mistakes_are_named(options, message):
 def test_unknown_backends_are_refused():
     with pytest.raises(NotFound, match="kernel"):
         lw.simulate(pendulum(), [0.0], backend="casadi")
+
+
+def test_impulses_of_some_contacts_only():
+    feet = ["front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot"]
+    model = quadruped().with_constraints(*(lw.point(f) for f in feet))
+    q, v = standing(model), np.random.default_rng(0).normal(size=18)
+    jump = lw.impulse(model, modes=True)
+    some = jump(q, v, [1.0, 0, 1.0, 0])
+    two = model.without_constraints().with_constraints(lw.point(feet[0]), lw.point(feet[2]))
+    np.testing.assert_allclose(some.v_after, lw.impulse(two)(q, v).v_after, atol=1e-8)
+    np.testing.assert_array_equal(some.impulse[[3, 4, 5, 9, 10, 11]], 0)
+    np.testing.assert_allclose(jump(q, v).v_after, lw.impulse(model)(q, v).v_after, atol=1e-8)
