@@ -24,7 +24,7 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
 
 Array = NDArray[Any]
-_PARALLEL_FROM = 100e-6
+_PARALLEL_FROM = 500e-6
 """Seconds of work from which on waking other threads is worth it."""
 
 
