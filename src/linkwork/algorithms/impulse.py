@@ -7,20 +7,22 @@ is forward dynamics without forces, gravity and velocity products, with k = -(1 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from linkwork.backends.ops import Array
 from linkwork.constraints import Constraint, Rows, Stabilisation
 from linkwork.constraints.rows import rows_velocity
 from linkwork.model import Model, Motion
 
 
 @dataclass(frozen=True, eq=False)
-class Impact(Constraint):
-    """A constraint whose rows must jump from J v to -e J v."""
+class Wished(Constraint):
+    """The rows of a constraint in some state, with a right-hand side of one's own."""
 
     constraint: Constraint
-    before: Motion
-    restitution: float
+    at: Motion
+    wish: Array
     stabilisation: Stabilisation | None = None
 
     @property
@@ -35,14 +37,19 @@ class Impact(Constraint):
         return self.constraint.touches(model)
 
     def evaluate(self, motion: Motion) -> Rows:
-        rows = self.constraint.evaluate(self.before)
-        jump = (1 + self.restitution) * rows_velocity(self.before, rows)
-        return Rows(rows.links, rows.joints, jump, rows.relative)
+        rows = self.constraint.evaluate(self.at)
+        return Rows(rows.links, rows.joints, -self.wish, rows.relative)
+
+
+def wished(motion: Motion, wishes: Sequence[Array]) -> Motion:
+    """The state whose forward dynamics, without joint forces, are the smallest change d with J d = wish."""
+    model = motion.model
+    rows = tuple(Wished(c, motion, w) for c, w in zip(model.constraints, wishes, strict=True))
+    still = replace(model, constraints=rows, gravity=0 * model.gravity)
+    return Motion(still, motion.q, motion.xp.zeros(model.nv), motion.xp)
 
 
 def impact(motion: Motion, restitution: float) -> Motion:
     """The state whose forward dynamics, without joint forces, are the jump of the velocity and the impulses."""
-    model = motion.model
-    jumping = tuple(Impact(c, motion, restitution) for c in model.constraints)
-    still = replace(model, constraints=jumping, gravity=0 * model.gravity)
-    return Motion(still, motion.q, motion.xp.zeros(model.nv), motion.xp)
+    rates = [rows_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
+    return wished(motion, [-(1 + restitution) * rate for rate in rates])

@@ -9,15 +9,15 @@ multipliers are impulses. With wish = -J v it projects a velocity (an inelastic 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.algorithms import registry
+from linkwork.algorithms.impulse import wished
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends import Array, Ops, get
-from linkwork.constraints import Constraint, Rows, Stabilisation
 from linkwork.model import Model, Motion
 from linkwork.simulate.integrators import by_joint
 
@@ -26,31 +26,6 @@ if TYPE_CHECKING:
 
 SOLVES = 3
 """Solves of a method that iterates: each gains about the digits of mu times the least row's mobility."""
-
-
-@dataclass(frozen=True, eq=False)
-class Wished(Constraint):
-    """The rows of a constraint, with a right-hand side of one's own."""
-
-    constraint: Constraint
-    at: Motion
-    wish: Array
-    stabilisation: Stabilisation | None = None
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.constraint.name
-
-    @property
-    def rows(self) -> int:
-        return self.constraint.rows
-
-    def touches(self, model: Model) -> tuple[int, ...]:
-        return self.constraint.touches(model)
-
-    def evaluate(self, motion: Motion) -> Rows:
-        rows = self.constraint.evaluate(self.at)
-        return Rows(rows.links, rows.joints, -self.wish, rows.relative)
 
 
 Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
@@ -65,10 +40,8 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
     def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:
         at = Motion(model, q, xp.zeros(model.nv), xp)
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
-        wished = tuple(Wished(c, at, wish[int(i) : int(j), :]) for c, i, j in
-                       zip(model.constraints, ends, ends[1:], strict=False))
-        still = replace(model, constraints=wished, gravity=0 * model.gravity)
-        out = solve(Motion(still, q, xp.zeros(model.nv), xp), xp.zeros(model.nv), None, active=active, **options)
+        wishes = [wish[int(i) : int(j), :] for i, j in pairwise(ends)]
+        out = solve(wished(at, wishes), xp.zeros(model.nv), None, active=active, **options)
         if isinstance(out, Iteration):
             state = xp.zeros(out.size)
             for _ in range(SOLVES):
