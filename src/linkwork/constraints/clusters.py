@@ -233,8 +233,8 @@ def clusters(model: Model) -> ClusterTree:
     takes joints with motors, and those that determine the others best. ModelError if the named ones are too many, too
     few, or leave others undetermined.
     """
-    before = getattr(model.constraints[0], "before", None) if model.constraints else None
-    source: Model = model if before is None else before.model  # an impact has the clusters of the motion before it
+    at = getattr(model.constraints[0], "at", None) if model.constraints else None
+    source: Model = model if at is None else at.model  # rows with a wish of their own have the clusters of their motion
     if id(source) not in _TREES:
         weakref.finalize(source, _TREES.pop, id(source), None)
         _TREES[id(source)] = _built(source)
