@@ -180,7 +180,7 @@ def to_pinocchio(model: Model) -> Any:
         link = model.links[i]
         parent, before = at[link.parent]
         placement = before @ link.placement
-        body = pin.Inertia(link.inertia.mass, np.array(link.inertia.com), np.array(link.inertia.I))
+        body = _inertia(pin, link.inertia)
         if isinstance(link.joint, Fixed):
             at.append((parent, placement))
         else:
@@ -221,3 +221,12 @@ def _pin_joint(pin: Any, joint: Joint) -> Any:
         return pair
     plain = {"spherical": "Spherical", "planar": "Planar", "free": "FreeFlyer"}
     return getattr(pin, f"JointModel{plain[joint.kind]}")()
+
+
+def _inertia(pin: Any, body: BodyInertia) -> Any:
+    """By parameters, because the constructor refuses real robots whose inertias are off in the last digits."""
+    if body.mass == 0:
+        return pin.Inertia(0.0, np.array(body.com), np.array(body.I))
+    I = body.about_origin
+    parameters = [body.mass, *(body.mass * body.com), I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+    return pin.Inertia.FromDynamicParameters(np.array(parameters))
