@@ -46,6 +46,16 @@ def test_kernels_agree_with_numpy_in_batches_and_alone(method) -> None:
         assert np.array_equal(result.iterations, reference.iterations)
 
 
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
+def test_traces_agree_with_numpy(method) -> None:
+    model = quadruped(2)
+    options = {"R": 1e-3} if method.soft else {}
+    q, v, tau = (x[0] for x in states(model, 1))
+    made = [lw.forward_dynamics(model, method=method.name, backend=b, **options) for b in ("casadi", "numpy")]
+    traced, reference = (fd(q, v, tau).a for fd in made)
+    assert error(traced, reference) < (1e-11 if method.prox is None else 3e-8)
+
+
 @pytest.mark.parametrize("method", ["constrained_aba", "pv_early", "pv", "lcaba"])
 def test_float32(method) -> None:
     """Single precision with a penalty that suits it: mu eps is then about 1e-3."""
