@@ -1,8 +1,12 @@
-"""Settings of the whole suite: the same random mechanisms on every run and every machine."""
+"""Settings of the whole suite: the same random mechanisms on every run and every machine; a browser where asked for."""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
+
+from browser import browser, page
+
+__all__ = ["browser", "page"]
 
 settings.register_profile(
     "linkwork",
