@@ -42,7 +42,7 @@ from linkwork.simulate import integrators
 from linkwork.simulate.dormand_prince import dormand_prince
 from linkwork.simulate.projection import correction
 from linkwork.simulate.rollout import Step, stabilised
-from linkwork.simulate.trajectory import Event, Trajectory, column_names
+from linkwork.simulate.trajectory import Event, Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 """(t, q, v) -> tau."""
@@ -214,7 +214,8 @@ class _Simulation:
 
     def trajectory(self) -> Trajectory:
         t, q, v, tau, lam, active = (np.array(x) for x in zip(*self.rows, strict=True))
-        return Trajectory(t, q, v, tau, lam, active, column_names(self.model), tuple(self.events), self.model.name)
+        return Trajectory(t, q, v, tau, lam, active, column_names(self.model), tuple(self.events),
+                          self.model.name, column_units(self.model))
 
     def _forces(self, controller: Controller, t: float) -> np.ndarray:
         tau = np.asarray(controller(t, self.q.copy(), self.v.copy()), dtype=float)
@@ -449,7 +450,7 @@ def _reference(model: Model, q: np.ndarray, v: np.ndarray, controller: Controlle
     tau = np.array([forces(*state) for state in zip(t, Q, V, strict=True)])
     lam = np.array([fd(*state).lam for state in zip(Q, V, tau, strict=True)])
     active = np.ones((len(t), len(model.constraints)))
-    return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name)
+    return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name, column_units(model))
 
 
 def _initial(model: Model, q0: object, v0: object) -> tuple[np.ndarray, np.ndarray]:

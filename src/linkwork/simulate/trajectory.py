@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints import CentreOfMass, Closure
 from linkwork.errors import InputError, MissingExtra, not_found
+from linkwork.function import unit_part
 
 if TYPE_CHECKING:
     from linkwork.model import Model
 
 TABLES = ("q", "v", "tau", "lam", "active")
+TITLES = {"q": "position", "v": "velocity", "tau": "joint force", "lam": "constraint force", "active": "active"}
 FORMATS = (".csv", ".npz", ".parquet")
+ABOUT = "linkwork"
+"""The key of a Parquet file's metadata under which names, units and events are."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,8 @@ class Trajectory:
     """A motion: row k has the state at t[k], and the joint forces, constraint forces and contacts from then on.
 
     `names` has the names of the columns of each table: joints for q, v and tau (with a number where a joint has
-    several; quaternions are x, y, z, w), constraints for lam and active.
+    several; quaternions are x, y, z, w), constraints for lam and active. `units` has their units in the same
+    order ("1": a pure number), where known.
     """
 
     t: np.ndarray
@@ -45,6 +53,7 @@ class Trajectory:
     names: dict[str, tuple[str, ...]]
     events: tuple[Event, ...] = ()
     model_name: str = field(default="")
+    units: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -62,16 +71,16 @@ class Trajectory:
         return np.asarray(getattr(self, table)[:, self.names[table].index(name)])
 
     def save(self, path: str | Path) -> Path:
-        """Write it; the suffix says how: .csv, .npz or .parquet (which needs the extra `parquet`)."""
+        """Write it; the suffix says how: .csv, .npz or .parquet (which needs the extra `parquet`).
+
+        CSV holds the numbers and their names only; the others also events, units and the name of the model.
+        """
         path = Path(path)
         if path.suffix not in FORMATS:
             raise not_found("format of a trajectory", path.suffix, FORMATS)
         if path.suffix == ".npz":
             arrays: dict[str, Any] = {n: getattr(self, n) for n in ("t", *TABLES)}
-            arrays |= {f"names_{n}": np.array(c, dtype=str) for n, c in self.names.items()}
-            events = [(repr(float(e.t)), e.kind, e.contact) for e in self.events]
-            arrays |= {"events": np.array(events, dtype=str).reshape(-1, 3), "model": np.array(self.model_name)}
-            np.savez_compressed(path, **arrays)
+            np.savez_compressed(path, **arrays, about=np.array(self._about()))
         elif path.suffix == ".csv":
             with path.open("w", newline="") as stream:
                 writer = csv.writer(stream)
@@ -80,20 +89,19 @@ class Trajectory:
         else:
             arrow, parquet = _pyarrow()
             columns = dict(zip(self._headings(), self._matrix().T, strict=True))
-            parquet.write_table(arrow.table({n: arrow.array(x) for n, x in columns.items()}), path)
+            table = arrow.table({n: arrow.array(x) for n, x in columns.items()})
+            parquet.write_table(table.replace_schema_metadata({ABOUT: self._about()}), path)
         return path
 
     @staticmethod
     def read(path: str | Path) -> Trajectory:
-        """What `save` wrote; events are in .npz files only."""
-        path = Path(path)
+        """What `save` wrote."""
+        path, about = Path(path), None
         if path.suffix not in FORMATS:
             raise not_found("format of a trajectory", path.suffix, FORMATS)
         if path.suffix == ".npz":
             with np.load(path) as data:
-                names = {n: tuple(str(c) for c in data[f"names_{n}"]) for n in TABLES}
-                events = tuple(Event(float(t), str(kind), str(contact)) for t, kind, contact in data["events"])
-                return _assembled([data[n] for n in ("t", *TABLES)], names, events, str(data["model"]))
+                return _assembled([data[n] for n in ("t", *TABLES)], json.loads(str(data["about"])))
         if path.suffix == ".csv":
             with path.open(newline="") as stream:
                 headings, *rows = csv.reader(stream)
@@ -103,33 +111,29 @@ class Trajectory:
             table = parquet.read_table(path)
             headings = table.column_names
             matrix = np.column_stack([table[n].to_numpy() for n in headings])
+            about = (table.schema.metadata or {}).get(ABOUT.encode())
         if not headings or headings[0] != "t":
             raise InputError(f"'{path}' is not a trajectory: its first column is not 't'")
         names = {n: tuple(h.partition(".")[2] for h in headings if h.startswith(f"{n}.")) for n in TABLES}
         split = [matrix[:, [k for k, h in enumerate(headings) if h.startswith(f"{n}.")]] for n in TABLES]
-        return _assembled([matrix[:, 0], *split], names)
+        return _assembled([matrix[:, 0], *split], {"names": names} if about is None else json.loads(about))
 
     def plot(self, tables: Sequence[str] = ("q", "v", "tau"), names: Sequence[str] | None = None) -> Any:
-        """A figure with one panel for each table, of all columns or those named; needs the extra `plot`."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise MissingExtra("matplotlib", "plot", "plotting a trajectory") from None
+        """A figure with one panel for each table and unit, of all columns or those named; needs the extra `plot`."""
+        from linkwork.simulate.figure import figure_of
+
         for table in tables:
             if table not in TABLES:
                 raise not_found("table of a trajectory", table, TABLES)
-        figure, axes = plt.subplots(len(tables), 1, sharex=True, squeeze=False, figsize=(9, 2.6 * len(tables)))
-        for axis, table in zip(axes[:, 0], tables, strict=True):
-            shown = [n for n in self.names[table] if names is None or n in names]
-            for n in shown:
-                axis.plot(self.t, self.column(table, n), label=n, linewidth=1)
-            for event in self.events:
-                axis.axvline(event.t, color="0.8", linewidth=0.8, zorder=0)
-            axis.set_ylabel(table)
-            if 0 < len(shown) <= 12:
-                axis.legend(fontsize=7, ncols=2)
-        axes[-1, 0].set_xlabel("t [s]")
-        return figure
+        for n in names or ():
+            if not any(n in self.names[table] for table in tables):
+                raise not_found(f"column of {', '.join(tables)}", n, [c for t in tables for c in self.names[t]])
+        return figure_of(self, tables, names)
+
+    def _about(self) -> str:
+        """What is not a number, as JSON."""
+        events = [[e.t, e.kind, e.contact] for e in self.events]
+        return json.dumps({"names": self.names, "units": self.units, "events": events, "model_name": self.model_name})
 
     def _headings(self) -> list[str]:
         return ["t", *(f"{table}.{n}" for table in TABLES for n in self.names[table])]
@@ -150,10 +154,42 @@ def column_names(model: Model) -> dict[str, tuple[str, ...]]:
     return {"q": tuple(q), "v": tuple(v), "tau": tuple(v), "lam": tuple(lam), "active": tuple(active)}
 
 
-def _assembled(tables: list[np.ndarray], names: dict[str, tuple[str, ...]], events: tuple[Event, ...] = (),
-               model_name: str = "") -> Trajectory:
+def column_units(model: Model) -> dict[str, tuple[str, ...]]:
+    """The units of a trajectory's columns: of a joint, rad where its motion turns and m where it only slides."""
+    q: list[str] = []
+    v: list[str] = []
+    tau: list[str] = []
+    for i, l in enumerate(model.links[1:], 1):
+        S = l.joint.subspace(l.joint.neutral()[:, None], NUMPY)
+        turns = [bool(np.any(column[3:])) for column in S.T]
+        v += ["rad/s" if turn else "m/s" for turn in turns]
+        tau += ["N m" if turn else "N" for turn in turns]
+        unit = unit_part(model, i)
+        if unit is None:
+            q += ["rad" if turn else "m" for turn in turns]
+        else:
+            pure = unit.stop - unit.start
+            q += ["m"] * (l.joint.nq - pure) + ["1"] * pure
+    return {"q": tuple(q), "v": tuple(v), "tau": tuple(tau), "lam": tuple(_row_units(model)),
+            "active": ("1",) * len(model.constraints)}
+
+
+def _row_units(model: Model) -> list[str]:
+    """Of the multipliers: N for rows that forbid sliding, N m for those that forbid turning, "" where rows mix."""
+    units: list[str] = []
+    for c in model.constraints:
+        if isinstance(c, Closure):
+            units += ["N" if np.any(column[:3]) else "N m" for column in c.directions.T]
+        else:
+            units += ["N"] * 3 if isinstance(c, CentreOfMass) else [""] * c.rows
+    return units
+
+
+def _assembled(tables: list[np.ndarray], about: Mapping[str, Any]) -> Trajectory:
+    names, units = ({n: tuple(c) for n, c in about.get(x, {}).items()} for x in ("names", "units"))
+    events = tuple(Event(float(t), kind, contact) for t, kind, contact in about.get("events", ()))
     t, q, v, tau, lam, active = tables
-    return Trajectory(t, q, v, tau, lam, active, names, events, model_name)
+    return Trajectory(t, q, v, tau, lam, active, names, events, about.get("model_name", ""), units)
 
 
 def _pyarrow() -> tuple[Any, Any]:
