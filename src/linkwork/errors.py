@@ -60,6 +60,10 @@ class KernelError(LinkworkError):
     """A program that cannot be compiled, or a call that its kernel cannot serve."""
 
 
+class ClusterError(LinkworkError):
+    """A cluster that cannot do its work: no scheduler, no workers, other versions there; says what to start."""
+
+
 def listing(names: Iterable[str], limit: int = 12) -> str:
     """The names, quoted and comma-separated, cut after `limit` of them."""
     names = list(names)

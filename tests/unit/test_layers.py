@@ -30,6 +30,7 @@ LAYERS = [
     ["simulate.assembly", "simulate.actuation"],
     ["api"],
     ["robots", "simulate", "interop"],
+    ["scale"],
     [""],
     ["arguments"],
     ["viewer", "bench", "simulate.cli", "demo"],
@@ -91,7 +92,8 @@ def test_the_lint_sees_what_it_should():
     assert "linkwork.constraints" not in [n for n, _ in imports(FILES["linkwork.model.model"])]
 
 
-OPTIONAL = ("casadi", "llvmlite", "mujoco", "pinocchio", "viser", "yourdfpy", "typer", "rich", "robot_descriptions")
+OPTIONAL = ("casadi", "llvmlite", "mujoco", "pinocchio", "viser", "yourdfpy", "typer", "rich", "robot_descriptions",
+            "distributed", "dask", "matplotlib", "pyarrow")
 
 
 def test_importing_linkwork_imports_no_heavy_package():

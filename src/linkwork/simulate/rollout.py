@@ -24,7 +24,7 @@ from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
     from linkwork.kernels.program import Program
-    from linkwork.kernels.rollout import RolloutKernel
+    from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
 
 EXTRAS = ("a", "lam", "tau")
 """What can be recorded besides q and v: all of them as they are at the beginning of a step."""
@@ -146,11 +146,16 @@ class Rollout:
     @cached_property
     def kernel(self) -> RolloutKernel:
         """The native code."""
-        from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+        from linkwork.kernels.rollout import RolloutKernel
 
-        timed = [n for n in TIMED if n in self.step.inputs]
-        return RolloutKernel(RolloutProgram(self.step.traced, ("q", "v"), timed), dtype=self.dtype,
-                             threads=self.threads)
+        return RolloutKernel(self.program, dtype=self.dtype, threads=self.threads)
+
+    @cached_property
+    def program(self) -> RolloutProgram:
+        """The step, and which of its inputs are states and which change with time."""
+        from linkwork.kernels.rollout import RolloutProgram
+
+        return RolloutProgram(self.step.traced, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
 
     def __call__(
         self,

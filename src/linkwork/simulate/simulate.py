@@ -21,10 +21,7 @@ world (`point`, `surface`) are unilateral, by this scheme:
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -40,6 +37,7 @@ from linkwork.function import check_position
 from linkwork.model import Model
 from linkwork.simulate import integrators
 from linkwork.simulate.dormand_prince import dormand_prince
+from linkwork.simulate.progress import bar
 from linkwork.simulate.projection import correction
 from linkwork.simulate.rollout import Step, stabilised
 from linkwork.simulate.trajectory import Event, Trajectory, column_names, column_units
@@ -103,7 +101,7 @@ def simulate(
     if integrator == "dormand_prince":
         return _reference(model, q, v, controller or _rest(model), options, method, prox)
     run = _Simulation(model, options, contacts, method, prox, q, v)
-    with _bar(progress, model.name, options.steps) as advance:
+    with bar(progress, f"simulating {model.name}", options.steps) as advance:
         for k in range(options.steps):
             run.step(k, controller or _rest(model))
             advance(k)
@@ -477,23 +475,3 @@ def _contacts(model: Model) -> tuple[tuple[int, Closure], ...]:
 def _rest(model: Model) -> Controller:
     zero = np.zeros(model.nv)
     return lambda t, q, v: zero
-
-
-@contextmanager
-def _bar(wanted: bool | None, name: str, steps: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar that appears after a second."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
-        yield lambda k: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    started = time.monotonic()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"simulating {name}", total=steps, visible=wanted is True)
-
-        def advance(k: int) -> None:
-            if k % 50 == 0:
-                bar.update(task, completed=k, visible=wanted is True or time.monotonic() - started > 1)
-
-        yield advance

@@ -1,0 +1,208 @@
+"""`lw.rollout` split over the workers of a cluster: same call, same results, to the bit.
+
+    states -> shards -> workers, each with its own kernel -> results in the order of the states
+
+A shard and the program it needs are arguments of its task, and the scheduler keeps them until the result has arrived:
+the shard of a worker that dies is computed again by another, and nothing is lost. Only as many shards are on their way
+as the workers need to stay busy, so that neither the scheduler nor the workers hold more than a part of the batch.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
+from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+from linkwork.model import Model
+from linkwork.scale.shards import TILE, cuts, empty, state_bytes, taken
+from linkwork.scale.travel import packed
+from linkwork.scale.worker import run_shard, versions
+from linkwork.simulate.progress import bar
+from linkwork.simulate.rollout import Rollout
+from linkwork.simulate.rollout import rollout as local_rollout
+
+PER_THREAD = 4
+"""Shards for each thread of the cluster: a slow worker then holds up little."""
+
+AHEAD = 2
+"""Shards on their way for each thread: one being computed, one that waits."""
+
+
+def rollout(
+    model: Model,
+    *,
+    cluster: Any = None,
+    shards: int | None = None,
+    progress: bool | None = None,
+    patience: float = 30.0,
+    threads: int | None = None,
+    **options: Any,
+) -> Rollout:
+    """`run(q0, v0, tau) -> result`, as `lw.rollout` with the same `options`, on a cluster; see `Rollout.__call__`.
+
+    - `cluster` is the address of a Dask scheduler ("tcp://host:8786"), a `distributed.Client`, or a cluster object such
+      as `LocalCluster`. None (default) stays in this process and its threads, and needs no Dask.
+    - `shards` is how many pieces a batch is cut into; default: four for each thread of the cluster. Results do not
+      depend on it, to the bit, as long as all workers have the same kind of CPU (a warning says if they do not).
+    - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+    - `patience` is how many seconds to wait for a worker when there is none (left).
+    - `threads` is for each shard; default on a cluster: one, because a worker runs as many shards as it has threads.
+    """
+    if options.get("backend", "kernel") != "kernel":
+        raise InputError("scale.rollout runs kernels; for backend='numpy' use lw.rollout")
+    if shards is not None and shards < 1:
+        raise InputError(f"shards={shards}: at least one is needed")
+    one = local_rollout(model, threads=threads, **options)
+    return ShardedRollout(one, cluster, shards, progress, patience)
+
+
+class ShardedRollout(Rollout):
+    """A rollout whose kernel is a `Sharded` one."""
+
+    def __init__(self, one: Rollout, cluster: Any, shards: int | None, progress: bool | None, patience: float) -> None:
+        super().__init__(one.step, one.dt, one.steps, one.every, one.backend, one.dtype, one.threads, one.limit)
+        self._how = cluster, shards, progress, patience
+
+    @cached_property
+    def kernel(self) -> RolloutKernel:
+        """The native code, here or on the workers."""
+        return Sharded(self.program, self.dtype, self.threads, *self._how)
+
+
+class Sharded(RolloutKernel):
+    """A rollout kernel in pieces, computed by workers of a cluster or, without one, by this process."""
+
+    def __init__(self, program: RolloutProgram, dtype: str, threads: int | None, cluster: Any, shards: int | None,
+                 progress: bool | None, patience: float) -> None:
+        super().__init__(program, dtype=dtype, threads=threads)
+        self.cluster, self.shards, self.progress, self.patience = cluster, shards, progress, patience
+        self.remote_threads = threads or 1
+
+    @cached_property
+    def data(self) -> bytes:
+        """What workers get to know of the model."""
+        return packed(self.program)
+
+    def __call__(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
+        """As `RolloutKernel.__call__`."""
+        out = empty(self.program, batch, steps // every, self.dtype)
+        each = state_bytes(self.program, inputs, steps // every, self.dtype.itemsize)
+        with bar(self.progress, f"rolling out {batch} states", batch) as advance:
+            if self.cluster is None:
+                for begin, end in cuts(batch, self.shards or self._local_pieces(batch), each):
+                    part = super().__call__(steps, every, taken(self.program, inputs, begin, end), end - begin)
+                    _put(out, part, begin, end)
+                    advance(end)
+            else:
+                with connected(self.cluster, self.patience) as client:
+                    pieces = cuts(batch, self.shards or PER_THREAD * sum(client.nthreads().values()), each)
+                    self._distribute(client, pieces, steps, every, inputs, out, advance)
+        return out
+
+    def _local_pieces(self, batch: int) -> int:
+        """Enough for a bar that moves, each still large enough for all threads."""
+        return 1 if self.progress is False else min(batch // (PER_THREAD * TILE * self.threads), 20) or 1
+
+    def _distribute(self, client: Any, pieces: list[tuple[int, int]], steps: int, every: int,
+                    inputs: Mapping[str, Any], out: dict[str, np.ndarray], advance: Callable[[int], None]) -> None:
+        """All pieces, in whatever order they come back."""
+        program, expected, threads = client.submit(bytes, self.data), versions(), self.remote_threads
+        waiting, done = list(reversed(pieces)), 0
+        running: dict[Any, tuple[int, int]] = {}
+        targets = set()
+        while waiting or running:
+            while waiting and len(running) < max(AHEAD * sum(client.nthreads().values()), 1):
+                begin, end = waiting.pop()
+                rows = taken(self.program, inputs, begin, end)
+                future = client.submit(run_shard, program, str(self.dtype), threads, expected, steps, every, rows,
+                                       end - begin, pure=False)
+                running[future] = begin, end
+            for future in self._finished(client, list(running)):
+                begin, end = running.pop(future)
+                part = _result(future, begin, end)
+                targets.add(part.pop("target"))
+                _put(out, part, begin, end)
+                done += end - begin
+                advance(done)
+        if len(targets) > 1:
+            warnings.warn(f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
+                          "equal up to rounding only, and depend on who computed them", stacklevel=6)
+
+    def _finished(self, client: Any, running: list[Any]) -> list[Any]:
+        """Those that are done, as soon as some are; an error if there is nobody left to do them."""
+        from distributed import wait
+
+        alone = time.monotonic()
+        while True:
+            try:
+                with client.as_current():
+                    return list(wait(running, timeout=0.5, return_when="FIRST_COMPLETED").done)
+            except TimeoutError:
+                if client.nthreads():
+                    alone = time.monotonic()
+                elif time.monotonic() - alone > self.patience:
+                    raise ClusterError(f"all workers are gone, and none came back within {self.patience:g} s: start "
+                                       "some with `dask worker <address of the scheduler>`") from None
+
+
+@contextmanager
+def connected(cluster: Any, patience: float) -> Iterator[Any]:
+    """A client with at least one worker; closed behind the call if it was opened for it."""
+    try:
+        from distributed import Client
+        from distributed.deploy import Cluster
+    except ImportError:
+        raise MissingExtra("distributed", "cluster", "a rollout on a cluster") from None
+    if isinstance(cluster, Client):
+        if cluster.asynchronous:
+            raise InputError("this client is asynchronous; a rollout needs one made with asynchronous=False")
+        yield _staffed(cluster, patience)
+        return
+    if not isinstance(cluster, str | Cluster):
+        raise InputError(f"cluster={cluster!r} is neither the address of a scheduler (\"tcp://host:8786\") nor a "
+                         "distributed.Client nor a cluster such as LocalCluster")
+    try:
+        client = Client(cluster, timeout=patience, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as problem:
+        raise ClusterError(f"no scheduler answers at {cluster!r} ({problem}); start one with `dask scheduler` and give "
+                           "the address that it prints") from None
+    try:
+        yield _staffed(client, patience)
+    finally:
+        client.close()
+
+
+def _staffed(client: Any, patience: float) -> Any:
+    try:
+        client.wait_for_workers(1, timeout=patience)
+    except TimeoutError:
+        address = client.scheduler_info()["address"]
+        raise ClusterError(f"the cluster at {address} has no workers after {patience:g} s: start some with "
+                           f"`dask worker {address}`") from None
+    return client
+
+
+def _result(future: Any, begin: int, end: int) -> dict[str, Any]:
+    """What a shard gave, or why it did not."""
+    try:
+        part: dict[str, Any] = future.result()
+    except LinkworkError:
+        raise
+    except Exception as problem:
+        what = f"{type(problem).__name__}: {problem}"
+        raise ClusterError(f"states {begin} to {end - 1} could not be computed ({what}); the workers need the same "
+                           "versions of Linkwork, NumPy and distributed as this process, and memory for a shard (more "
+                           "shards= make them smaller)") from problem
+    return part
+
+
+def _put(out: dict[str, np.ndarray], part: Mapping[str, np.ndarray], begin: int, end: int) -> None:
+    for name, values in part.items():
+        out[name][begin:end] = values
