@@ -163,9 +163,10 @@ class Function:
     def program(self) -> Program | IterativeProgram:
         """The traced and simplified operations."""
         from linkwork.kernels.hoist import hoist
-        from linkwork.kernels.program import Program
+        from linkwork.kernels.trace import trace
 
-        program = Program.from_casadi(self._traced)
+        program = trace(self.name, self._written)
+        program.source = self.casadi
         return program if self.prox is None else hoist(program)
 
     @cached_property
@@ -217,31 +218,42 @@ class Function:
         dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
-    @cached_property
-    def _traced(self) -> Any:
+    def _written(self, xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """What kernels are made of. An invalid quaternion makes the first output NaN, so that it cannot go unseen."""
-        import casadi
-
-        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
+        inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
         if self.prox is not None:
-            symbols["mu"] = casadi.SX.sym("mu", 1)
-        outputs = self._body(get("casadi"), symbols)
+            inputs["mu"] = symbol("mu", 1)
+        outputs = self._body(xp, inputs)
         if isinstance(outputs, Iteration):
-            x = symbols["x"] = casadi.SX.sym("x", outputs.size)
-            first, residual_first = outputs.step(casadi.SX.zeros(outputs.size))
+            x = symbol("x", outputs.size)
+            first, residual_first = outputs.step(xp.zeros(outputs.size))
             step, residual = outputs.step(x)
             outputs = {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual,
                        **dict(zip(self._iterated, outputs.finish(x), strict=True))}
-        outputs = {n: casadi.densify(casadi.SX(x)) for n, x in outputs.items()}
-        if "q" in symbols:
+        outputs = dict(outputs)
+        if "q" in inputs:
             name = self._iterated[0] if self.prox is not None else next(iter(outputs))
-            if outputs[name].numel():
-                outputs[name][0] += _unit_guard(self.model, symbols["q"])
-        return casadi.Function(self.name, list(symbols.values()), list(outputs.values()), list(symbols), list(outputs))
+            rows, columns = outputs[name].shape
+            if rows * columns:
+                corner = np.zeros((rows, columns))
+                corner[0, 0] = 1.0
+                outputs[name] = outputs[name] + _unit_guard(self.model, inputs["q"], xp) * xp.constant(corner)
+        return outputs
 
     @cached_property
     def _casadi(self) -> Any:
-        return self._traced if self.prox is not None else self.casadi()
+        if self.prox is None:
+            return self.casadi()
+        import casadi
+
+        symbols: dict[str, Any] = {}
+
+        def symbol(name: str, size: int) -> Any:
+            symbols[name] = casadi.SX.sym(name, size)
+            return symbols[name]
+
+        outputs = {n: casadi.densify(casadi.SX(x)) for n, x in self._written(get("casadi"), symbol).items()}
+        return casadi.Function(self.name, list(symbols.values()), list(outputs.values()), list(symbols), list(outputs))
 
     def _with_penalty(self, inputs: dict[str, Any]) -> dict[str, Any]:
         if self.prox is None:
@@ -334,15 +346,13 @@ def _finite(x: np.ndarray) -> bool:
     return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
-def _unit_guard(model: Model, q: Any) -> Any:
+def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
-    import casadi
-
-    guard = casadi.SX(0)
+    guard = xp.zeros(1)
     for i in model.topology.links:
         if part := unit_part(model, i):
-            n2 = casadi.sumsqr(q[part])
-            guard += casadi.if_else(casadi.fabs(n2 - 1) < 2 * UNIT_TOLERANCE, 0, casadi.SX.nan())
+            off = q[part, :].T @ q[part, :] - 1
+            guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
     return guard
 
 

@@ -25,7 +25,7 @@ def never(self):
 def test_the_second_time_nothing_is_traced(empty_cache, monkeypatch, model) -> None:
     state = (model.neutral(), np.zeros(model.nv), np.ones(model.nv))
     first = lw.forward_dynamics(model)(*state).a
-    monkeypatch.setattr(lw.function.Function, "_traced", property(never))
+    monkeypatch.setattr(lw.function.Function, "_written", never)
     again = lw.forward_dynamics(model)
     assert isinstance(again._known, Sketch)
     assert np.array_equal(again(*state).a, first)

@@ -13,7 +13,7 @@ Every lane has a mind of its own: it stops, and keeps its state, when its residu
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
@@ -38,7 +38,7 @@ class IterativeProgram:
     ) -> None:
         self.start, self.iterate = start, iterate
         self.name = name or start.name
-        self.source: ca.Function | None = None
+        self.source: Callable[[], ca.Function] | None = None
         self.state = {port.name: port for port in start.outputs}
         known = {**self.state, **{port.name: port for port in start.inputs}}
         if len(known) != len(start.inputs) + len(start.outputs):

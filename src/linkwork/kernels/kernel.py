@@ -103,10 +103,10 @@ class Kernel:
         return c_source(self.program)
 
     def casadi(self) -> ca.Function:
-        """The CasADi function that this kernel came from."""
+        """The same function for CasADi."""
         if self.program.source is None:
-            raise KernelError(f"'{self.program.name}' was not traced with CasADi")
-        return self.program.source
+            raise KernelError(f"'{self.program.name}' has no CasADi form")
+        return self.program.source()
 
     def _form(self, lanes: int) -> Executable:
         """The executable with this many lanes: known, cached on disk, or compiled now."""

@@ -55,7 +55,7 @@ class Program:
         nodes: Sequence[Node],
         results: Sequence[Sequence[int]],
         name: str = "program",
-        source: ca.Function | None = None,
+        source: Callable[[], ca.Function] | None = None,
     ) -> None:
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.name, self.source = name, source
@@ -71,12 +71,12 @@ class Program:
         function = as_scalar_function(function)
         inputs = [_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in())]
         outputs = [_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out())]
-        program = Program(inputs, outputs, (), (), function.name(), function)
+        program = Program(inputs, outputs, (), (), function.name(), lambda: function)
 
         @cache
         def content() -> Content:
             nodes, results = read_casadi(function)
-            raw = Program(inputs, outputs, nodes, results, function.name(), function)
+            raw = Program(inputs, outputs, nodes, results, function.name())
             done = simplify(raw) if optimize else raw.check()
             return done.nodes, done.results
 

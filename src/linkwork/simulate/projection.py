@@ -66,13 +66,10 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
 
 
 def _compiled(model: Model, body: Any) -> Kernel:
-    import casadi
-
     from linkwork.kernels.kernel import Kernel
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.trace import trace
 
-    symbols = [casadi.SX.sym(n, k) for n, k in (("q", model.nq), ("wish", model.rows),
-                                                ("active", len(model.constraints)))]
-    outputs = [casadi.densify(casadi.SX(y)) for y in body(get("casadi"), *symbols)]
-    f = casadi.Function("correction", symbols, outputs, ["q", "wish", "active"], ["moved", "d", "multipliers"])
-    return Kernel(Program.from_casadi(f))
+    sizes = {"q": model.nq, "wish": model.rows, "active": len(model.constraints)}
+    names = ("moved", "d", "multipliers")
+    return Kernel(trace("correction", lambda xp, symbol: dict(
+        zip(names, body(xp, *(symbol(n, k) for n, k in sizes.items())), strict=True))))

@@ -115,15 +115,9 @@ class Step:
     @cached_property
     def traced(self) -> Program:
         """The step as a program, whose outputs q and v are the next ones."""
-        import casadi
+        from linkwork.kernels.trace import trace
 
-        from linkwork.kernels.program import Program
-
-        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
-        outputs = {n: casadi.densify(casadi.SX(y)) for n, y in self(get("casadi"), symbols).items()}
-        names = [f"{n}_next" for n in outputs]
-        f = casadi.Function("step", list(symbols.values()), list(outputs.values()), list(symbols), names)
-        return Program.from_casadi(f).renamed(list(outputs))
+        return trace("step", lambda xp, symbol: self(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
 
 
 class Rollout:
