@@ -106,9 +106,9 @@ def test_contacts_on_geared_robots() -> None:
     """Four feet of Mini Cheetah: gears in clusters cost half of what they cost as rows, and iterate less."""
     model = ROBOTS["mini_cheetah"]().with_constraints(*(lw.point(f) for f in FEET["mini_cheetah"]))
     counts = {m: lw.forward_dynamics(model, method=m).operations
-              for m in ("c_aba", "pv", "c_constrained_aba", "lcaba", "prox_bbo")}
+              for m in ("c_aba", "pv", "c_lcaba", "lcaba", "prox_bbo")}
     assert counts["c_aba"] < 0.5 * counts["pv"]
-    assert counts["c_constrained_aba"] < 0.9 * counts["lcaba"] < counts["prox_bbo"]
+    assert counts["c_lcaba"] < 0.9 * counts["lcaba"] < counts["prox_bbo"]
 
 
 def test_rotors_cost_little_where_nobody_can_tell_that_they_turn() -> None:

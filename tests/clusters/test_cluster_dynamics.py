@@ -121,7 +121,7 @@ def test_contacts_by_penalties_and_clusters_together(name) -> None:
     twice = model.with_constraints(*(model.constraints[n] for n in clusters(model).outer))
     q, v, tau = cases.state(twice, 5)
     expected = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau)
-    result = lw.forward_dynamics(twice, method="c_constrained_aba", backend="numpy")(q, v, tau)
+    result = lw.forward_dynamics(twice, method="c_lcaba", backend="numpy")(q, v, tau)
     size = np.abs(expected.a).max()
     assert result.iterations <= 5
     assert np.abs(result.a - expected.a).max() < 1e-6 * size
@@ -133,7 +133,7 @@ def test_contacts_by_penalties_and_clusters_together(name) -> None:
 def test_feet_of_a_geared_robot_are_switched_at_run_time() -> None:
     model = mech.geared_chain(5, base="free").with_constraints(lw.point("tip"), lw.point("base"))
     q, v, tau = cases.state(model, 6)
-    fd = lw.forward_dynamics(model, method="c_constrained_aba", modes=True, backend="numpy")
+    fd = lw.forward_dynamics(model, method="c_lcaba", modes=True, backend="numpy")
     for tip, base in ((1, 0), (0, 1), (0, 0)):
         active = np.array([1.0] * 5 + [tip, base])
         kept = [c for c, w in zip(model.constraints, active, strict=True) if w]

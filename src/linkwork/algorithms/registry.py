@@ -57,11 +57,12 @@ class Method:
                 if sum(l > 0 for l in c.touches(model)) > 1:
                     return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
         if self.rows in ("loops", "clusters"):
-            from linkwork.constraints.clusters import spanned
+            from linkwork.constraints.clusters import local_loops
 
-            for c in model.constraints:
+            local = {n for _, constraints in local_loops(model) for n in constraints}
+            for n, c in enumerate(model.constraints):
                 ties = sum(l > 0 for l in c.touches(model))
-                if not spanned(model, c) and (self.rows == "loops" or ties > 1):
+                if n not in local and (self.rows == "loops" or ties > 1):
                     return f"constraint '{c.name}' is neither a coupling nor a local loop"
         if soft and not self.soft:
             return "it has no soft rows, and a softness R is given"
@@ -112,9 +113,9 @@ METHODS: tuple[Method, ...] = (
            f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox()),
     Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
            f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any"),
-    Method("c_constrained_aba", FD, "clusters.c_constrained_aba:c_constrained_aba",
-           "local loops as clusters, contacts by penalties", f"{CLUSTERS} with {LOOPS} Alg. 1", "O(N l^3+m)",
-           "clusters", redundant=True, modes=True, prox=Prox()),
+    Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
+           f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
+           prox=Prox(mu=1e5), crowd=4),
     Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
            f"{CLUSTERS} II-D", "O(n^3)", "any"),
     Method("lagrange", FD, "clusters.lagrange:lagrange", "Lagrange multipliers, dense rows",

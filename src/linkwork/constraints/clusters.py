@@ -9,7 +9,7 @@ velocities as the loops leave:
 with K cut into columns of independent (I) and dependent (D) joints. chignoli2023_clusters, sections II-B and IV. A loop
 that overlaps another joins its cluster; therefore every cluster hangs on one body. (The paper lets a cluster hang on
 several bodies of the cluster before it; here the two are one.) Closures with the world and rows without positions are
-not local: they, and loops over more than LONG bodies, stay outside.
+not local: they, and loops that would make a cluster of more than LONG bodies, stay outside.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from linkwork.model.motion import Motion
 from linkwork.spatial.rotations import rotation_about
 
 LONG = 12
-"""A loop over more bodies than this is no local one."""
+"""A loop over more bodies than this, or one that makes a cluster of more, is no local one."""
 
 ZERO = 1e-9
 """Entries and singular values of rows below this, relative to the largest, count as zero."""
@@ -241,24 +241,26 @@ def clusters(model: Model) -> ClusterTree:
     return replace(_TREES[id(source)], model=model)
 
 
-def _built(model: Model) -> ClusterTree:
+def links_alone(model: Model) -> ClusterTree:
+    """The tree without clusters: every link by itself, and all constraints outside."""
     t = model.topology
-    groups = [(set(bodies), {n}) for n, c in enumerate(model.constraints) if (bodies := spanned(model, c))]
-    merged: list[tuple[set[int], set[int]]] = []
-    for bodies, owners in groups:
-        apart = [m for m in merged if not m[0] & bodies]
-        for m in merged:
-            if m[0] & bodies:
-                bodies, owners = bodies | m[0], owners | m[1]
-        merged = [*apart, (bodies, owners)]
+    links = tuple(_alone(model, i) for i in t.links)
+    return ClusterTree(model, links, tuple(range(len(model.constraints))), (), model.links)
+
+
+def _alone(model: Model, i: int) -> Cluster:
+    at = model.topology.v_slices[i]
+    return Cluster((i,), model.topology.parent[i], (), tuple(range(at.start, at.stop)),
+                   tuple(range(at.stop - at.start)))
+
+
+def _built(model: Model) -> ClusterTree:
+    t, merged = model.topology, local_loops(model)
     inside = {n for _, owners in merged for n in owners}
     closed = _samples(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
     samples = [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
     found = [_solved(model, tuple(sorted(b)), tuple(sorted(o)), samples) for b, o in merged]
-    alone = set(t.links) - {i for c in found for i in c.bodies}
-    for i in alone:
-        dofs = tuple(range(t.v_slices[i].start, t.v_slices[i].stop))
-        found.append(Cluster((i,), t.parent[i], (), dofs, tuple(range(len(dofs)))))
+    found += [_alone(model, i) for i in set(t.links) - {i for c in found for i in c.bodies}]
     outer = tuple(n for n in range(len(model.constraints)) if n not in inside)
     held = {l for n, c in enumerate(model.constraints) if n in outer or not isinstance(c, Coupling | Custom)
             for l in c.touches(model)}
@@ -272,7 +274,23 @@ def _without_cycle(model: Model) -> Model:
     return replace(model, constraints=())
 
 
-def spanned(model: Model, c: Constraint) -> set[int]:
+def local_loops(model: Model) -> list[tuple[set[int], set[int]]]:
+    """Bodies and constraints of each cluster: couplings first, then the loops that join what is there, short ones first.
+
+    A loop that would make a cluster of more than LONG bodies stays outside: arms with rotors that hold each other.
+    """
+    spans = {n: bodies for n, c in enumerate(model.constraints) if (bodies := _spanned(model, c))}
+    merged: list[tuple[set[int], set[int]]] = []
+    coupling = {n: isinstance(model.constraints[n], Coupling | Custom) for n in spans}
+    for n in sorted(spans, key=lambda n: (not coupling[n], len(spans[n]), n)):
+        met = [m for m in merged if m[0] & spans[n]]
+        bodies = spans[n].union(*(m[0] for m in met))
+        if coupling[n] or len(bodies) <= LONG:
+            merged = [*(m for m in merged if m not in met), (bodies, {n}.union(*(m[1] for m in met)))]
+    return merged
+
+
+def _spanned(model: Model, c: Constraint) -> set[int]:
     """The bodies of a local loop, from the last one that carries them all on; none if the constraint is not local."""
     t = model.topology
     if isinstance(c, LinkRows | CentreOfMass):

@@ -3,7 +3,7 @@
 Links leave from the tips of the spanning tree. A link that shares a constraint with others takes their accelerations
 into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number
 of neighbours decides the cost, so of all tips the one with the fewest goes first (minimum degree; ties: the highest).
-sathya2025_lcaba_proxbbo section IV-A.
+sathya2025_lcaba_proxbbo section IV-A. What leaves at once may also be a cluster of links, by the name of its first.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from linkwork.constraints.clusters import Cluster
 from linkwork.model import Model
 from linkwork.model.topology import Topology
 
@@ -38,22 +39,30 @@ def eliminate(
     topology: Topology,
     coupled: Iterable[Collection[int]],
     choose: Callable[[Sequence[int], dict[int, set[int]]], int] | None = None,
+    nodes: Sequence[Cluster] | None = None,
 ) -> Elimination:
-    """Play the elimination through; `coupled` lists the moving links of each constraint."""
+    """Play the elimination through; `coupled` lists the moving links of each constraint.
+
+    `nodes` are what leaves at once, clusters or single links; without them, each link by itself.
+    """
     choose = choose or _fewest_neighbours
     near = couplings(coupled)
-    children = {i: len(topology.children[i]) for i in topology.links}
-    tips = [i for i in topology.links if not children[i]]
+    bodies = {i: (i,) for i in topology.links} if nodes is None else {c.bodies[0]: c.bodies for c in nodes}
+    carrier = {i: topology.parent[i] for i in bodies}
+    owner = {l: i for i, links in bodies.items() for l in links}
+    children = dict.fromkeys(bodies, 0)
+    for i in bodies:
+        if carrier[i]:
+            children[owner[carrier[i]]] += 1
+    tips = [i for i in bodies if not children[i]]
     order: list[int] = []
     neighbours: dict[int, tuple[int, ...]] = {}
     while tips:
         i = choose(tips, near)
         tips.remove(i)
         order.append(i)
-        neighbours[i] = tuple(sorted(near.get(i, ())))
-        p = topology.parent[i]
-        leave(near, i, p)
-        if p:
+        neighbours[i] = leave(near, bodies[i], carrier[i])
+        if p := owner.get(carrier[i]):
             children[p] -= 1
             if not children[p]:
                 tips.append(p)
@@ -70,15 +79,16 @@ def couplings(coupled: Iterable[Collection[int]]) -> dict[int, set[int]]:
     return near
 
 
-def leave(near: dict[int, set[int]], i: int, parent: int) -> None:
-    """Link i goes: its neighbours, and its parent unless that is the world, are coupled from now on."""
-    left = near.pop(i, set())
+def leave(near: dict[int, set[int]], links: Collection[int], parent: int) -> tuple[int, ...]:
+    """Some links go: their neighbours, and their parent unless that is the world, are coupled from now on."""
+    left = set[int]().union(*(near.pop(i, set()) for i in links)).difference(links)
     for n in left:
-        near[n].discard(i)
+        near[n].difference_update(links)
     group = left | {parent} if parent and left else left
     for a, b in combinations(group, 2):
         near.setdefault(a, set()).add(b)
         near.setdefault(b, set()).add(a)
+    return tuple(sorted(left))
 
 
 def _fewest_neighbours(tips: Sequence[int], near: dict[int, set[int]]) -> int:
@@ -107,7 +117,7 @@ def best_order(topology: Topology, coupled: Iterable[Collection[int]], limit: in
             after = {k: set(v) for k, v in near.items()}
             n = len(after.get(i, ()))
             p = topology.parent[i]
-            leave(after, i, p)
+            leave(after, (i,), p)
             gone = {*done, i}
             free = {p} if p and all(c in gone for c in topology.children[p]) else set()
             if not search(after, (tips - {i}) | free, (*done, i), cost + n * (n + 1) // 2):

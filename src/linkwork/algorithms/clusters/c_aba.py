@@ -16,6 +16,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.nodes import Loop
 from linkwork.algorithms.clusters.recursion import Held, Recursion, hold, outer_rows, recursion
 from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import clusters
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 
@@ -23,7 +24,7 @@ from linkwork.model import Motion
 def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
     """Joint accelerations and constraint forces."""
     # pass 1, tips to base: inertias of clusters, then bias forces
-    r = recursion(motion, fext)
+    r = recursion(motion, clusters(motion.model), fext)
     u, pA = r.drive(tau, r.motion.bias(fext))
 
     # the constraints that are in no cluster
@@ -70,14 +71,14 @@ def loop_forces(r: Recursion, node: Loop, tau: Array, vdot: Array, a: list[Array
                 held: dict[int, dict[int, Array]], rows: list[ConstraintRows], lam: list[Array]) -> dict[int, Array]:
     """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs."""
     xp, c = r.motion.xp, node.cluster
-    f = {i: node.IA[i] @ a[i] + pA[i] for i in c.bodies}
+    f = node.needed(a, pA)
     for i, by_constraint in held.items():
         for k, KT in by_constraint.items():
             f[i] = f[i] - KT @ lam[k]
     own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
     pull = {i: -sum((x.joints[i].T @ y for x, y in zip(rows, lam, strict=True) if i in x.joints), xp.zeros(s))
             for i, s in ((i, r.motion.model.links[i].joint.nv) for i in c.bodies)}
-    felt, _ = node.felt(f, pull)
+    felt, _ = node.feel(f, pull)
     force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
     left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
     out: dict[int, Array] = {}

@@ -15,6 +15,7 @@ from linkwork.algorithms.clusters.recursion import Recursion, outer_rows, recurs
 from linkwork.algorithms.delassus.blocks import Blocks
 from linkwork.algorithms.delassus.propagators import on_one_link
 from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import clusters
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
 
@@ -22,7 +23,7 @@ from linkwork.model import Motion
 def c_efpa(motion: Motion) -> Array:
     """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
     # passes 1 and 2, tips to base: articulated inertias of clusters, force propagators
-    r = recursion(motion)
+    r = recursion(motion, clusters(motion.model))
     rows = outer_rows(r.motion, r.tree)
     for n, x in zip(r.tree.outer, rows, strict=True):
         if not on_one_link(x):
@@ -39,7 +40,7 @@ def c_efpa(motion: Motion) -> Array:
         for d in range(c, len(carried)):
             met = [n for n in F.forces if n in carried[d].forces]
             if met:
-                last = max(met)
+                last = min(met)  # nodes are numbered from the tips
                 link, KT = F.forces[last]
                 product = KT.T @ moved[d][link]
                 blocks[c, d] = motion.xp.symmetric(product) if c == d else product
@@ -70,7 +71,7 @@ def _accelerations(r: Recursion, F: Carried) -> dict[int, Array]:
     """By link: the accelerations of all bodies of the clusters that carry the constraint."""
     columns = next(iter(F.forces.values()))[1].shape[1]
     out = {0: r.motion.xp.zeros(6, columns)}
-    for n in sorted(F.forces):
+    for n in reversed(F.forces):
         out |= r.nodes[n].respond(F.pushes[n], out[r.nodes[n].cluster.output])
     return out
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.recursion import hold, outer_rows, recursion
 from linkwork.algorithms.delassus.blocks import Blocks
 from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import clusters
 from linkwork.model import Motion
 
 
 def c_pv(motion: Motion) -> Array:
     """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
-    r = recursion(motion)
+    r = recursion(motion, clusters(motion.model))
     rows = outer_rows(r.motion, r.tree)
     at_rest = [[motion.xp.zeros(1)] * len(node.pivots) for node in r.nodes]
     return Blocks([x.k.shape[0] for x in rows], hold(r, rows, at_rest).L, motion.xp).matrix()

@@ -9,35 +9,37 @@ inertia Ic that the output body feels when they rest. Joints follow vdot = G ydd
 
 chignoli2023_clusters, eqs. 17-26 and algorithm 1, whose cluster subspace S_k is not formed: its products are those of
 H, F and G. A joint without loops is eliminated in its own frame, as in algorithms/tree/articulated.py.
+
+Neighbours are links that penalised constraints couple with the node's bodies (hessian.py). They feel its freedoms by
+U_n as its output body does, and are coupled with that when the node has left: sathya2025_lcaba_proxbbo, eqs. 30-35.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from linkwork.algorithms.tree.articulated import Dof, eliminate
+import numpy as np
+
+from linkwork.algorithms.clusters.hessian import Hessian, Inertia, add, articulated
+from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import Cluster, Embedding
 from linkwork.model import Motion
-from linkwork.spatial import ArticulatedInertia, RigidInertia
-
-Inertia = RigidInertia | ArticulatedInertia
+from linkwork.spatial import ArticulatedInertia
 
 
 class Node(Protocol):
     """One step of the recursion over a cluster tree. Columns of forces and accelerations go through together."""
 
     cluster: Cluster
-    Ia: ArticulatedInertia
-    """The inertia that the output body feels."""
 
-    def drive(self, tau: Array, p: dict[int, Array]) -> tuple[list[Array], Array]:
-        """Joint forces and link forces p: the force u left to move each freedom, and the output body's share of p."""
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[Array], dict[int, Array]]:
+        """Joint forces and link forces p: the force u left to move each freedom, and by link what is added to p."""
         ...
 
-    def accelerate(self, u: list[Array], a: Array) -> tuple[Array, dict[int, Array]]:
-        """From the output body's acceleration: vdot of the cluster's joints, accelerations of its bodies."""
+    def accelerate(self, u: list[Array], a: list[Array]) -> tuple[Array, dict[int, Array]]:
+        """From the accelerations of output body and neighbours: vdot of its joints, accelerations of its bodies."""
         ...
 
     def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
@@ -54,13 +56,14 @@ class Node(Protocol):
 
 @dataclass(frozen=True)
 class Single:
-    """A joint without loops, and its body."""
+    """A joint without loops, and its body; by degree of freedom U_n of neighbours, and what couples these with it."""
 
     motion: Motion
     cluster: Cluster
     dofs: list[Dof]
-    Ia_body: ArticulatedInertia
+    felt: list[dict[int, Array]]
     Ia: ArticulatedInertia
+    coupled: dict[int, Array]
 
     @property
     def body(self) -> int:
@@ -70,23 +73,29 @@ class Single:
     def pivots(self) -> list[Array]:
         return [dof.d_inv for dof in self.dofs]
 
-    def drive(self, tau: Array, p: dict[int, Array]) -> tuple[list[Array], Array]:
-        i, pa = self.body, p[self.body]
-        u: list[Array] = []
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[Array], dict[int, Array]]:
+        i, output, motion = self.body, self.cluster.output, self.motion
+        pa, u, passed = p[i], list[Array](), dict[int, Array]()
         for k, dof in reversed(list(enumerate(self.dofs))):
             u.insert(0, tau[k : k + 1, :] - dof.s.T @ pa)
             pa = pa + dof.V @ u[0]
-        if not self.cluster.output:
-            return u, self.motion.xp.zeros(6)
-        return u, self.motion.X[i].T @ (pa + self.Ia_body @ self.motion.c[i])
+            for n, Un in self.felt[k].items():
+                accumulate(passed, n, Un @ (dof.d_inv * u[0]))
+        known = motion.c[i] if output else motion.X[i] @ motion.a0 + motion.c[i]
+        for n, C in self.coupled.items():
+            accumulate(passed, n, C @ known)
+        if output:
+            accumulate(passed, output, motion.X[i].T @ (pa + self.Ia @ motion.c[i]))
+        return u, passed
 
-    def accelerate(self, u: list[Array], a: Array) -> tuple[Array, dict[int, Array]]:
+    def accelerate(self, u: list[Array], a: list[Array]) -> tuple[Array, dict[int, Array]]:
         i, vdot = self.body, [self.motion.xp.zeros(0)]
-        a = self.motion.X[i] @ a + self.motion.c[i]
-        for dof, uk in zip(self.dofs, u, strict=True):
-            vdot.append(dof.d_inv * (uk - dof.U.T @ a))
-            a = a + dof.s @ vdot[-1]
-        return self.motion.xp.vstack(vdot), {i: a}
+        own = self.motion.X[i] @ a[self.cluster.output] + self.motion.c[i]
+        for dof, felt, uk in zip(self.dofs, self.felt, u, strict=True):
+            pull = sum((Un.T @ a[n] for n, Un in felt.items()), dof.U.T @ own)
+            vdot.append(dof.d_inv * (uk - pull))
+            own = own + dof.s @ vdot[-1]
+        return self.motion.xp.vstack(vdot), {i: own}
 
     def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
         i, e = self.body, list[Array]()
@@ -106,50 +115,67 @@ class Single:
 
 @dataclass(frozen=True)
 class Pivot:
-    """An independent velocity when it was eliminated: U, V = U / d, 1 / d, and l_kj for those that follow."""
+    """An independent velocity when it was eliminated: U, V = U / d, 1 / d, l_kj for those that follow, neighbours' U."""
 
     U: Array
     V: Array
     d_inv: Array
     l: list[Array]
+    felt: dict[int, Array]
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A cluster whose joints constraints tie together."""
+    """A cluster whose joints constraints tie together.
+
+    `pairs` are the blocks H_ni of neighbours n, or other bodies n of the cluster, with its bodies i; `coupled` what is
+    left between neighbours and output body.
+    """
 
     motion: Motion
     cluster: Cluster
     embedding: Embedding
     IA: dict[int, Inertia]
-    freedoms: list[Pivot]
-    Ia: ArticulatedInertia
+    pairs: dict[tuple[int, int], Array]
+    freedoms: list[Pivot] = field(default_factory=list)
+    coupled: dict[int, Array] = field(default_factory=dict)
 
     @property
     def pivots(self) -> list[Array]:
         return [f.d_inv for f in self.freedoms]
 
-    def drive(self, tau: Array, p: dict[int, Array]) -> tuple[list[Array], Array]:
-        rest = self.rest()
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[Array], dict[int, Array]]:
+        rest, passed = self.rest(), dict[int, Array]()
         f = {i: self.IA[i] @ rest[i] + p[i] for i in self.cluster.bodies}
-        Q, out = self.felt(f)
+        for (n, i), B in self.pairs.items():
+            accumulate(f if n in f else passed, n, B @ rest[i])
+        Q, out = self.feel(f)
         e, at_output = self.pass_freedoms(self.embedding.G.T @ (Q + self.armature() @ self.embedding.g - tau), out)
-        return [-x for x in e], at_output
+        for x, ek in zip(self.freedoms, e, strict=True):
+            for n, Un in x.felt.items():
+                accumulate(passed, n, -(Un @ (x.d_inv * ek)))
+        if self.cluster.output:
+            accumulate(passed, self.cluster.output, at_output)
+        else:
+            for n, C in self.coupled.items():
+                accumulate(passed, n, C @ self.motion.a0)
+        return [-x for x in e], passed
 
-    def accelerate(self, u: list[Array], a: Array) -> tuple[Array, dict[int, Array]]:
+    def accelerate(self, u: list[Array], a: list[Array]) -> tuple[Array, dict[int, Array]]:
         y: list[Array] = []
         for f, uk in zip(self.freedoms, u, strict=True):
-            yk = f.d_inv * (uk - f.U.T @ a)
+            pull = sum((Un.T @ a[n] for n, Un in f.felt.items()), f.U.T @ a[self.cluster.output])
+            yk = f.d_inv * (uk - pull)
             for l, done in zip(f.l, y, strict=True):
                 yk = yk - l * done
             y.append(yk)
         vdot = self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0), *y]) + self.embedding.g
-        return vdot, self.moved(a, vdot, drift=True)
+        return vdot, self.moved(a[self.cluster.output], vdot, drift=True)
 
     def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
         columns = next(iter((F or Q).values())).shape[1]
         zero, rest = self.motion.xp.zeros(6, columns), self.rest()
-        felt, out = self.felt({i: F.get(i, zero) for i in self.cluster.bodies}, Q)
+        felt, out = self.feel({i: F.get(i, zero) for i in self.cluster.bodies}, Q)
         push, beyond = self.pass_freedoms(self.embedding.G.T @ felt, out)
         power = sum((f.T @ rest[i] for i, f in F.items()), self.motion.xp.zeros(columns))
         g = self.by_joint(self.embedding.g)
@@ -163,6 +189,16 @@ class Loop:
                 yk = yk - l * done
             y.append(yk)
         return self.moved(A, self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0, A.shape[1]), *y]))
+
+    def needed(self, a: list[Array], p: list[Array]) -> dict[int, Array]:
+        """The force that each body and all behind it needs: what its joint transmits, before its own children's."""
+        f = {i: self.IA[i] @ a[i] + p[i] for i in self.cluster.bodies}
+        for (n, i), B in self.pairs.items():
+            if n in f:
+                f[n] = f[n] + B @ a[i]
+            else:
+                f[i] = f[i] + B.T @ a[n]
+        return f
 
     def rest(self) -> dict[int, Array]:
         """Accelerations of the bodies that velocities alone cause on a resting output body."""
@@ -178,8 +214,6 @@ class Loop:
 
     def armature(self) -> Array:
         """The rotor inertias of the cluster's joints, as a diagonal matrix."""
-        import numpy as np
-
         return self.motion.xp.constant(np.diag(np.concatenate(
             [self.motion.model.links[i].armature for i in self.cluster.bodies] + [np.zeros(0)])))
 
@@ -193,7 +227,7 @@ class Loop:
                 out[i] = out[i] + motion.c[i]
         return out
 
-    def felt(self, f: dict[int, Array], Q: dict[int, Array] | None = None) -> tuple[Array, Array]:
+    def feel(self, f: dict[int, Array], Q: dict[int, Array] | None = None) -> tuple[Array, Array]:
         """Tips to base within the cluster: what joints and output body feel of forces on bodies (and joints)."""
         motion, t, f = self.motion, self.motion.model.topology, dict(f)
         columns = next(iter(f.values())).shape[1]
@@ -218,28 +252,104 @@ class Loop:
         return left, F
 
 
-def add(A: Inertia, B: Inertia) -> Inertia:
-    """The sum, rigid as long as both are."""
-    if isinstance(A, RigidInertia) and isinstance(B, RigidInertia):
-        return A + B
-    return articulated(A) + articulated(B)
+def accumulate(sums: dict[int, Array], n: int, x: Array) -> None:
+    sums[n] = sums[n] + x if n in sums else x
 
 
-def articulated(A: Inertia) -> ArticulatedInertia:
-    return A.articulated() if isinstance(A, RigidInertia) else A
+def single(motion: Motion, cluster: Cluster, H: Hessian, near: tuple[int, ...] = ()) -> Single:
+    """Eliminate a joint in its link's frame, the last degree of freedom first, and hand the rest to its parent."""
+    (i,), output, X = cluster.bodies, cluster.output, motion.X[cluster.bodies[0]]
+    dofs, felt = list[Dof](), list[dict[int, Array]]()
+    Ia, coupled = articulated(H.own[i]), {n: H.take(n, i) for n in near}
+    for k in reversed(range(motion.model.links[i].joint.nv)):
+        dof = meet(motion, i, k, Ia)
+        U = {n: C @ dof.s for n, C in coupled.items()}
+        Ia = Ia.minus(dof.U, dof.V)
+        coupled = {n: C - U[n] @ dof.V.T for n, C in coupled.items()}
+        H.pass_dof(U, dof.d_inv)
+        dofs.insert(0, dof)
+        felt.insert(0, U)
+    if output:
+        for n, C in coupled.items():
+            moved = (X.T @ C.T).T
+            H.add(n, output, moved + moved.T if n == output else moved)
+        H.own[output] = add(H.own[output], X.congruence(Ia))
+    return Single(motion, cluster, dofs, felt, Ia, coupled)
 
 
-def single(motion: Motion, cluster: Cluster, IA: Inertia) -> Single:
-    i = cluster.bodies[0]
-    Ia, dofs = eliminate(motion, i, articulated(IA))
-    at_output = motion.X[i].congruence(Ia) if cluster.output else Ia
-    return Single(motion, cluster, dofs, Ia, at_output)
+def loop(motion: Motion, cluster: Cluster, e: Embedding, H: Hessian, near: tuple[int, ...] = ()) -> Loop:
+    """A cluster's inertias, then its independent velocities one at a time, the last first."""
+    output, n = cluster.output, len(cluster.independent)
+    bare, D, U, rest, Us, coupled = gathered(motion, cluster, e, H, near)
+    Ia, freedoms = articulated(rest), list[Pivot]()
+    d = [[D[i, j] for j in range(n)] for i in range(n)]
+    for k in reversed(range(n)):
+        d_inv = 1 / d[k][k]
+        l = [d[k][j] * d_inv for j in range(k)]
+        f = Pivot(U[k], U[k] * d_inv, d_inv, l, {m: Um[k] for m, Um in Us.items()})
+        for i in range(k):
+            for each in (U, *Us.values()):
+                each[i] = each[i] - l[i] * each[k]
+            for j in range(i + 1):
+                d[i][j] = d[i][j] - l[i] * d[k][j]
+                d[j][i] = d[i][j]
+        if output:
+            Ia = Ia.minus(f.U, f.V)
+        H.pass_dof(f.felt, d_inv)
+        coupled = {m: C - f.felt[m] @ f.V.T for m, C in coupled.items()}
+        freedoms.insert(0, f)
+    if output:
+        for m, C in coupled.items():
+            H.add(m, output, C)
+        H.own[output] = add(H.own[output], Ia)
+    return replace(bare, freedoms=freedoms, coupled=coupled)
 
 
-def loop(motion: Motion, cluster: Cluster, e: Embedding, IA: dict[int, Inertia]) -> Loop:
-    """The cluster's composite inertias, then its independent velocities one at a time, the last first."""
-    xp, t = motion.xp, motion.model.topology
-    bodies, Ic, at_output = cluster.bodies, dict(IA), list[Inertia]()
+Gathered = tuple[Loop, Array, list[Array], Inertia, dict[int, list[Array]], dict[int, Array]]
+
+
+def gathered(motion: Motion, cluster: Cluster, e: Embedding, H: Hessian, near: tuple[int, ...]) -> Gathered:
+    """The cluster, D, columns of U, Ic, and for each neighbour columns of U_n and what couples it with the output."""
+    xp, t, bodies = motion.xp, motion.model.topology, cluster.bodies
+    IA = {i: H.own[i] for i in bodies}
+    D, F, Ic = composite(motion, cluster, IA)
+    D, U = xp.symmetric(e.G.T @ (D @ e.G)), F @ e.G
+    inside = {(i, j): H.block(i, j) for i in bodies for j in bodies if i != j and H.coupled(i, j)}
+    pairs = {(m, i): H.take(m, i) for m in near for i in bodies if H.coupled(m, i)}
+    bare = Loop(motion, cluster, e, IA, {**inside, **pairs})
+    zero, Us, coupled = xp.zeros(6, 6), dict[int, list[Array]](), dict[int, Array]()
+    if inside:
+        # forces between bodies when the output body moves by unit accelerations, and each freedom does
+        still, none = xp.zeros(e.G.shape[0], 6), xp.zeros(6, e.G.shape[1])
+        a = {i: xp.hstack([x, y]) for i, x, y in zip(bodies, list(bare.moved(xp.eye(6), still).values())[1:],
+                                                    list(bare.moved(none, e.G).values())[1:], strict=True)}
+        f = {i: sum((B @ a[j] for (m, j), B in inside.items() if m == i), 0 * a[i]) for i in bodies}
+        Q, out = bare.feel(f)
+        D, U = D + xp.symmetric(e.G.T @ Q[:, 6:]), U + out[:, 6:]
+        Ic = add(Ic, inertia(out[:, 0:6], motion))
+    for m in near:
+        Q, out = bare.feel({i: pairs[m, i].T if (m, i) in pairs else zero for i in bodies})
+        Um, C = (e.G.T @ Q).T, out.T
+        if m == cluster.output:
+            U, Ic = U + Um, add(Ic, inertia(C + C.T, motion))
+        else:
+            Us[m], coupled[m] = [Um[:, k : k + 1] for k in range(Um.shape[1])], C
+    for i, j in inside:
+        if i < j:
+            H.take(i, j)
+    return bare, D, [U[:, k : k + 1] for k in range(U.shape[1])], Ic, Us, coupled
+
+
+def inertia(B: Array, motion: Motion) -> ArticulatedInertia:
+    """A symmetric 6 x 6 matrix as an inertia."""
+    xp = motion.xp
+    return ArticulatedInertia(xp.symmetric(B[0:3, 0:3]), B[0:3, 3:6], xp.symmetric(B[3:6, 3:6]), xp)
+
+
+def composite(motion: Motion, cluster: Cluster, IA: dict[int, Inertia]) -> tuple[Array, Array, Inertia]:
+    """Composite rigid bodies: H of the cluster's joints, forces F on the output body, and Ic of all at rest on it."""
+    xp, t, bodies = motion.xp, motion.model.topology, cluster.bodies
+    Ic, at_output = dict(IA), list[Inertia]()
     H: dict[tuple[int, int], Array] = {}
     F: dict[int, Array] = {}
     for i in reversed(bodies):
@@ -256,25 +366,7 @@ def loop(motion: Motion, cluster: Cluster, e: Embedding, IA: dict[int, Inertia])
             at_output.append(motion.X[i].congruence(Ic[i]))  # type: ignore[type-var]
     nv = {i: motion.model.links[i].joint.nv for i in bodies}
     full = xp.vstack([xp.hstack([H[i, j] if (i, j) in H else xp.zeros(nv[i], nv[j]) for j in bodies]) for i in bodies])
-    G = e.G
-    D, U = xp.symmetric(G.T @ (full @ G)), xp.hstack([F[i] for i in bodies]) @ G
     rest = at_output[0] if at_output else motion.I[0]
     for more in at_output[1:]:
         rest = add(rest, more)
-    Ia, freedoms = articulated(rest), list[Pivot]()
-    n = len(cluster.independent)
-    d = [[D[i, j] for j in range(n)] for i in range(n)]
-    Us = [U[:, k : k + 1] for k in range(n)]
-    for k in reversed(range(n)):
-        d_inv = 1 / d[k][k]
-        l = [d[k][j] * d_inv for j in range(k)]
-        f = Pivot(Us[k], Us[k] * d_inv, d_inv, l)
-        for i in range(k):
-            Us[i] = Us[i] - l[i] * Us[k]
-            for j in range(i + 1):
-                d[i][j] = d[i][j] - l[i] * d[k][j]
-                d[j][i] = d[i][j]
-        if cluster.output:
-            Ia = Ia.minus(f.U, f.V)
-        freedoms.insert(0, f)
-    return Loop(motion, cluster, e, dict(IA), freedoms, Ia)
+    return full, xp.hstack([F[i] for i in bodies]), rest

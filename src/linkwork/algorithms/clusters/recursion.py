@@ -2,78 +2,77 @@
 
     IA_i = I_i + sum over clusters on body i of Ia          (nodes.py: Ia = Ic - U D^-1 U^T at the output body)
 
-Constraints that are in no cluster are carried along by the PV recursion (algorithms/constrained/dual.py): eliminating
-an independent velocity changes K, l and L as eliminating a joint does.
+Constraints that are in no cluster are either penalised, which couples links (hessian.py), so that nodes leave in an
+order of few neighbours; or they are carried along by the PV recursion (algorithms/constrained/dual.py): eliminating an
+independent velocity changes K, l and L as eliminating a joint does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from linkwork.algorithms.clusters.nodes import Inertia, Loop, Single, add, loop, single
+from linkwork.algorithms.clusters.hessian import Hessian
+from linkwork.algorithms.clusters.nodes import Loop, Single, loop, single
+from linkwork.algorithms.constrained.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints import Coupling, Custom
-from linkwork.constraints.clusters import Cluster, ClusterTree, clusters, embedding
+from linkwork.constraints.clusters import Cluster, ClusterTree, embedding
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
-from linkwork.spatial import ArticulatedInertia
-
-Added = Callable[[Motion, ClusterTree], Mapping[int, ArticulatedInertia]]
-"""Inertias that constraints lend to links, from the motion that the recursion sees."""
+from linkwork.planner.elimination import eliminate
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """A cluster tree in some state, with the articulated inertias of its nodes, from the base to the tips."""
+    """A cluster tree in some state, its nodes in the order in which they left, and the rows that were penalised."""
 
     motion: Motion
     tree: ClusterTree
     nodes: list[Single | Loop]
-    IA: dict[int, Inertia]
+    rows: list[ConstraintRows]
 
     def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
         """Tips to base: the force left to move each freedom, and the bias force of each link and all behind it."""
-        pA, u = list(p), [list[Array]() for _ in self.nodes]
-        for n, node in reversed(list(enumerate(self.nodes))):
-            c = node.cluster
-            joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in c.dofs)])
-            u[n], at_output = node.drive(joint, {i: pA[i] for i in c.bodies})
-            if c.output:
-                pA[c.output] = pA[c.output] + at_output
+        pA, u = list(p), list[list[Array]]()
+        for node in self.nodes:
+            joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in node.cluster.dofs)])
+            left, passed = node.drive(joint, pA)
+            u.append(left)
+            for n, f in passed.items():
+                pA[n] = pA[n] + f
         return u, pA
 
     def accelerate(self, u: list[list[Array]]) -> tuple[Array, list[Array]]:
         """Base to tips: joint accelerations, and accelerations of all links."""
         a = [self.motion.a0] * len(self.motion.model.links)
         rows: dict[int, Array] = {}
-        for node, uk in zip(self.nodes, u, strict=True):
-            vdot, moved = node.accelerate(uk, a[node.cluster.output])
+        for node, uk in zip(reversed(self.nodes), reversed(u), strict=True):
+            vdot, moved = node.accelerate(uk, a)
             for i in node.cluster.bodies:
                 a[i] = moved[i]
             rows |= {k: vdot[n : n + 1, :] for n, k in enumerate(node.cluster.dofs)}
         return self.motion.xp.vstack([self.motion.xp.zeros(0), *(rows[k] for k in sorted(rows))]), a
 
 
-def recursion(motion: Motion, fext: Array | None = None, added: Added | None = None) -> Recursion:
-    """Tips to base: inertias, with those that `added` gives for some links.
+def recursion(
+    motion: Motion, tree: ClusterTree, fext: Array | None = None, penalties: Sequence[Array] | None = None
+) -> Recursion:
+    """Tips to base: inertias and couplings, with `penalties` on the constraints that are in no cluster, or without.
 
     Rotors are not turned, unless external forces are given in their axes.
     """
-    tree = clusters(motion.model)
     still = tree.stilled(motion) if fext is None else motion
-    IA: dict[int, Inertia] = dict(enumerate(still.I))
-    for i, extra in (added(still, tree) if added else {}).items():
-        IA[i] = add(IA[i], extra)
+    rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
+    H = Hessian(still, rows, penalties or ())
+    order = eliminate(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
+    by_first = {c.bodies[0]: c for c in tree.clusters}
     nodes: list[Single | Loop] = []
-    for c in reversed(tree.clusters):
-        held = {i: IA[i] for i in c.bodies}
-        node = loop(still, c, embedding(seen(motion, still, c), c), held) if c.constraints else single(
-            still, c, held[c.bodies[0]])
-        if c.output:
-            IA[c.output] = add(IA[c.output], node.Ia)
-        nodes.insert(0, node)
-    return Recursion(still, tree, nodes, IA)
+    for first in order.order if rows else reversed(by_first):
+        c, near = by_first[first], order.neighbours[first]
+        nodes.append(loop(still, c, embedding(seen(motion, still, c), c), H, near) if c.constraints else
+                     single(still, c, H, near))
+    return Recursion(still, tree, nodes, rows)
 
 
 def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:
@@ -94,6 +93,8 @@ class Held:
 
 def outer_rows(motion: Motion, tree: ClusterTree) -> list[ConstraintRows]:
     """The rows of the constraints that are in no cluster."""
+    if len(tree.outer) == len(motion.model.constraints):
+        return constraint_rows(motion)
     wanted = tuple(motion.model.constraints[n] for n in tree.outer)
     return constraint_rows(replace(motion, model=replace(motion.model, constraints=wanted)))
 
@@ -106,7 +107,7 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
     for c, x in enumerate(rows):
         for i, K in x.links.items():
             at.setdefault(i, {})[c] = K.T
-    for node, uk in zip(reversed(r.nodes), reversed(u), strict=True):
+    for node, uk in zip(r.nodes, u, strict=True):
         bodies, output = node.cluster.bodies, node.cluster.output
         forces = {i: at.pop(i) for i in bodies if i in at}
         joints = {c: {i: x.joints[i].T for i in bodies if i in x.joints} for c, x in enumerate(rows)}
@@ -126,8 +127,8 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
                     if e >= c:
                         new = xp.symmetric(scaled.T @ pushes[c][k]) if c == e else scaled.T @ pushes[e][k]
                         out.L[c, e] = out.L[c, e] + new if (c, e) in out.L else new
-        out.pushes.insert(0, pushes)
-        out.forces.insert(0, forces)
+        out.pushes.append(pushes)
+        out.forces.append(forces)
     for c, KT in at.get(0, {}).items():
         out.l[c] = out.l[c] - KT.T @ motion.a0
     return out
