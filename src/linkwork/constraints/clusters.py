@@ -9,7 +9,7 @@ velocities as the loops leave:
 with K cut into columns of independent (I) and dependent (D) joints. chignoli2023_clusters, sections II-B and IV. A loop
 that overlaps another joins its cluster; therefore every cluster hangs on one body. (The paper lets a cluster hang on
 several bodies of the cluster before it; here the two are one.) Closures with the world and rows without positions are
-not local: they, and loops that would make a cluster of more than LONG bodies, stay outside.
+not local: they, loops through free joints, and loops that would make a cluster of more than LONG bodies stay outside.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _without_cycle(model: Model) -> Model:
 
 
 def local_loops(model: Model) -> list[tuple[set[int], set[int]]]:
-    """Bodies and constraints of each cluster: couplings first, then the loops that join what is there, short ones first.
+    """Bodies and constraints of each cluster: couplings first, then loops that join what is there, short ones first.
 
     A loop that would make a cluster of more than LONG bodies stays outside: arms with rotors that hold each other.
     """
@@ -305,7 +305,8 @@ def _spanned(model: Model, c: Constraint) -> set[int]:
             return set()
         root = t.common_ancestor(*ends)
     bodies = {i for e in ends for i in t.supports[e][t.depth[root] :]}
-    return bodies if len(bodies) <= LONG else set()
+    floats = any(model.links[i].joint.kind == "free" for i in bodies)
+    return set() if floats or len(bodies) > LONG else bodies
 
 
 def _samples(model: Model) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ sathya2025_lcaba_proxbbo section IV-A. What leaves at once may also be a cluster
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -148,23 +148,39 @@ def picture(model: Model, order: Elimination) -> str:
     return "\n".join(lines)
 
 
-def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> tuple[int, ...]:
+def loop_roots(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int],
+               nodes: Sequence[Cluster] | None = None) -> tuple[int, ...]:
     """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can go.
 
-    That is the last link that carries all links of it. Constraints with the world go at the world; or at a free base
-    where several limbs hold them, and have the joints to move them while the base stands still.
+    That is the last link that carries all links of it, where rows travel from link to link, or with `nodes` from each
+    to the link that carries its node. Constraints with the world go at the world; or at a free base where several limbs
+    hold them, and have the joints to move them while the base stands still.
     """
     t = model.topology
-    ends = [t.common_ancestor(*links) if len(set(links)) > 1 else 0 for links in coupled]
+    carrier = dict(enumerate(t.parent)) if nodes is None else {i: c.output for c in nodes for i in c.bodies}
+    ends = [_last_common(carrier, links) if len(set(links)) > 1 else 0 for links in coupled]
     outside = [c for c, end in enumerate(ends) if end == 0]
     limbs = {t.supports[i][1:2] for c in outside for i in coupled[c]}
-    if len(limbs) > 1 and not needs_base(model, [coupled[c] for c in outside], [sizes[c] for c in outside]):
+    if len(limbs) > 1 and not needs_base(model, [coupled[c] for c in outside], [sizes[c] for c in outside], nodes):
         for c in outside:
             ends[c] = 1
     return tuple(ends)
 
 
-def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int]) -> str | None:
+def _last_common(carrier: Mapping[int, int], links: Collection[int]) -> int:
+    """The last link that rows on all these links come through."""
+    shared: set[int] | None = None
+    for link in links:
+        through = {0}
+        while link:
+            through.add(link)
+            link = carrier[link]
+        shared = through if shared is None else shared & through
+    return max(shared or {0})
+
+
+def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int],
+               nodes: Sequence[Cluster] | None = None) -> str | None:
     """Why constraints cannot be solved while a free base stands still; None if they can, but for singular postures.
 
     From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
@@ -178,8 +194,11 @@ def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence
         waiting[max(held, key=lambda i: t.depth[i])] += rows
         if len({t.supports[i][:2] for i in held}) > 1:
             return "a constraint joins several limbs of the base"
-    for i in reversed(t.links[1:]):
-        if waiting[i] > 6:
-            return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
-        waiting[t.parent[i]] += max(0, waiting[i] - links[i].joint.nv)
+    steps = [((i,), links[i].joint.nv) for i in t.links] if nodes is None else [
+        (c.bodies, len(c.independent)) for c in nodes]
+    for bodies, freedoms in reversed(steps[1:]):
+        for i in bodies:
+            if waiting[i] > 6:
+                return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
+        waiting[t.parent[bodies[0]]] += max(0, sum(waiting[i] for i in bodies) - freedoms)
     return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None

@@ -14,7 +14,7 @@ nobody can tell, and exact dynamics cost hardly more than those of a robot witho
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.recursion import Held, Recursion, hold, outer_rows, recursion
+from linkwork.algorithms.clusters.recursion import Held, hold, outer_rows, recursion
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import clusters
 from linkwork.constraints.rows import ConstraintRows
@@ -40,7 +40,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     forces = dict(zip(r.tree.outer, lam, strict=True))
     for n, node in enumerate(r.nodes):
         if isinstance(node, Loop):
-            forces |= loop_forces(r, node, tau, vdot, a, pA, held.forces[n], rows, lam)
+            forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], rows, lam)
     return vdot, in_order(motion, forces)
 
 
@@ -67,22 +67,22 @@ def solved(motion: Motion, held: Held) -> list[Array]:
     return lam
 
 
-def loop_forces(r: Recursion, node: Loop, tau: Array, vdot: Array, a: list[Array], pA: list[Array],
+def loop_forces(motion: Motion, node: Loop, tau: Array, vdot: Array, a: list[Array], pA: list[Array],
                 held: dict[int, dict[int, Array]], rows: list[ConstraintRows], lam: list[Array]) -> dict[int, Array]:
     """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs."""
-    xp, c = r.motion.xp, node.cluster
+    xp, c = motion.xp, node.cluster
     f = node.needed(a, pA)
     for i, by_constraint in held.items():
         for k, KT in by_constraint.items():
             f[i] = f[i] - KT @ lam[k]
     own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
     pull = {i: -sum((x.joints[i].T @ y for x, y in zip(rows, lam, strict=True) if i in x.joints), xp.zeros(s))
-            for i, s in ((i, r.motion.model.links[i].joint.nv) for i in c.bodies)}
+            for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)}
     felt, _ = node.feel(f, pull)
     force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
     left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
     out: dict[int, Array] = {}
     for k in c.constraints:
-        m = r.motion.model.constraints[k].rows
+        m = motion.model.constraints[k].rows
         out[k], left = left[0:m, :], left[m:, :]
     return out

@@ -115,7 +115,7 @@ class Single:
 
 @dataclass(frozen=True)
 class Pivot:
-    """An independent velocity when it was eliminated: U, V = U / d, 1 / d, l_kj for those that follow, neighbours' U."""
+    """An independent velocity when it was eliminated: U, V = U / d, 1 / d, l_kj of those that follow, neighbours' U."""
 
     U: Array
     V: Array
@@ -310,7 +310,7 @@ Gathered = tuple[Loop, Array, list[Array], Inertia, dict[int, list[Array]], dict
 
 def gathered(motion: Motion, cluster: Cluster, e: Embedding, H: Hessian, near: tuple[int, ...]) -> Gathered:
     """The cluster, D, columns of U, Ic, and for each neighbour columns of U_n and what couples it with the output."""
-    xp, t, bodies = motion.xp, motion.model.topology, cluster.bodies
+    xp, bodies = motion.xp, cluster.bodies
     IA = {i: H.own[i] for i in bodies}
     D, F, Ic = composite(motion, cluster, IA)
     D, U = xp.symmetric(e.G.T @ (D @ e.G)), F @ e.G

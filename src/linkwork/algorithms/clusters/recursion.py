@@ -69,10 +69,15 @@ def recursion(
     by_first = {c.bodies[0]: c for c in tree.clusters}
     nodes: list[Single | Loop] = []
     for first in order.order if rows else reversed(by_first):
-        c, near = by_first[first], order.neighbours[first]
-        nodes.append(loop(still, c, embedding(seen(motion, still, c), c), H, near) if c.constraints else
-                     single(still, c, H, near))
+        nodes.append(node_of(motion, still, by_first[first], H, order.neighbours[first]))
     return Recursion(still, tree, nodes, rows)
+
+
+def node_of(motion: Motion, still: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()) -> Single | Loop:
+    """Eliminate a cluster or a single link from H."""
+    if c.constraints:
+        return loop(still, c, embedding(seen(motion, still, c), c), H, near)
+    return single(still, c, H, near)
 
 
 def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:

@@ -8,16 +8,21 @@ L lam = l - K a_i is solved for them on the spot (R: the rows that go, U: others
 
 sathya2025_lcaba_proxbbo, algorithm 4 (eq. 46e is a decrement) with 1/mu = 0: rows must be independent (else NaN).
 Contacts with the world go at the world, or at a free base where several limbs meet, as in eq. 49 of sathya2023_pv_lqr.
-O(n + m) for loops that are not coupled; any number of links and joints per row.
+O(n + m) for loops that are not coupled; any number of links and joints per row. What rows travel through is a joint
+with its link, or a cluster (algorithms/clusters/nodes.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
+from linkwork.algorithms.clusters.hessian import Hessian, articulated
+from linkwork.algorithms.clusters.nodes import Loop, Single
+from linkwork.algorithms.clusters.recursion import node_of
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array, Factor
+from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
 from linkwork.planner.elimination import loop_roots
@@ -26,7 +31,8 @@ from linkwork.planner.elimination import loop_roots
 def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
     """Joint accelerations and constraint forces."""
     rows = constraint_rows(motion)
-    return CarriedLoops(motion, rows, damping=None).solve(tau, motion.bias(fext), [r.k for r in rows])
+    loops = CarriedLoops(motion, links_alone(motion.model), rows, damping=None)
+    return loops.solve(tau, motion.bias(fext), [r.k for r in rows])
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,31 @@ class Root:
     others: dict[int, tuple[Array, Array]]
 
 
-class CarriedLoops:
-    """Everything that does not depend on forces: inertias, carried rows, and factors at the loops' roots."""
+@dataclass(frozen=True)
+class Passed:
+    """A node that rows went through: its forces on bodies, pushes on its freedoms, and power, by row."""
 
-    def __init__(self, motion: Motion, rows: list[ConstraintRows], damping: Array | None) -> None:
-        self.motion, self.rows = motion, rows
-        t, xp = motion.model.topology, motion.xp
-        ends = loop_roots(motion.model, [_ends(motion, r) for r in rows], [r.k.shape[0] for r in rows])
-        self.IA = [I.articulated() for I in motion.I]
-        self.Ia = list(self.IA)
-        self.KT: list[dict[int, Array]] = [{} for _ in self.IA]
+    node: Single | Loop
+    forces: dict[int, dict[int, Array]]
+    pushes: dict[int, list[Array]]
+    power: dict[int, Array]
+
+
+class CarriedLoops:
+    """Everything that does not depend on forces: inertias, carried rows, and factors at the loops' roots.
+
+    `motion` is that of the true joint angles, `still` the one of the recursion, in which rotors are not turned.
+    """
+
+    def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows], damping: Array | None,
+                 still: Motion | None = None) -> None:
+        self.motion, self.tree, self.rows = still or motion, tree, rows
+        xp, links = motion.xp, range(len(motion.model.links))
+        ends = loop_roots(motion.model, [_ends(motion, r) for r in rows], [r.k.shape[0] for r in rows], tree.clusters)
+        self.H = Hessian(self.motion)
+        self.KT: list[dict[int, Array]] = [{} for _ in links]
         self.L: dict[tuple[int, int], Array] = {}
-        self.dofs: list[list[tuple[Dof, dict[int, Array]]]] = [[] for _ in self.IA]
+        self.passed: list[Passed] = []
         self.roots: dict[int, Root] = {}
         for c, r in enumerate(rows):
             m = r.k.shape[0]
@@ -59,15 +78,16 @@ class CarriedLoops:
             for i, K in r.links.items():
                 self.KT[i][c] = K.T
 
-        # tips to base: rows go at their roots, joints are eliminated, the rest moves on
-        for i in (*reversed(t.links), 0):
-            here = [c for c, end in enumerate(ends) if end == i]
-            if here:
-                self.roots[i] = self._resolve(i, here)
-            if i:
-                for k in reversed(range(motion.model.links[i].joint.nv)):
-                    self.dofs[i].insert(0, self._pass_dof(i, k))
-                self._pass_on(i, t.parent[i])
+        # tips to base: rows go at their roots, nodes are eliminated, the rest moves on
+        for cluster in reversed(tree.clusters):
+            for i in reversed(cluster.bodies):
+                self._resolve_at(i, ends)
+            self._pass(node_of(motion, self.motion, cluster, self.H))
+        self._resolve_at(0, ends)
+
+    def _resolve_at(self, i: int, ends: tuple[int, ...]) -> None:
+        if here := [c for c, end in enumerate(ends) if end == i]:
+            self.roots[i] = self._resolve(i, here)
 
     def _block(self, c: int, d: int) -> Array:
         return self.L[c, d] if c <= d else self.L[d, c].T
@@ -103,76 +123,83 @@ class CarriedLoops:
             for d in range(len(self.rows)):
                 self.L.pop((min(c, d), max(c, d)), None)
         if i:
-            self.IA[i] = self.IA[i].minus(-K.T, Y.T)
+            self.H.own[i] = articulated(self.H.own[i]).minus(-K.T, Y.T)
         return Root(which, factor, K, Y, others)
 
-    def _pass_dof(self, i: int, k: int) -> tuple[Dof, dict[int, Array]]:
-        """Eliminate one degree of freedom: e^T = s^T K^T + G^T of each row that it moves."""
-        dof, held, xp = meet(self.motion, i, k, self.IA[i]), self.KT[i], self.motion.xp
-        eT = {c: dof.s.T @ KT for c, KT in held.items()}
-        for c, r in enumerate(self.rows):
-            if i in r.joints:
-                G = r.joints[i][:, k : k + 1].T
-                eT[c] = eT[c] + G if c in eT else G
-        self.IA[i] = self.IA[i].minus(dof.U, dof.V)
-        moved = sorted(eT)
-        for n, c in enumerate(moved):
-            scaled = dof.d_inv * eT[c]
-            for d in moved[n:]:
-                self._add(c, d, xp.symmetric(scaled.T @ eT[d]) if c == d else scaled.T @ eT[d])
-            held[c] = held[c] - dof.V @ eT[c] if c in held else -(dof.V @ eT[c])
-        return dof, eT
-
-    def _pass_on(self, i: int, p: int) -> None:
-        X = self.motion.X[i]
-        self.Ia[i] = self.IA[i]
-        for c, KT in self.KT[i].items():
-            KT = X.T @ KT
-            self.KT[p][c] = self.KT[p][c] + KT if c in self.KT[p] else KT
-        if p:
-            self.IA[p] = self.IA[p] + X.congruence(self.Ia[i])
+    def _pass(self, node: Single | Loop) -> None:
+        """Eliminate a node's freedoms: e^T of each row that they move."""
+        xp, bodies, output = self.motion.xp, node.cluster.bodies, node.cluster.output
+        forces = {i: self.KT[i] for i in bodies if self.KT[i]}
+        joints = {c: {i: r.joints[i].T for i in bodies if i in r.joints} for c, r in enumerate(self.rows)}
+        moved = sorted({c for held in forces.values() for c in held} | {c for c, Q in joints.items() if Q})
+        pushes: dict[int, list[Array]] = {}
+        power: dict[int, Array] = {}
+        for c in moved:
+            F = {i: held[c] for i, held in forces.items() if c in held}
+            pushes[c], felt, power[c] = node.carry(F, joints[c])
+            self.KT[output][c] = self.KT[output][c] + felt if c in self.KT[output] else felt
+        for k, d_inv in reversed(list(enumerate(node.pivots))):
+            for n, c in enumerate(moved):
+                scaled = d_inv * pushes[c][k]
+                for d in moved[n:]:
+                    new = scaled.T @ pushes[d][k]
+                    self._add(c, d, xp.symmetric(new) if c == d else new)
+        self.passed.append(Passed(node, forces, pushes, power))
 
     def solve(self, tau: Array, p: list[Array], l: list[Array]) -> tuple[Array, Array]:
         """Joint accelerations and multipliers for joint forces, link bias forces and right-hand sides."""
-        motion, t, xp = self.motion, self.motion.model.topology, self.motion.xp
+        motion, xp = self.motion, self.motion.xp
         p, l = list(p), list(l)
-        u: list[list[Array]] = [[] for _ in p]
+        u: list[list[Array]] = []
         y: dict[int, Array] = {}
 
-        # tips to base: forces and right-hand sides
-        for i in (*reversed(t.links), 0):
+        def right_side(i: int) -> None:
             if root := self.roots.get(i):
                 y[i] = root.factor.solve(xp.vstack([l[c] for c in root.which]))
                 p[i] = p[i] - root.K.T @ y[i]
                 for d, (LRd, _) in root.others.items():
                     l[d] = l[d] - LRd.T @ y[i]
-            for k, (dof, eT) in reversed(list(enumerate(self.dofs[i]))):
-                at = t.v_slices[i].start + k
-                u[i].insert(0, tau[at : at + 1, :] - dof.s.T @ p[i])
-                p[i] = p[i] + dof.V @ u[i][0]
-                for c, e in eT.items():
-                    l[c] = l[c] - e.T @ (dof.d_inv * u[i][0])
-            for c, KT in self.KT[i].items() if i else ():
-                l[c] = l[c] - KT.T @ motion.c[i]
-            if i and (parent := t.parent[i]):
-                p[parent] = p[parent] + motion.X[i].T @ (p[i] + self.Ia[i] @ motion.c[i])
+
+        # tips to base: forces and right-hand sides
+        for x in self.passed:
+            for i in reversed(x.node.cluster.bodies):
+                right_side(i)
+            joint = xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in x.node.cluster.dofs)])
+            left, beyond = x.node.drive(joint, p)
+            u.append(left)
+            for n, f in beyond.items():
+                p[n] = p[n] + f
+            for c, e in x.pushes.items():
+                for k, d_inv in reversed(list(enumerate(x.node.pivots))):
+                    l[c] = l[c] - e[k].T @ (d_inv * left[k])
+                l[c] = l[c] - x.power[c]
+        right_side(0)
 
         # base to tips: accelerations, and the multipliers that they decide
-        a, vdot, lam = [motion.a0] * len(p), [xp.zeros(0)], list(l)
-        for i in (0, *t.links):
-            if i:
-                a[i] = motion.X[i] @ a[t.parent[i]] + motion.c[i]
-            for (dof, eT), uk in zip(self.dofs[i], u[i], strict=True):
-                push = sum((e @ lam[c] for c, e in eT.items()), uk - dof.U.T @ a[i])
-                vdot.append(dof.d_inv * push)
-                a[i] = a[i] + dof.s @ vdot[-1]
+        a, vdot, lam = [motion.a0] * len(p), dict[int, Array](), list(l)
+
+        def multipliers(i: int) -> None:
             if root := self.roots.get(i):
                 found = y[i] - root.Y @ a[i]
                 for d, (_, Yd) in root.others.items():
                     found = found - Yd @ lam[d]
                 for c, part in zip(root.which, split(found, [self.rows[c] for c in root.which]), strict=True):
                     lam[c] = part
-        return xp.vstack(vdot), xp.vstack([xp.zeros(0), *lam])
+
+        multipliers(0)
+        for x, uk in zip(reversed(self.passed), reversed(u), strict=True):
+            pushed = [sum((e[k] @ lam[c] for c, e in x.pushes.items()), uk[k]) for k in range(len(uk))]
+            found, moved = x.node.accelerate(pushed, a)
+            vdot |= {k: found[n : n + 1, :] for n, k in enumerate(x.node.cluster.dofs)}
+            for i in x.node.cluster.bodies:
+                a[i] = moved[i]
+                multipliers(i)
+        everything = xp.vstack([xp.zeros(0), *(vdot[k] for k in sorted(vdot))])
+        forces = dict(zip(self.tree.outer, lam, strict=True))
+        for x in self.passed:
+            if isinstance(x.node, Loop):
+                forces |= loop_forces(motion, x.node, tau, everything, a, p, x.forces, self.rows, lam)
+        return everything, in_order(motion, forces)
 
 
 def _ends(motion: Motion, r: ConstraintRows) -> tuple[int, ...]:

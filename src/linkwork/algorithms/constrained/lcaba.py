@@ -18,7 +18,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.nodes import Loop
 from linkwork.algorithms.clusters.recursion import recursion
-from linkwork.algorithms.constrained.weights import settled
+from linkwork.algorithms.constrained.weights import part, settled
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
@@ -44,7 +44,7 @@ def on_tree(
     bias, m = r.motion.bias(fext), motion.model.rows
 
     def step(x: Array) -> tuple[Array, Array]:
-        lam, p = [_part(motion, x, n) for n in tree.outer], list(bias)
+        lam, p = [x[part(motion, n), :] for n in tree.outer], list(bias)
         for row, l, wc in zip(r.rows, lam, w, strict=True):
             for i, K in row.links.items():
                 p[i] = p[i] - K.T @ (l + (mu * wc) * row.k)
@@ -55,14 +55,7 @@ def on_tree(
         forces = {n: l + mu * e for n, l, e in zip(tree.outer, lam, errors, strict=True)}
         for node in r.nodes:
             if isinstance(node, Loop):
-                forces |= loop_forces(r, node, tau, vdot, a, pA, {}, [], [])
+                forces |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [], [])
         return xp.vstack([in_order(motion, forces), vdot]), settled(motion, errors, vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
-
-
-def _part(motion: Motion, x: Array, n: int) -> Array:
-    """The rows of constraint n in a column over all."""
-    constraints = motion.model.constraints
-    start = sum(c.rows for c in constraints[:n])
-    return x[start : start + constraints[n].rows, :]

@@ -8,12 +8,12 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
+from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
-from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import settled, weigh
+from linkwork.algorithms.constrained.weights import part, settled, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
 
 
@@ -21,14 +21,23 @@ def prox_bbo(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
     """Any rows; constraints with weight 0 in `active` are removed."""
-    xp = motion.xp
-    rows, roots = weigh(motion, constraint_rows(motion), active)
-    m = sum(r.k.shape[0] for r in rows)
-    loops, p, damping = CarriedLoops(motion, rows, 1 / mu), motion.bias(fext), 1 / mu
+    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active)
+
+
+def on_tree(
+    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None
+) -> Iteration:
+    """The same where rows travel through links or clusters; those of constraints in a cluster do not."""
+    xp, m = motion.xp, motion.model.rows
+    still = tree.stilled(motion) if fext is None else motion
+    rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
+    loops, p, damping = CarriedLoops(motion, tree, rows, 1 / mu, still), still.bias(fext), 1 / mu
+    outer = [part(motion, n) for n in tree.outer]
 
     def step(x: Array) -> tuple[Array, Array]:
-        lam = split(x[0:m, :], rows)
+        lam = [x[at, :] for at in outer]
         vdot, new = loops.solve(tau, p, [r.k + damping * l for r, l in zip(rows, lam, strict=True)])
-        return xp.vstack([new, vdot]), settled(motion, [damping * (new - x[0:m, :])], vdot, x[m:, :])
+        changes = [damping * (new[at, :] - l) for at, l in zip(outer, lam, strict=True)]
+        return xp.vstack([new, vdot]), settled(motion, changes, vdot, x[m:, :])
 
     return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :] * roots))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
@@ -12,19 +14,29 @@ def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | N
     return [1.0 if active is None else active[c, 0] for c in range(len(rows))]
 
 
-def weigh(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> tuple[list[ConstraintRows], Array]:
-    """All rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
+def weigh(
+    motion: Motion, rows: list[ConstraintRows], active: Array | None, which: Sequence[int] | None = None
+) -> tuple[list[ConstraintRows], Array]:
+    """Rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
 
-    The roots come as a column over all rows: a multiplier times its root is the force.
+    The rows are those of all constraints, or of `which`. The roots come as a column over the rows of all: a multiplier
+    times its root is the force.
     """
-    xp = motion.xp
-    out, roots = [], [xp.zeros(0)]
-    for r, w in zip(rows, per_constraint(motion, rows, active), strict=True):
-        root = 1.0 if active is None else xp.sqrt(w)
-        roots.append(xp.constant([1.0] * r.k.shape[0]) * root)
+    xp, constraints = motion.xp, motion.model.constraints
+    out, by_constraint = [], {n: xp.constant([1.0] * c.rows) for n, c in enumerate(constraints)}
+    for n, r in zip(range(len(rows)) if which is None else which, rows, strict=True):
+        root = 1.0 if active is None else xp.sqrt(active[n, 0])
+        by_constraint[n] = by_constraint[n] * root
         links, joints = {i: root * K for i, K in r.links.items()}, {i: root * G for i, G in r.joints.items()}
         out.append(ConstraintRows(links, joints, root * r.k, r.relative))
-    return out, xp.vstack(roots)
+    return out, xp.vstack([xp.zeros(0), *by_constraint.values()])
+
+
+def part(motion: Motion, n: int) -> slice:
+    """The rows of constraint n in a column over all."""
+    constraints = motion.model.constraints
+    start = sum(c.rows for c in constraints[:n])
+    return slice(start, start + constraints[n].rows)
 
 
 def largest(motion: Motion, errors: list[Array]) -> Array:

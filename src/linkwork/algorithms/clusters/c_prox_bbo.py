@@ -1,0 +1,23 @@
+"""Contacts and long loops by carried multipliers that go at their roots, local loops in clusters, proximal.
+
+    L + 1/mu in place of L,   l + lam/mu in place of l,   K_p = K_i P^T  through each joint or cluster
+
+`prox_bbo` (sathya2025_lcaba_proxbbo, algorithms 4-6) on the cluster tree of chignoli2023_clusters, which neither paper
+has. A row that has met itself in two bodies of a cluster goes at the body that carries it. Suits rows over many links
+(centre of mass), which `c_lcaba` does not; couplings that are embedded cannot be switched.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.constrained.prox_bbo import on_tree
+from linkwork.algorithms.iteration import Iteration
+from linkwork.backends.ops import Array
+from linkwork.constraints.clusters import clusters
+from linkwork.model import Motion
+
+
+def c_prox_bbo(
+    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+) -> Iteration:
+    """Any rows besides local loops; constraints with weight 0 in `active` are removed."""
+    return on_tree(motion, clusters(motion.model), tau, fext, mu, active)
