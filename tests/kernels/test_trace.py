@@ -86,7 +86,8 @@ def test_no_more_operations_than_by_casadi_and_the_same_results(seed):
     model = random_model(seed, 7)
     f = lw.forward_dynamics(model, method="aba")
     other = Program.from_casadi(f.casadi())
-    assert f.program.operations <= 1.01 * other.operations + 16  # 16: the check of quaternions
+    checks = 12 * f.program.counts().get("select", 0)  # of quaternions, which CasADi's form leaves out
+    assert f.program.operations - checks <= 1.002 * other.operations
     q, v, tau = random_state(model, seed)
     for x, y in zip(f.program.interpret(q, v, tau), other.interpret(q, v, tau), strict=True):
         assert_close(x, y, 1e4, scale=float(np.abs(y).max(initial=1.0)))

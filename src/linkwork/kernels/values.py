@@ -167,6 +167,9 @@ class Values:
             return ONE ^ ((x ^ y) & 1)
         if cy is not None and cy != 0.0 and math.frexp(abs(cy))[0] == 0.5 and 1.0 / cy != math.inf:
             return self.mul(x, self.constant(1.0 / cy))  # a power of two: exact
+        kind, *parts = self.nodes[x >> 1]
+        if kind == "mul" and y >> 1 in parts and cy is None:
+            return 2 * int(parts[parts[0] == y >> 1]) ^ ((x ^ y) & 1)  # (a b) / a
         return 2 * self.number(("div", x >> 1, y >> 1)) + ((x ^ y) & 1)
 
     def pow(self, x: int, y: int) -> int:
