@@ -131,18 +131,20 @@ class Program:
 
     def check(self) -> Program:
         """Raise :class:`KernelError` unless every node is known, well-formed and defined before its use."""
-        for i, node in enumerate(self.nodes):
-            kind = node[0]
-            if kind == "const":
-                ok = len(node) == 2 and isinstance(node[1], float)
+        nodes = self.nodes
+        for i, node in enumerate(nodes):
+            kind, *arguments = node
+            arity = ARITY.get(kind)
+            if arity is not None:
+                ok = len(arguments) == arity and min(arguments) >= 0 and max(arguments) < i
+                if ok and kind in ("sin_of", "cos_of"):
+                    ok = nodes[arguments[0]][0] == "sincos"
+                elif ok:
+                    ok = kind == "sincos" or "sincos" not in [nodes[a][0] for a in arguments]
+            elif kind == "const":
+                ok = len(arguments) == 1 and isinstance(arguments[0], float)
             elif kind == "input":
                 ok = len(node) == 3 and 0 <= node[1] < len(self.inputs) and 0 <= node[2] < self.inputs[node[1]].size
-            elif kind in ARITY:
-                ok = len(node) == ARITY[kind] + 1 and all(0 <= a < i for a in node[1:])
-                if ok and kind in ("sin_of", "cos_of"):
-                    ok = self.nodes[node[1]][0] == "sincos"
-                elif ok and kind != "sincos":
-                    ok = all(self.nodes[a][0] != "sincos" for a in node[1:])
             else:
                 raise KernelError(f"node {i} of '{self.name}' has no meaning: {node!r}")
             if not ok:
