@@ -11,6 +11,8 @@ Each function returns a Model with its constraints; `lw.assemble(model, model.ne
     digit_standing                     44                     48          Digit-FC
     digit_box                          50                     54          Digit-cube-FCT
     two_digits_box                     94                    108          Digit2-cube-FCT
+
+The last three are stiff (the paper's sizes come from locked springs); with "_rods" in their names they can move.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from linkwork.robots.mechanisms import bricard, four_bar, frame_pose, six_bar
 from linkwork.robots.mechanisms.parts import box, check_choice, closed
 
 SIDES = ("left", "right")
-LOOPS = ("connect", "cut", "weld")
+LOOPS = ("connect", "rods", "cut", "weld")
 TIPS = {"index": "link_3.0_tip", "middle": "link_7.0_tip", "ring": "link_11.0_tip", "thumb": "link_15.0_tip"}
 """The fingertips of an Allegro hand. Its fingers point along z and close towards x; the right thumb is at y > 0."""
 CUBE = 0.08
@@ -50,6 +52,7 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     """Digit with a free base; each leg has three rods that close a loop. Closed at neutral q.
 
     - loops="connect": as the file has it, rods on ball joints whose ends meet points: nv 54, 18 rows.
+    - loops="rods": the same with rods on universal joints, which leave out their spin about themselves: nv 48, 18 rows.
     - loops="cut": each rod is cut into two halves, one on the file's ball joint, one on a ball joint at the other end,
       which are welded: nv 72, 36 rows, the same motions.
     - loops="weld": springs locked, rods on universal joints and their ends welded: nv 44, 36 redundant rows, the
@@ -65,6 +68,8 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
         parts = _halves(model.without_constraints(), rods)
         model = combine(*parts, name=model.name, gravity=model.gravity)
         model = model.with_constraints(*(Weld(f"{rod}/start", rod, name=rod) for rod in rods))
+    elif loops == "rods":
+        model = _on_universals(model, rods)
     elif loops == "weld":
         model = _welded(model.without_constraints(), rods)
     for side in SIDES:
@@ -169,11 +174,15 @@ def _welded(model: Model, rods: dict[str, Closure]) -> Model:
     for link in model.links:
         if link.joint_name.endswith(("/shin", "/heel-spring")):
             model = _with_link(model, _jointed(link, Fixed()))
-    for rod, closure in rods.items():
-        model = _with_link(model, _jointed(model.links[model.link(rod)], _swing(model.frame(closure.b).placement.p)))
-    model = combine(model, name=model.name, merge_fixed=True)
+    model = combine(_on_universals(model, rods), name=model.name, merge_fixed=True)
     for rod, closure in rods.items():
         model = closed(model, closure.b, closure.a, name=rod)
+    return model
+
+
+def _on_universals(model: Model, rods: dict[str, Closure]) -> Model:
+    for rod, closure in rods.items():
+        model = _with_link(model, _jointed(model.links[model.link(rod)], _swing(model.frame(closure.b).placement.p)))
     return model
 
 
@@ -200,6 +209,9 @@ SCENARIOS: dict[str, Callable[[], Model]] = {
     "cassie_sdf": partial(cassie, "sdf"),
     "digit": digit,
     "digit_cut": partial(digit, "cut"),
+    "digit_rods_standing": partial(digit, "rods", feet=True),
+    "digit_rods_box": partial(digit_box, loops="rods"),
+    "two_digits_rods_box": partial(digit_box, 2, "rods"),
     "allegro_cube": allegro_cube,
     "two_allegros_cube": partial(allegro_cube, 2),
     "humanoid_allegros_cube": humanoid_allegros_cube,
