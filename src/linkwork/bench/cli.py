@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkwork.bench.papers.cli import HtmlOption, MarkdownOption, papers_command, show_papers, write_reports
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,6 +27,8 @@ bench_app = typer.Typer(
     "Everything is checked against reference accelerations before it is timed; contenders run in turns.",
     no_args_is_help=True,
 )
+
+bench_app.command("papers")(papers_command)
 
 RobotsOption = Annotated[
     list[str] | None, typer.Option("--robots", "-r", help="Robots, comma-separated; default: the usual set.")
@@ -148,14 +152,24 @@ def delassus(
 
 
 @bench_app.command()
-def show(file: Annotated[Path, typer.Argument(help="A file that --json wrote.")]) -> None:
-    """Print the tables of an earlier run."""
+def show(
+    file: Annotated[Path, typer.Argument(help="A file that --json wrote.")],
+    html: HtmlOption = None,
+    markdown: MarkdownOption = None,
+) -> None:
+    """Print the tables of an earlier run, or write them as a page."""
+    from linkwork.bench.papers.experiment import SUITE
     from linkwork.bench.records import read
 
     results = read(file)
-    _print_circumstances(results.circumstances)
-    for suite in dict.fromkeys(r.suite for r in results.records):
-        _print_tables(suite, [r for r in results.records if r.suite == suite])
+    if html is None and markdown is None:
+        _print_circumstances(results.circumstances)
+        for suite in dict.fromkeys(r.suite for r in results.records):
+            if suite == SUITE:
+                show_papers(results)
+            else:
+                _print_tables(suite, [r for r in results.records if r.suite == suite])
+    write_reports(results, html, markdown)
 
 
 @bench_app.command()

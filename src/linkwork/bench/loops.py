@@ -31,19 +31,22 @@ def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Ro
             raise not_found("scenario", name, SCENARIOS)
         try:
             model = scenario(name)
-            text = model_text(name, model)
+            robots.append(harness_robot(name, model, states(model), peers, folder))
         except LinkworkError:
             if names:
                 raise
-            continue
-        (folder / f"{name}.model").write_text(text)
-        states(model).astype("<f8").tofile(folder / f"{name}.states")
-        for build in peers.builds[:1]:
-            program = build.folder / "pin_reference"
-            if program.is_file():
-                subprocess.run([str(program), str(folder), name], capture_output=True, check=False)
-        robots.append(read_robot(folder, name))
     return robots
+
+
+def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folder: Path) -> Robot:
+    """A model with its closures as the harness reads it back, with states [q v tau] and reference accelerations."""
+    (folder / f"{name}.model").write_text(model_text(name, model))
+    rows.astype("<f8").tofile(folder / f"{name}.states")
+    for build in peers.builds[:1]:
+        program = build.folder / "pin_reference"
+        if program.is_file():
+            subprocess.run([str(program), str(folder), name], capture_output=True, check=False)
+    return read_robot(folder, name)
 
 
 def states(model: Model) -> np.ndarray:

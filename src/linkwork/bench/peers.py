@@ -139,11 +139,12 @@ class Harness:
 
 @dataclass
 class Peers:
-    """All peers that are there; `note` says what is not."""
+    """All peers that are there; `note` says what is not. `python`: bindings stand in where there is no harness."""
 
     builds: list[Build]
     inputs: Path | None
     note: str = ""
+    python: bool = True
 
     def fastest(self, function: str, robot: Robot, case: str, host: Host) -> list[Peer]:
         """For each role the algorithms that solve the case and may be the fastest, and MuJoCo's.
@@ -152,7 +153,7 @@ class Peers:
         as it does for our own methods.
         """
         if not self.builds or robot.folder is None:
-            return python_peers(function, robot, case, host)
+            return python_peers(function, robot, case, host) if self.python else []
         found: list[Peer] = []
         for role in ("best", "wheel"):
             seen = [p for b in self.builds if b.role == role

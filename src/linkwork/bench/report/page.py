@@ -1,0 +1,142 @@
+"""What a report consists of, whatever it is written in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: its text, what it is sorted by, and what it is about."""
+
+    text: str = ""
+    sort: float | None = None
+    kind: str = ""
+    """Of "", "ours", "paper", "ratio", "good", "bad", "open"."""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column: its title, and the method it belongs to if it does."""
+
+    text: str
+    method: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, and the robot it belongs to if it does."""
+
+    cells: Sequence[Cell]
+    robot: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table."""
+
+    heads: Sequence[Head]
+    rows: Sequence[Row]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points (x, y) of one method on one series of mechanisms."""
+
+    method: str
+    points: Sequence[tuple[float, float]]
+    series: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Curves over a quantity; both axes are logarithmic where the data ask for it."""
+
+    title: str
+    x: str
+    y: str
+    curves: Sequence[Curve]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A figure on a row; hollow where it is not ours."""
+
+    method: str
+    value: float
+    hollow: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A row per case with a dot per figure; `log` unless figures may be negative."""
+
+    title: str
+    unit: str
+    rows: Sequence[tuple[str, str, Sequence[Dot]]]
+    """Robot, case, dots."""
+    log: bool = True
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A bar per case and method, made of parts."""
+
+    title: str
+    unit: str
+    rows: Sequence[tuple[str, str, str, Sequence[tuple[str, float]]]]
+    """Robot, case, method, parts with their values."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with text, pictures and tables below it."""
+
+    id: str
+    title: str
+    text: Sequence[str] = ()
+    plots: Sequence[Lines | Dots | Bars] = ()
+    sheets: Sequence[Sheet] = ()
+    notes: Sequence[str] = ()
+    level: int = 2
+    """2 for a chapter, 3 for what stands in one."""
+    short: str = ""
+    """The title in a table of contents, if it is another."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The report: a title, facts about the run, a few figures that matter most, and sections."""
+
+    title: str
+    facts: Sequence[str]
+    sections: Sequence[Section]
+    highlights: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    """Figure and what it is."""
+
+    @property
+    def methods(self) -> list[str]:
+        found = [h.method for s in self.sections for sheet in s.sheets for h in sheet.heads if h.method]
+        return sorted(set(found), key=str.lower)
+
+    @property
+    def robots(self) -> list[str]:
+        found = [r.robot for s in self.sections for sheet in s.sheets for r in sheet.rows if r.robot]
+        return sorted(set(found), key=str.lower)
+
+
+def number(x: float | None) -> str:
+    """A figure with three digits, or with all of them where it is a count."""
+    if x is None:
+        return ""
+    if abs(x) >= 1000 and x == round(x):
+        return f"{x:,.0f}".replace(",", "\u202f")
+    if x == 0 or 1e-3 <= abs(x) < 1e6:
+        return f"{x:.3g}" if abs(x) < 1000 else f"{x:.0f}"
+    return f"{x:.1e}"

@@ -1,0 +1,220 @@
+"""The papers' experiments: declarations are sound and run for one small case, relations are judged as they should."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from linkwork.bench import papers, peers
+from linkwork.bench.papers import experiment as declarations
+from linkwork.bench.papers import relations
+from linkwork.bench.papers import run as running
+from linkwork.bench.papers.experiment import Case, Counts, Figures, Paper, Study, Times
+from linkwork.bench.papers.mechanisms import accelerations, forward
+from linkwork.bench.records import Record, Results, read
+from linkwork.bench.suites import Settings
+from linkwork.cli import app
+from linkwork.errors import NotFound
+from linkwork.robots.mechanisms import chain, quadruped
+
+EXPERIMENTS = {e.id: e for p in papers.PAPERS.values() for e in p.experiments}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> declarations.Bench:
+    nobody = peers.Peers([], None, python=False)
+    return declarations.Bench(Settings(rounds=1, budget=0.0, threads=1), nobody, tmp_path, quick=True)
+
+
+# declarations
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_declarations_are_sound(name: str) -> None:
+    e = EXPERIMENTS[name]
+    names = [c.name for c in e.cases]
+    assert len(set(names)) == len(names)
+    assert e.where
+    assert e.unit
+    assert e.measure
+    assert set(e.published) <= set(names), "a published figure of a case that does not exist"
+    assert e.relations, "every experiment checks something"
+    assert all(r.claim and r.where for r in e.relations)
+    assert e.published or e.caveat, "what cannot be compared says so"
+    assert not e.relative_to or e.relative_to in e.methods
+    if e.axis:
+        assert any(c.x for c in e.cases)
+
+
+def test_the_tables_are_complete() -> None:
+    assert len(EXPERIMENTS["pv_lqr/table2"].published) == 18
+    assert all(len(row) == 7 for row in EXPERIMENTS["pv_lqr/table2"].published.values())
+    loops = EXPERIMENTS["lcaba_proxbbo/table2"].published
+    assert sum(len([m for m in row if m.startswith("lcaba")]) for row in loops.values()) == 14
+    for table in ("table2", "table3", "table4"):
+        assert len(EXPERIMENTS[f"clusters/{table}"].published) == 6
+    assert {p.name for p in papers.PAPERS.values()} == {"pv_lqr", "pv_osimr", "proximal_sparse", "lcaba_proxbbo",
+                                                        "clusters"}
+
+
+SMALL = {
+    "pv_lqr/fig2c": 0, "pv_lqr/fig2d": 0, "pv_lqr/fig2f": 0, "pv_lqr/fig4a": 0, "pv_lqr/fig4c": 0, "pv_lqr/table2": 0,
+    "pv_osimr/table1": 8, "pv_osimr/fig3b": 0, "proximal_sparse/fig4": 0, "proximal_sparse/fig6": 0,
+    "proximal_sparse/fig8": 0, "proximal_sparse/robustness": 0, "proximal_sparse/simulations": 0,
+    "lcaba_proxbbo/fig6": 0, "lcaba_proxbbo/fig7": 0, "lcaba_proxbbo/fig8": 0, "lcaba_proxbbo/fig9": 0,
+    "lcaba_proxbbo/fig10": 0, "lcaba_proxbbo/fig11": 1, "clusters/fig11": 0, "clusters/fig13": 0, "clusters/fig14": 0,
+}
+"""Experiments with a case that is small enough to run here, and which case that is."""
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_one_case_of_each_experiment_runs(name: str, bench: declarations.Bench) -> None:
+    e = EXPERIMENTS[name]
+    small = replace(e, cases=(replace(e.cases[SMALL[name]], quick=True),))
+    records = [r for step in small.steps(quick=True) for r in step.run(bench)]
+    if all("robot file missing" in r.note for r in records):
+        pytest.skip(records[0].note)
+    assert records
+    assert not [r.note for r in records if not r.samples]
+    assert {r.method for r in records} <= set(e.methods)
+    assert all(r.suite == "papers" and r.function == name for r in records)
+    assert Figures(small, records).measured == list(small.cases)
+    assert any(r.judge(Figures(small, records)).found for r in e.relations)
+
+
+def test_a_robot_that_is_not_installed_is_said_and_does_not_stop_the_rest(bench: declarations.Bench) -> None:
+    def absent() -> object:
+        raise NotFound("no robot called 'nobody'")
+
+    cases = (Case("nobody", "", absent), Case("chain", "", lambda: chain(2)))  # type: ignore[arg-type]
+    counts = Counts(id="t/c", title="t", where="w", cases=cases, ways={"aba": forward("aba")})
+    times = Times(id="t/t", title="t", where="w", cases=cases, ways={"aba": forward("aba")}, reference=accelerations)
+    study = Study(id="t/s", title="t", where="w", cases=cases, names=("m",), measure="x",
+                  ask=lambda case, quick: [("m", "x", [case.make().nv])])
+    for e in (counts, times, study):
+        records = [r for step in e.steps(True) for r in step.run(bench)]
+        assert [bool(r.samples) for r in records] == [False, True]
+        assert "robot file missing" in records[0].note
+        assert Figures(e, records).notes == ["nobody : robot file missing: no robot called 'nobody'"]
+
+
+def test_a_method_that_is_wrong_is_not_timed(bench: declarations.Bench) -> None:
+    e = Times(id="t/t", title="t", where="w", cases=(Case("quadruped", "", quadruped),), ways={"aba": forward("aba")},
+              reference=lambda model, states: accelerations(model, states) + 1.0)
+    (record,) = e.steps(True)[0].run(bench)
+    assert not record.samples
+    assert "wrong by" in record.note
+
+
+def test_parts_add_up_to_the_whole(bench: declarations.Bench) -> None:
+    e = replace(EXPERIMENTS["pv_lqr/fig2c"], cases=(Case("quadruped", "one foot", _one_foot),))
+    records = [r for step in e.steps(True) for r in step.run(bench)]
+    figures = Figures(e, records)
+    for method in ("pv", "efpa", "ltl"):
+        parts = [r.samples[0] for r in records if r.method == method and r.measure.startswith("part: ")]
+        assert len(parts) == 4
+        assert min(parts) > 0
+        assert sum(parts) == figures.of(e.cases[0], method)
+
+
+def _one_foot():  # type: ignore[no-untyped-def]
+    import linkwork as lw
+
+    return quadruped().with_constraints(lw.point("front_left_foot"))
+
+
+# relations
+
+CASES = tuple(Case("family", f"{n}", lambda: chain(1), x=float(n)) for n in (1, 2, 4, 8))
+TOY = Counts(id="toy/toy", title="toy", where="nowhere", cases=CASES,
+             ways={"line": forward("aba"), "square": forward("aba"), "low": forward("aba")})
+
+
+def figures_of(**curves: object) -> Figures:
+    made = [Record("papers", "toy/toy", "family", c.case, 0, 0, "ours", "", m, "operations", [float(f(c.x))])
+            for m, f in curves.items() for c in CASES]  # type: ignore[operator]
+    return Figures(TOY, made)
+
+
+def test_ratios_values_and_growth_are_judged() -> None:
+    f = figures_of(line=lambda x: 10 * x - 7, square=lambda x: 3 * x * x + 5, low=lambda x: 1.0)
+    assert relations.ratio("line", "low", 3, 73)(f).holds is True
+    verdict = relations.ratio("line", "low", 3, 70)(f)
+    assert verdict.holds is False
+    assert "family 8: 73" in verdict.found
+    assert relations.ratio("line", "low", 3, 70, cases=("family 1", "family 2"))(f).holds is True
+    assert relations.growth("line", 0.99, 1.01)(f).holds is True
+    assert relations.growth("square", 1.95, 2.05)(f).holds is True
+    assert relations.growth("square", high=1.1)(f).holds is False
+    assert relations.fastest("low", ("line", "square"))(f).holds is True
+    assert relations.fastest("line", ("low",))(f).holds is False
+    assert relations.value("low", 1, 1)(f).holds is True
+    assert relations.exponent("square", 1.5, 2.0)(f).holds is True
+    assert relations.crossing("square", "line", 1, 8)(f).holds is False
+    assert relations.ratio("absent", "low")(f).holds is None
+
+
+def test_crossings_are_found_between_points() -> None:
+    f = figures_of(line=lambda x: 12 - x, square=lambda x: x)
+    assert relations.crossing("line", "square", 4, 8)(f).holds is True
+    assert relations.crossing("line", "square", 1, 3)(f).holds is False
+
+
+def test_the_tally_counts_what_holds_and_what_is_explained() -> None:
+    kept = relations.Relation("a", "w", lambda f: relations.Verdict(True, ""))
+    broken = relations.Relation("b", "w", lambda f: relations.Verdict(False, ""), why="because")
+    unknown = relations.Relation("c", "w", lambda f: relations.NOT_MEASURED)
+    paper = Paper("toy", "toy", "toy", "none", (replace(TOY, relations=(kept, kept, broken, unknown)),))
+    text = running.tally(running.judge([paper], []))
+    assert text == "2 of 3 relations hold, 1 do not (1 explained); 1 not measured in this run"
+
+
+# the command line
+
+
+def test_the_command_writes_figures_and_reports(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("out.jsonl", "out.html", "out.md")}
+    done = CliRunner().invoke(app, ["bench", "papers", "--quick", "--alone", "--only", "lcaba_proxbbo/fig7", "--json",
+                                    str(files["out.jsonl"]), "--html", str(files["out.html"]), "--markdown",
+                                    str(files["out.md"])])
+    assert done.exit_code == 0, done.output
+    assert "relations hold" in done.output
+    assert all(f.stat().st_size > 500 for f in files.values())
+    assert {r.function for r in read(files["out.jsonl"]).records} == {"lcaba_proxbbo/fig7"}
+    assert "| chain of loops | 2 loops |" in files["out.md"].read_text()
+
+
+def test_interrupting_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def stop(self: Counts, case: Case, method: str, bench: object) -> list[Record]:
+        seen.append(method)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return [self.record(case, method, "operations", samples=[7.0])]
+
+    monkeypatch.setattr(Counts, "_count", stop)
+    done = CliRunner().invoke(app, ["bench", "papers", "--quick", "--alone", "--only", "lcaba_proxbbo/fig6", "--json",
+                                    str(tmp_path / "out.jsonl"), "--html", str(tmp_path / "out.html")])
+    assert done.exit_code == 130
+    assert "stopped" in done.output
+    assert len(read(tmp_path / "out.jsonl").records) == 2
+    assert (tmp_path / "out.html").is_file()
+
+
+@pytest.mark.parametrize("words", [["--paper", "nobody"], ["--only", "pv_lqr/fig99"]])
+def test_unknown_papers_and_experiments_are_typed_errors(words: list[str]) -> None:
+    done = CliRunner().invoke(app, ["bench", "papers", *words])
+    assert isinstance(done.exception, NotFound)
+    assert "pv_lqr" in str(done.exception)
+
+
+def test_figures_are_on_disk_as_soon_as_they_are_known(tmp_path: Path, bench: declarations.Bench) -> None:
+    results = Results({}, file=tmp_path / "out.jsonl")
+    sizes = []
+    paper = Paper("toy", "toy", "toy", "none", (replace(TOY, ways={"aba": forward("aba")}),))
+    running.measure([paper], bench, results, lambda _: sizes.append((tmp_path / "out.jsonl").stat().st_size))
+    assert sizes == sorted(set(sizes))
