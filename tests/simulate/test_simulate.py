@@ -7,6 +7,8 @@ import pytest
 from motions import energy, gap, julia_four_bar, pendulum
 
 import linkwork as lw
+from linkwork.constraints import base
+from linkwork.constraints.base import SHARE
 from linkwork.demo import squatting_humanoid
 from linkwork.errors import InputError, NotFound
 from linkwork.robots.mechanisms import bricard, four_bar, quadruped, standing
@@ -46,6 +48,34 @@ def test_stabilisation_slows_the_drift_of_a_crude_integrator():
     free, held = (lw.simulate(model, q, stabilisation=s) for s in (None, lw.Stabilisation(0.05)))
     assert gap(model, held.q) < gap(model, free.q) / 10
     assert gap(model, held.q) < 2e-4
+
+
+def test_the_loops_of_cassie_hold_for_a_minute_of_violent_kicks():
+    """Semi-implicit steps of 1 ms, motor torques that change all 0.3 s, speeds of up to 25 rad/s."""
+    model = loaded_cassie()
+    t = model.topology
+    driven = [t.v_slices[i].start for i in t.links if model.links[i].actuated]
+    q, kicks = lw.assemble(model, model.neutral()), np.zeros((8, 200, model.nv))
+    kicks[..., driven] = 1.4 * np.random.default_rng(5).normal(size=(8, 200, len(driven)))
+    run = lw.rollout(model, stabilisation=True, pd=True, steps=60_000, every=50)
+    motion = run(q, np.zeros(model.nv), kicks, kp=30.0, kd=1.0, target=q)
+    assert motion.ok.all()
+    assert np.abs(motion.v[..., 6:]).max() > 15
+    assert gap(model, motion.q.reshape(-1, model.nq)) < 1e-4
+
+
+@pytest.mark.parametrize("share", [0.0, SHARE, 1.0])
+def test_stabilisation_knows_the_step(share, monkeypatch):
+    """A mass on a rod turns steadily, (1 - share) h drift / omega inside its circle."""
+    monkeypatch.setattr(base, "SHARE", share)
+    b = lw.Builder("mass")
+    for parent, name, axis in (("world", "cart", "x"), ("cart", "mass", "y")):
+        b.link(name, parent, joint="prismatic", axis=axis, inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    model = b.build().with_gravity((0, 0, 0)).with_frame("post")
+    model = model.with_constraints(lw.Distance("mass", "post", length=1.0))
+    run = lw.simulate(model, [1.0, 0.0], [0.0, 2.0], duration=0.6, stabilisation=lw.Stabilisation(0.1), backend="numpy")
+    speed, radius = (float(np.hypot(*x[-1])) for x in (run.v, run.q))
+    assert abs((1 - radius) / (1e-3 * speed**2 / (2 * np.pi / 0.1)) - (1 - share)) < 0.05
 
 
 def test_numpy_and_kernel_simulate_the_same():

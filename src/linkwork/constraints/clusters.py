@@ -189,11 +189,10 @@ def local_rows(motion: Motion, cluster: Cluster) -> tuple[Array, Array]:
 
 
 def stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:
-    """2 zeta omega (J v) + omega^2 phi, or zero."""
+    """What pulls these rows back onto their constraint, or zero."""
     if c.stabilisation is None:
         return motion.xp.zeros(rows.drift.shape[0])
-    w = c.stabilisation.omega
-    return (2 * c.stabilisation.damping * w) * rows_velocity(motion, rows) + w**2 * c.position_error(motion)
+    return c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
 
 
 def take(A: Array, rows: Sequence[int], xp: Ops) -> Array:

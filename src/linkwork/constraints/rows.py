@@ -33,8 +33,7 @@ def constraint_rows(motion: Motion) -> list[ConstraintRows]:
         rows = c.evaluate(motion)
         k = -rows.drift
         if c.stabilisation is not None:
-            rate, w = rows_velocity(motion, rows), c.stabilisation.omega
-            k = k - (2 * c.stabilisation.damping * w) * rate - w**2 * c.position_error(motion)
+            k = k - c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
         if 0 in rows.links or not rows.relative:
             for l, K in rows.links.items():
                 if l:

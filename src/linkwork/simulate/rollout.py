@@ -17,6 +17,7 @@ from linkwork.algorithms import registry
 from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
+from linkwork.constraints.base import Stepped
 from linkwork.errors import InputError, not_found
 from linkwork.function import check_position
 from linkwork.model import Model, Motion
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 EXTRAS = ("a", "lam", "tau")
 """What can be recorded besides q and v: all of them as they are at the beginning of a step."""
+
+PERIOD = 30
+"""Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,17 @@ class Step:
             parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
         return xp.vstack(parts)
 
+    def _stepped(self, h: Array) -> Model:
+        """The model whose stabilisation knows the step, where the integrator is semi-implicit."""
+        if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
+            return self.model
+
+        def with_it(c: Constraint) -> Constraint:
+            s = c.stabilisation
+            return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
+
+        return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
+
     def _solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         options: dict[str, Any] = {}
         if self.mu is not None:
@@ -104,7 +119,7 @@ class Step:
         if self.modes:
             options["active"] = x["active"]
         solve = registry.methods("forward_dynamics")[self.method].load()
-        out = solve(Motion(self.model, q, v, xp), tau, None, **options)
+        out = solve(Motion(self._stepped(x["dt"][0, 0]), q, v, xp), tau, None, **options)
         if isinstance(out, Iteration):
             state = xp.zeros(out.size)
             for _ in range(self.iterations):
@@ -297,7 +312,8 @@ def rollout(
       `prox`. More iterations reach further below |J a - k| = 1e-6 where rows are nearly redundant.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
-    - `stabilisation` (True, or a `Stabilisation`) pulls back what drifts off its constraints.
+    - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) pulls back what drifts off
+      its constraints.
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. Results do not
       depend on the number of `threads`, to the bit.
@@ -316,7 +332,7 @@ def rollout(
     for name in record:
         if name not in EXTRAS:
             raise not_found("quantity to record", name, EXTRAS)
-    model = stabilised(model, stabilisation)
+    model = stabilised(model, stabilisation, dt)
     chosen = registry.pick("forward_dynamics", method, model, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
@@ -326,11 +342,11 @@ def rollout(
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-def stabilised(model: Model, stabilisation: Stabilisation | bool | None, but: Sequence[str] = ()) -> Model:
-    """The model whose constraints, but for those named, have this stabilisation; True is the default one."""
+def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
+    """The model whose constraints, but for those named, have this stabilisation; True is PERIOD steps of dt long."""
     if not stabilisation:
         return model
-    how = Stabilisation() if stabilisation is True else stabilisation
+    how = Stabilisation(min(Stabilisation.period, PERIOD * dt)) if stabilisation is True else stabilisation
 
     def with_it(c: Constraint) -> Constraint:
         return c if c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]

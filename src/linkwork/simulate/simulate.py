@@ -87,8 +87,8 @@ def simulate(
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
       the controller acts continuously; neither projection nor ground).
-    - `stabilisation=True` (or a `Stabilisation`) lets position errors of constraints decay; `projection=True` removes
-      them after every step, in position and velocity.
+    - `stabilisation=True` (a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
+      constraints decay; `projection=True` removes them after every step, in position and velocity.
     - `ground` is the height of a plane: contacts with the world touch down and lift off (see the module's text).
       Without it all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
@@ -97,7 +97,7 @@ def simulate(
     q, v = _initial(model, q0, v0)
     contacts = _contacts(model) if ground is not None else ()
     model.check_forward()
-    model = stabilised(model, stabilisation, but=[c.name for _, c in contacts])
+    model = stabilised(model, stabilisation, dt, but=[c.name for _, c in contacts])
     if integrator == "dormand_prince":
         return _reference(model, q, v, controller or _rest(model), options, method, prox)
     run = _Simulation(model, options, contacts, method, prox, q, v)
