@@ -19,8 +19,9 @@ BaseOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 ContactOption = Annotated[
     list[str] | None,
-    typer.Option("--contact", help="FRAME or FRAME:point (3 rows) or FRAME:surface (6 rows); repeat for more."),
+    typer.Option("--contact", help="FRAME, FRAME:3d (a point) or FRAME:6d (a surface, default); repeat for more."),
 ]
+CONTACTS = (":3d", ":6d", ":point", ":surface")
 ConnectOption = Annotated[
     list[str] | None, typer.Option("--connect", help="A:B closes a loop with a ball joint between two frames.")
 ]
@@ -35,8 +36,8 @@ def constrained(model: Model, contacts: list[str] | None, connects: list[str] | 
     """The model with the contacts and loops that the options name."""
     made: list[Any] = []
     for text in contacts or []:
-        frame, _, kind = text.rpartition(":") if text.endswith((":point", ":surface")) else (text, "", "surface")
-        made.append(lw.point(frame) if kind == "point" else lw.surface(frame))
+        frame, _, kind = text.rpartition(":") if text.endswith(CONTACTS) else (text, "", "6d")
+        made.append(lw.point(frame) if kind in ("3d", "point") else lw.surface(frame))
     for text in connects or []:
         a, colon, b = text.partition(":")
         if not colon:

@@ -218,3 +218,42 @@ def test_figures_are_on_disk_as_soon_as_they_are_known(tmp_path: Path, bench: de
     paper = Paper("toy", "toy", "toy", "none", (replace(TOY, ways={"aba": forward("aba")}),))
     running.measure([paper], bench, results, lambda _: sizes.append((tmp_path / "out.jsonl").stat().st_size))
     assert sizes == sorted(set(sizes))
+
+
+# one's own robot
+
+
+@pytest.fixture
+def leg(tmp_path: Path) -> str:
+    """The file of a robot with four hinges."""
+    file = tmp_path / "leg.urdf"
+    joints = "".join(f'<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.1 0 0.05"/><inertia ixx="0.1" '
+                     f'iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{k}" '
+                     f'type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="0.3 0 0" '
+                     f'rpy="0.5 0 {k}"/><axis xyz="0 0 1"/></joint>' for k in range(1, 5))
+    file.write_text(f'<robot name="leg"><link name="l0"/>{joints}</robot>')
+    return str(file)
+
+
+def test_ones_own_robot(leg: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(peers.VARIABLE, raising=False)
+    monkeypatch.setattr(peers, "python_peers", lambda *_: [])
+    out = tmp_path / "out.jsonl"
+    done = CliRunner().invoke(app, ["bench", "robot", leg, "--contact", "l4:3d", "--quick", "-m",
+                                    "pv,pv_early,pv_r", "--json", str(out), "--html", str(tmp_path / "out.html")])
+    assert done.exit_code == 0, done.output
+    found = {(r.function, r.method, r.measure): r for r in read(out).records}
+    assert set(found) == {("forward_dynamics", m, x) for m in ("pv", "pv_early") for x in ("latency", "batch")} | {
+        ("delassus", m, x) for m in ("pv", "pv_r") for x in ("latency", "batch")}
+    assert all(r.rows == 3 and r.nv == 4 and r.operations for r in found.values())
+    assert read(out).circumstances["default"].keys() == {"forward_dynamics", "delassus"}
+    assert "pv_early" in (tmp_path / "out.html").read_text()
+    shown = CliRunner().invoke(app, ["bench", "show", str(out)])
+    assert "forward dynamics, 4 degrees of freedom, 3 constraint rows" in shown.output
+
+
+@pytest.mark.parametrize(("words", "offered"), [(["--contact", "nobody:3d"], "l4"), (["-m", "pvv"], "pv_early")])
+def test_ones_own_robot_with_names_that_do_not_exist(leg: str, words: list[str], offered: str) -> None:
+    done = CliRunner().invoke(app, ["bench", "robot", leg, *words])
+    assert isinstance(done.exception, NotFound)
+    assert offered in str(done.exception)

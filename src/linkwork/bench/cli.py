@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from linkwork.bench.papers.cli import HtmlOption, MarkdownOption, papers_command, show_papers, write_reports
+from linkwork.bench.robot import SUITE as ROBOT
+from linkwork.bench.robot import robot_command, show_robot
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +31,7 @@ bench_app = typer.Typer(
 )
 
 bench_app.command("papers")(papers_command)
+bench_app.command("robot")(robot_command)
 
 RobotsOption = Annotated[
     list[str] | None, typer.Option("--robots", "-r", help="Robots, comma-separated; default: the usual set.")
@@ -167,6 +170,8 @@ def show(
         for suite in dict.fromkeys(r.suite for r in results.records):
             if suite == SUITE:
                 show_papers(results)
+            elif suite == ROBOT:
+                show_robot(results)
             else:
                 _print_tables(suite, [r for r in results.records if r.suite == suite])
     write_reports(results, html, markdown)

@@ -21,6 +21,7 @@ import numpy as np
 
 from linkwork.bench.inputs import Robot
 from linkwork.bench.measure import Conditions, Contender, Reading
+from linkwork.constraints import Closure
 from linkwork.errors import InputError, KernelError
 
 VARIABLE = "LINKWORK_PEERS"
@@ -189,10 +190,12 @@ def find(folders: Sequence[Path] = ()) -> Peers:
 
 
 def python_peers(function: str, robot: Robot, case: str, host: Host) -> list[Peer]:
-    """Pinocchio's Python bindings on the same tree and states; nothing if they are not installed."""
+    """Pinocchio's Python bindings on the same tree and states; nothing without them, or if it lacks the constraints."""
     try:
         import pinocchio as pin
     except ImportError:
+        return []
+    if not all(isinstance(c, Closure) and c.joint in ("spherical", "fixed") for c in robot.cases[case]):
         return []
     from linkwork.interop.pinocchio_ import to_pinocchio
 

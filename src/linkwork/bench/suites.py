@@ -177,6 +177,8 @@ def _checked(entry: Entry, kernel: Kernel) -> tuple[float, str, str]:
         return worst, "" if middle <= ENTRYWISE_FLOAT32 else f"not timed: wrong by {middle:.1e} in the median state", ""
     off = int(np.count_nonzero(norm > ACCURACY))
     note = f"{off} of {len(norm)} states are off by more than {ACCURACY:g}" if off else ""
+    if not np.isfinite(norm[chosen]).all():
+        return worst, "not timed: no solution in some states (rows or postures that are singular for it)", note
     wrong = max(worst / ACCURACY, float(entrywise[chosen].max()) / ENTRYWISE)
     if wrong <= 1:
         return worst, "", note

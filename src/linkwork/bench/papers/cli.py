@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from linkwork.bench.papers.experiment import Paper
     from linkwork.bench.records import Results
+    from linkwork.bench.report.page import Sheet
 
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page with tables and plots.")]
 MarkdownOption = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
@@ -71,31 +72,37 @@ def papers_command(
 
 def show_papers(results: Results) -> None:
     """The experiments' tables and the relations in the terminal."""
-    from rich.table import Table
-
     from linkwork.bench.cli import _console
     from linkwork.bench.papers import PAPERS
     from linkwork.bench.papers.experiment import SUITE
     from linkwork.bench.papers.run import judge, tally
     from linkwork.bench.report.build import page_of
 
-    console = _console()
     mine = [r for r in results.records if r.suite == SUITE]
     for section in page_of(results).sections:
-        if section.id.startswith("suite-"):
+        if section.id.startswith(("suite-", "robot-")):
             continue
         for sheet in section.sheets:
-            table = Table(title=section.title, title_justify="left", caption=sheet.title, caption_justify="left")
-            for head in sheet.heads:
-                table.add_column(head.text, justify="right" if head.number else "left")
-            colours = {"good": "green", "bad": "red", "open": "dim", "paper": "dim", "ratio": "cyan"}
-            for row in sheet.rows:
-                cells = (f"[{colours[c.kind]}]{_safe(c.text)}[/]" if c.kind in colours and c.text else _safe(c.text)
-                         for c in row.cells)
-                table.add_row(*cells)
-            console.print(table)
+            print_sheet(section.title, sheet)
     seen = [p for p in PAPERS.values() if any(r.function.startswith(f"{p.name}/") for r in mine)]
-    console.print(tally(judge(seen, mine)))
+    _console().print(tally(judge(seen, mine)))
+
+
+def print_sheet(title: str, sheet: Sheet) -> None:
+    """A table of a report in the terminal."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from linkwork.bench.cli import _console
+
+    table = Table(title=title, title_justify="left", caption=sheet.title, caption_justify="left")
+    for head in sheet.heads:
+        table.add_column(head.text, justify="right" if head.number else "left")
+    colours = {"good": "green", "bad": "red", "open": "dim", "paper": "dim", "ratio": "cyan"}
+    for row in sheet.rows:
+        table.add_row(*(f"[{colours[c.kind]}]{escape(c.text)}[/]" if c.kind in colours and c.text else escape(c.text)
+                        for c in row.cells))
+    _console().print(table)
 
 
 def write_reports(results: Results, html: Path | None, markdown: Path | None) -> None:
@@ -130,12 +137,6 @@ def _chosen(names: list[str], only: list[str]) -> list[Paper]:
         return papers
     cut = [replace(p, experiments=tuple(e for e in p.experiments if e.id in only)) for p in papers]
     return [p for p in cut if p.experiments]
-
-
-def _safe(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
 
 
 class _Progress:

@@ -15,6 +15,8 @@ from linkwork.bench.tables import NOTES, Line, lines
 
 PEER_NAMES = {"best": "Pinocchio", "wheel": "Pinocchio, pip's build", "python": "Pinocchio from Python",
               "mujoco": "MuJoCo"}
+ROBOT = "robot"
+"""The suite of `linkwork bench robot`."""
 SIGNS = {True: "holds", False: "does not hold", None: "not measured"}
 
 
@@ -30,7 +32,8 @@ def page_of(results: Results) -> Page:
         for paper in papers:
             sections += _paper(paper, mine, [j for j in judged if j.experiment in paper.experiments])
         highlights += _papers_in_short(judged)
-    for suite in dict.fromkeys(r.suite for r in results.records if r.suite != SUITE):
+    sections += robot_sections(results)
+    for suite in dict.fromkeys(r.suite for r in results.records if r.suite not in (SUITE, ROBOT)):
         records = [r for r in results.records if r.suite == suite]
         sections.append(_suite(suite, records))
         highlights += _suite_in_short(suite, records)
@@ -198,6 +201,51 @@ def _papers_in_short(judged: Sequence[Judged]) -> list[tuple[str, str]]:
     known = sum(j.verdict.holds is False and bool(j.relation.why) for j in judged)
     out = [(f"{holds} of {holds + fails}", "statements of the papers hold here")]
     return [*out, (str(fails), f"do not; {known} of them explained")] if fails else out
+
+
+# the user's robot
+
+
+def robot_sections(results: Results) -> list[Section]:
+    """Every method of one robot, the fastest first, the peers among them."""
+    records, out = [r for r in results.records if r.suite == ROBOT], []
+    defaults = results.circumstances.get("default", {})
+    for function, robot in dict.fromkeys((r.function, r.robot) for r in records):
+        group = [r for r in records if (r.function, r.robot) == (function, robot)]
+        out.append(_methods_of(function, robot, group, defaults.get(function, "")))
+    return out
+
+
+def _methods_of(function: str, robot: str, records: Sequence[Record], default: str) -> Section:
+    heads = [Head("method", number=False), Head("operations"), Head("one state, us"), Head("batch, us"),
+             Head("error"), Head("", number=False)]
+    timed = {(r.role, r.method, r.measure): r for r in records if r.samples}
+    keys = list(dict.fromkeys((r.role, r.method) for r in records if r.samples))
+    keys.sort(key=lambda k: timed[*k, "latency"].us if (*k, "latency") in timed else float("inf"))
+    rows, dots = [], []
+    for role, method in keys:
+        one, batch = timed.get((role, method, "latency")), timed.get((role, method, "batch"))
+        best = one or batch
+        assert best is not None
+        name = method if role == "ours" else f"{PEER_NAMES.get(role, role)}: {method}"
+        error = Cell("" if best.error is None else f"{best.error:.0e}", best.error)
+        chosen = role == "ours" and method == default
+        mark = Cell("default", kind="good") if chosen else Cell(best.note)
+        rows.append(Row([Cell(name, kind="ours" if role == "ours" else "paper"), _count(best), _us(one), _us(batch),
+                         error, mark], robot))
+        both = (("one state", one), ("batch", batch))
+        dots.append((name, "", [Dot(label, r.us, role != "ours", r.summary.low, r.summary.high) for label, r in both
+                                if r is not None]))
+    nv, m = records[0].nv, records[0].rows
+    what = function.replace("_", " ")
+    title = f"{robot}: {what}, {nv} degrees of freedom, {m} constraint rows"
+    notes = list(dict.fromkeys(f"{r.method}: {r.note}" for r in records if not r.samples and r.note))
+    return Section(f"robot-{function}-{robot}".replace(" ", "-"), title, [], [Dots(title, "us", dots)] if dots else [],
+                   [Sheet(heads, rows)], notes)
+
+
+def _count(r: Record) -> Cell:
+    return Cell(number(None if r.operations is None else float(r.operations)), r.operations)
 
 
 # the other suites
