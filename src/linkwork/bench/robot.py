@@ -74,7 +74,7 @@ def robot_jobs(model: Model, methods: Sequence[str], peers: Peers, folder: Path)
     from linkwork.bench import suites
     from linkwork.errors import not_found
 
-    known = {m.name for task in ("forward_dynamics", "delassus") for m in registry.methods(task).values()}
+    known = list(dict.fromkeys(n for task in ("forward_dynamics", "delassus") for n in registry.methods(task)))
     for name in methods:
         if name not in known:
             raise not_found("method", name, known)
