@@ -75,6 +75,6 @@ def rotors(tree: ClusterTree) -> list[int]:
 
 def spatial(body: BodyInertia) -> np.ndarray:
     """The 6 x 6 inertia about the link's origin."""
-    h = body.mass * body.com
+    h = body.first_moment
     H = np.array([[0, h[2], -h[1]], [-h[2], 0, h[0]], [h[1], -h[0], 0]])
     return np.block([[body.mass * np.eye(3), H], [H.T, body.about_origin]])

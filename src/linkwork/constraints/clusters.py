@@ -178,6 +178,7 @@ def local_rows(motion: Motion, cluster: Cluster) -> tuple[Array, Array]:
         rows = c.evaluate(motion)
         right = -rows.drift - stabilisation(motion, c, rows)
         for l, Kl in rows.links.items():
+            right = right - Kl[:, 0:3] @ motion.known[l]
             if l in rest:
                 right = right - Kl @ rest[l]
         J = jacobian_blocks(motion, {l: B for l, B in rows.links.items() if l}, dict(rows.joints), relative=True)
@@ -399,9 +400,10 @@ def _is_rotor(model: Model, i: int) -> bool:
     if not isinstance(joint, Revolute):
         return False
     R = np.asarray(rotation_about(joint.axis, np.cos(1.0), np.sin(1.0), NUMPY))
-    size = float(np.abs(body.I).max()) + body.mass * float(body.com @ body.com)
-    return bool(np.abs(R @ body.I @ R.T - body.I).max() <= 1e-12 * size
-                and body.mass * float(np.linalg.norm(R @ body.com - body.com)) <= 1e-12 * (size + body.mass))
+    I, h = body.about_origin, body.first_moment
+    size = float(np.abs(I).max())
+    return bool(np.abs(R @ I @ R.T - I).max() <= 1e-12 * size
+                and float(np.linalg.norm(R @ h - h)) <= 1e-12 * (size + body.mass))
 
 
 def _lightened(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
@@ -411,7 +413,7 @@ def _lightened(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
         body, joint, parent = links[i].inertia, links[i].joint, links[i].parent
         assert isinstance(joint, Revolute)
         spin = float(joint.axis @ body.I @ joint.axis) * np.outer(joint.axis, joint.axis)
-        rest = BodyInertia(body.mass, body.com, body.I - spin).moved(links[i].placement)
+        rest = replace(body, I=body.I - spin).moved(links[i].placement)
         links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin))
         if parent:
             links[parent] = replace(links[parent], inertia=links[parent].inertia + rest)

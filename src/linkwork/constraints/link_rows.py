@@ -10,9 +10,9 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.constraints.base import Constraint, Rows, Stabilisation
-from linkwork.constraints.closure import centripetal, spatial_excess
+from linkwork.constraints.closure import spatial_excess
 from linkwork.errors import InputError, UnsupportedError
-from linkwork.spatial import Transform, Translate
+from linkwork.spatial import angular
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -86,26 +86,27 @@ class CentreOfMass(Constraint):
             raise InputError("a model without mass has no centre of mass")
 
     def touches(self, model: Model) -> tuple[int, ...]:
-        return tuple(i for i in model.topology.links if model.links[i].inertia.mass > 0)
+        bodies = ((i, model.links[i].inertia) for i in model.topology.links)
+        return tuple(i for i, body in bodies if body.mass > 0 or body.first_moment.any())
 
     def renamed(self, new: Callable[[str], str]) -> CentreOfMass:
         raise UnsupportedError(f"'{self.name}' is about all links of its model and would be about others in a larger "
                                "one; combine without it and add it then")
 
     def evaluate(self, motion: Motion) -> Rows:
-        """K_l = m_l / m R_l [1  -c^]."""
+        """K_l = R_l [m_l  -h_l^] / m."""
         xp, links, drift = motion.xp, {}, motion.xp.zeros(3)
         for l in self.touches(motion.model):
-            body, (R, _) = motion.model.links[l].inertia, motion.poses[l]
-            share = body.mass / motion.model.mass
-            at_com = Transform((Translate(xp.constant(body.com), xp),), xp)
-            links[l] = share * (at_com.T @ xp.vstack([R.T, xp.zeros(3, 3)])).T
-            drift = drift + share * (R @ centripetal(motion, l, at_com))
+            body, (R, _), w = motion.model.links[l].inertia, motion.poses[l], angular(motion.V[l])
+            share, h = body.mass / motion.model.mass, xp.constant(body.first_moment / motion.model.mass)
+            links[l] = xp.vstack([share * R.T, xp.cross(h, R.T)]).T
+            drift = drift + R @ xp.cross(w, xp.cross(w, h))
         return Rows(links, {}, drift, relative=False)
 
     def position_error(self, motion: Motion) -> Array:
-        xp, total = motion.xp, -motion.xp.constant(np.asarray(self.target, dtype=float))
+        xp, bodies = motion.xp, [l.inertia for l in motion.model.links]
+        total = xp.constant(bodies[0].first_moment / motion.model.mass - np.asarray(self.target, dtype=float))
         for l in self.touches(motion.model):
-            body, (R, p) = motion.model.links[l].inertia, motion.poses[l]
-            total = total + body.mass / motion.model.mass * (p + R @ xp.constant(body.com))
+            (R, p), h = motion.poses[l], xp.constant(bodies[l].first_moment / motion.model.mass)
+            total = total + (bodies[l].mass / motion.model.mass * p + R @ h)
         return total

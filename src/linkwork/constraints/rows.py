@@ -38,6 +38,8 @@ def constraint_rows(motion: Motion) -> list[ConstraintRows]:
             for l, K in rows.links.items():
                 if l:
                     k = k - K[:, 0:3] @ motion.gravity[l]
+        for l, K in rows.links.items():
+            k = k - K[:, 0:3] @ motion.known[l]
         moving = {l: K for l, K in rows.links.items() if l}
         out.append(ConstraintRows(moving, dict(rows.joints), k, rows.relative and 0 not in rows.links))
     return out

@@ -12,12 +12,11 @@ from linkwork.spatial.rotations import rotation_about
 
 def turn_about(axis: np.ndarray, angle: Array, xp: Ops) -> Move:
     """The move of turning about a unit axis: a `Turn` where the axis lies along a coordinate."""
-    c, s = xp.cos(angle), xp.sin(angle)
     aligned = coordinate_axis(axis)
     if aligned is None:
-        return Rotate(rotation_about(axis, c, s, xp), xp)
+        return Rotate(rotation_about(axis, xp.cos(angle), xp.sin(angle), xp), xp)
     k, sign = aligned
-    return Turn(k, c, s if sign > 0 else -s, xp)
+    return Turn.by(k, angle if sign > 0 else -angle, xp)
 
 
 class Revolute(Joint):

@@ -103,6 +103,11 @@ class BodyInertia:
             raise ModelError(f"{owner}: the rotational inertia has a negative principal moment ({least:g}); {remedy}")
 
     @property
+    def first_moment(self) -> np.ndarray:
+        """h = m c."""
+        return np.asarray(self.mass * self.com)
+
+    @property
     def about_origin(self) -> np.ndarray:
         c = self.com
         return np.asarray(self.I + self.mass * (c @ c * np.eye(3) - np.outer(c, c)))
@@ -121,3 +126,41 @@ class BodyInertia:
             d = part.com - com
             shift = shift + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
         return BodyInertia(mass, com, self.I + other.I + shift)
+
+
+@dataclass(frozen=True)
+class Moments(BodyInertia):
+    """Mass, first moment h and rotational inertia I, all about the link's origin, that need not be those of a body.
+
+    Where parts of a body count as another's, h may be left without mass. There is no centre of mass: `com` is zero.
+    """
+
+    h: np.ndarray = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        h = np.array(self.h, dtype=float)
+        h.setflags(write=False)
+        object.__setattr__(self, "h", h)
+
+    @staticmethod
+    def of(body: BodyInertia) -> Moments:
+        return Moments(body.mass, np.zeros(3), body.about_origin, body.first_moment)
+
+    @property
+    def first_moment(self) -> np.ndarray:
+        return self.h
+
+    def moved(self, X: Placement) -> Moments:
+        """In the frame in which this link frame has placement X."""
+        p, h = X.p, X.R @ self.h
+        arm = np.outer(p, h) + np.outer(h + self.mass * p, p)
+        I = X.R @ self.I @ X.R.T + np.trace(arm) * np.eye(3) - (arm + arm.T) / 2
+        return Moments(self.mass, np.zeros(3), I, h + self.mass * p)
+
+    def __add__(self, other: BodyInertia) -> Moments:
+        mass, h = self.mass + other.mass, self.h + other.first_moment
+        return Moments(mass, np.zeros(3), self.I + other.about_origin, h)
+
+    def __neg__(self) -> Moments:
+        return Moments(-self.mass, np.zeros(3), -self.I, -self.h)

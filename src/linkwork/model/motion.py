@@ -8,6 +8,10 @@ angular acceleration], not spatial ones. With them the velocity products
 
 hold angular velocities only: no linear velocity is ever propagated, which saves a tenth of a forward dynamics.
 The recursions themselves do not change: a_i = X_i a_p + S_i vdot_i + c_i and f_i = I_i a_i + b_i.
+
+The linear part of c_i, summed along the tree, is `known` before any acceleration is. For links without mass (most are,
+where planner/lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that makes up for
+it is a torque alone, h x known, and costs less than carrying c_i through an articulated inertia.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from functools import cached_property
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
-from linkwork.spatial.moves import placed_moves
+from linkwork.spatial.moves import constant_moves, placed_moves
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Motion:
     def I(self) -> list[RigidInertia]:  # noqa: E743
         """The inertia of each link about its origin."""
         xp = self.xp
-        return [RigidInertia(b.mass, xp.constant(b.mass * b.com), xp.constant(b.about_origin), xp)
+        return [RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp)
                 for b in (l.inertia for l in self.model.links)]
 
     @cached_property
@@ -75,23 +79,47 @@ class Motion:
     @cached_property
     def c(self) -> list[Array]:
         """The acceleration of each link that its parent's rest and its joint's constant speed leave: see above."""
-        xp, out = self.xp, [self.xp.zeros(6)]
+        return [c for c, _ in self._drifts]
+
+    @cached_property
+    def known(self) -> list[Array]:
+        """What the recursions' accelerations of each link are without, 3 x 1: see above."""
+        return [known for _, known in self._drifts]
+
+    @cached_property
+    def _drifts(self) -> list[tuple[Array, Array]]:
+        """c and `known` of each link."""
+        xp, out = self.xp, [(self.xp.zeros(6), self.xp.zeros(3))]
         for i in self.model.topology.links:
-            wp, w = angular(self.V[self.model.topology.parent[i]]), angular(self.V[i])
+            parent = self.model.topology.parent[i]
+            wp, w = angular(self.V[parent]), angular(self.V[i])
             r = self.X[i].pose[1]
-            swing = self.X[i].rotate(xp.cross(wp, xp.cross(wp, r)))
+            swing = self.X[i].rotate(out[parent][1] + xp.cross(wp, xp.cross(wp, r)))
             coriolis = xp.cross(w + self.X[i].rotate(wp), linear(self.vJ[i]))
             turning = xp.cross(w, angular(self.vJ[i]))
             joint = self.model.links[i].joint
-            out.append(xp.vstack([swing + coriolis, turning]) + joint.bias(self.joint_q(i), self.joint_v(i), xp))
+            c = xp.vstack([swing + coriolis, turning]) + joint.bias(self.joint_q(i), self.joint_v(i), xp)
+            known = linear(c) if self._leaves_out(i) else xp.zeros(3)
+            out.append((c - xp.vstack([known, xp.zeros(3)]), known))
         return out
 
+    def _leaves_out(self, i: int) -> bool:
+        """Whether velocities push the origin of link i at no force: then it costs less to count that apart."""
+        return self.model.links[i].inertia.mass == 0
+
     def bias(self, fext: Array | None) -> list[Array]:
-        """The force on each link that its velocity needs, less the external force: b_i - f_i."""
-        b = [self.I[i].bias(angular(self.V[i])) for i in range(len(self.model.links))]
+        """The force on each link that its velocity and `known` need, less the external force: b_i - f_i."""
+        zero = self.xp.zeros(3)
+        b = [I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
+             for I, V, known in zip(self.I, self.V, self.known, strict=True)]
         if fext is None:
             return b
-        return [b[0], *(b[i] - fext[6 * (i - 1) : 6 * i, :] for i in self.model.topology.links)]
+        return [b[0], *(b[i] - self._felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+
+    def _felt(self, i: int, f: Array) -> Array:
+        """A force at the origin that users know of link i, in its axes, as one at the origin of the recursions."""
+        place = self.model.frame(self.model.links[i].name).placement
+        return Transform(constant_moves(place.R, place.p, self.xp), self.xp).T @ f
 
     @cached_property
     def a0(self) -> Array:
@@ -132,7 +160,7 @@ class Motion:
         return out
 
     def accelerations(self, vdot: Array | None) -> list[Array]:
-        """Classical link accelerations, gravity included as that of the world; `vdot` None stands for zero."""
+        """The recursions' link accelerations, gravity included as that of the world; `vdot` None stands for zero."""
         t, out = self.model.topology, [self.a0]
         for i in t.links:
             a = self.X[i] @ out[t.parent[i]] + self.c[i]
@@ -144,3 +172,22 @@ class Motion:
         import numpy as np
 
         return self.xp.constant(np.diag(self.model.links[i].armature))
+
+
+    @cached_property
+    def classical(self) -> Motion:
+        """The same state with nothing left out of accelerations, for algorithms that form forces link by link."""
+        out = Classical(self.model, self.q, self.v, self.xp)
+        out.__dict__.update(X=self.X, S=self.S, I=self.I, vJ=self.vJ, V=self.V)
+        return out
+
+
+class Classical(Motion):
+    """A motion whose accelerations are the classical ones of all links."""
+
+    def _leaves_out(self, i: int) -> bool:
+        return False
+
+    @cached_property
+    def classical(self) -> Motion:
+        return self

@@ -81,18 +81,27 @@ class Rotate:
 class Turn(Rotate):
     """The child is turned about coordinate axis `axis` by an angle with cosine `c` and sine `s`."""
 
-    def __init__(self, axis: int, c: Array, s: Array, xp: Ops) -> None:
+    def __init__(self, axis: int, c: Array, s: Array, xp: Ops, angle: Array | None = None) -> None:
         i, j = OTHER_AXES[axis]
         R: list[list[Array]] = [[0.0] * 3 for _ in range(3)]
         R[axis][axis], R[i][i], R[i][j], R[j][i], R[j][j] = 1.0, c, -s, s, c
         super().__init__(xp.matrix(R), xp)
-        self.axis, self.c, self.s = axis, c, s
+        self.axis, self.c, self.s, self.angle = axis, c, s, angle
+
+    @staticmethod
+    def by(axis: int, angle: Array, xp: Ops) -> Turn:
+        """A turn by an angle that is known itself."""
+        return Turn(axis, xp.cos(angle), xp.sin(angle), xp, angle)
 
     def inertia(self, I: Inertia) -> Inertia:
         return I.turned(self.axis, self.c, self.s, self.R)
 
     def after(self, c: float, s: float) -> Turn:
-        """This turn after another about the same axis, by a constant angle."""
+        """This turn after another about the same axis, by a constant angle: added to the angle, if that is known."""
+        if self.angle is not None and is_permutation(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])):
+            c, s = float(np.round(c)), float(np.round(s))
+        elif self.angle is not None:
+            return Turn.by(self.axis, self.angle + float(np.arctan2(s, c)), self.xp)
         return Turn(self.axis, c * self.c - s * self.s, s * self.c + c * self.s, self.xp)
 
 
@@ -206,7 +215,7 @@ def turn_matrix(axis: int, c: float, s: float) -> np.ndarray:
 
 def split_along(p: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, float]:
     """p = before + along * axis, where that leaves fewer entries of p to multiply with, as in DH frames."""
-    for j in np.flatnonzero(axis):
+    for j in np.flatnonzero(np.abs(axis) > 0.05):
         along = p[j] / axis[j]
         before = p - along * axis
         before[np.abs(before) < AXIS_TOLERANCE * np.abs(p).max(initial=0.0)] = 0.0
@@ -216,8 +225,9 @@ def split_along(p: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
-    """A turn by a constant angle; cosine and sine within rounding of 0 and +-1 are made exact."""
-    c, s = (float(np.round(x)) if abs(x - np.round(x)) < AXIS_TOLERANCE else float(x) for x in (c, s))
+    """A turn by a constant angle; those of a quarter turn, within rounding, are made exact."""
+    if max(abs(x - np.round(x)) for x in (c, s)) < AXIS_TOLERANCE:
+        c, s = float(np.round(c)), float(np.round(s))
     return Turn(axis, xp.constant([[c]])[0, 0], xp.constant([[s]])[0, 0], xp)
 
 
@@ -231,4 +241,4 @@ def rotation_axis(R: np.ndarray) -> int | None:
 
 def is_permutation(R: np.ndarray) -> bool:
     """Whether a rotation only permutes and reverses axes, which costs nothing."""
-    return bool(np.abs(R).max(axis=0).min() > 1 - AXIS_TOLERANCE)
+    return bool(np.count_nonzero(np.abs(R) > AXIS_TOLERANCE) == 3)

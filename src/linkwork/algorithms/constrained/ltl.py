@@ -18,6 +18,7 @@ from linkwork.model import Motion
 
 def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
     """Joint accelerations and constraint forces."""
+    motion = motion.classical
     rows = constraint_rows(motion)
     factor = kkt_factor(motion, rows, [motion.xp.zeros(r.k.shape[0]) for r in rows])
     x = factor.solve(motion.xp.vstack([joint_targets(motion, rows), tau - rnea(motion, None, fext)]))

@@ -24,6 +24,7 @@ def ltl_soft(
     motion: Motion, tau: Array, fext: Array | None = None, *, R: list[Array], active: Array | None = None
 ) -> tuple[Array, Array]:
     """`R` has one column per constraint: the softness of each row, in (m/s^2)/N or (rad/s^2)/Nm."""
+    motion = motion.classical
     xp, rows = motion.xp, constraint_rows(motion)
     w = per_constraint(motion, rows, active)
     firm = [wc * (1 / Rc) for wc, Rc in zip(w, R, strict=True)]

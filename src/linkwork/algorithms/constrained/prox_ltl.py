@@ -22,7 +22,7 @@ def prox_ltl(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
     """Any rows; constraints with weight 0 in `active` are removed."""
-    xp = motion.xp
+    motion, xp = motion.classical, motion.xp
     rows, roots = weigh(motion, constraint_rows(motion), active)
     damping = 1 / mu
     factor = kkt_factor(motion, rows, [xp.zeros(r.k.shape[0]) + damping for r in rows])

@@ -25,6 +25,7 @@ def prox_ltl_soft(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
     """Any rows; each constraint weighted by `active`, and removed by weight 0."""
+    motion = motion.classical
     xp, rows = motion.xp, constraint_rows(motion)
     m = sum(r.k.shape[0] for r in rows)
     w = per_constraint(motion, rows, active)

@@ -32,7 +32,7 @@ def frame_velocity(motion: Motion, frame: Frame) -> Array:
 def frame_acceleration(motion: Motion, frame: Frame, vdot: Array) -> Array:
     """[acceleration of the frame's origin; angular acceleration], 6 x 1, in the frame's axes, without gravity."""
     xp, X = motion.xp, frame_transform(motion, frame)
-    felt = motion.accelerations(vdot)[frame.link]
+    felt = motion.classical.accelerations(vdot)[frame.link]
     true = felt + xp.vstack([motion.gravity[frame.link], xp.zeros(3)])
     return X @ true + xp.vstack([centripetal(motion, frame.link, X), xp.zeros(3)])
 
@@ -46,11 +46,11 @@ def frame_jacobian(motion: Motion, frame: Frame) -> Array:
 
 
 def centre_of_mass(motion: Motion) -> Array:
-    """The centre of mass in the world, 3 x 1: sum m_l (p_l + R_l c_l) / m."""
-    total = motion.xp.zeros(3)
+    """The centre of mass in the world, 3 x 1: sum (m_l p_l + R_l h_l) / m."""
+    total = motion.xp.constant(motion.model.links[0].inertia.first_moment)
     for l in motion.model.topology.links:
         (R, p), body = motion.poses[l], motion.model.links[l].inertia
-        total = total + body.mass * (p + R @ motion.xp.constant(body.com))
+        total = total + (body.mass * p + R @ motion.xp.constant(body.first_moment))
     return total / motion.model.mass
 
 

@@ -13,6 +13,7 @@ from linkwork.model.motion import Motion
 
 def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
     """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c)."""
+    motion = motion.classical
     t, xp = motion.model.topology, motion.xp
     X, S, I = motion.X, motion.S, motion.I
 
