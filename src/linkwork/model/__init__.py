@@ -7,5 +7,18 @@ from linkwork.model.builder import Builder
 from linkwork.model.model import WORLD, Frame, Limits, Link, Model
 from linkwork.model.motion import Motion
 from linkwork.model.topology import Topology
+from linkwork.model.visual import Visual
 
-__all__ = ["WORLD", "BodyInertia", "Builder", "Frame", "Limits", "Link", "Model", "Motion", "Placement", "Topology"]
+__all__ = [
+    "WORLD",
+    "BodyInertia",
+    "Builder",
+    "Frame",
+    "Limits",
+    "Link",
+    "Model",
+    "Motion",
+    "Placement",
+    "Topology",
+    "Visual",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+from linkwork.model.visual import Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -27,6 +28,7 @@ class _Draft:
     armature: np.ndarray
     limits: Limits
     actuated: bool
+    looks: list[Look] = field(default_factory=list)
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Builder:
     strict: bool = True
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
+    _scenery: list[Look] = field(default_factory=list)
 
     def link(
         self,
@@ -91,12 +94,23 @@ class Builder:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
             self._drafts[link].inertia = self._drafts[link].inertia + inertia
 
+    def visual(self, link: str, *visuals: Visual) -> None:
+        """Say what a link that is there already looks like, or the world; more of it each time."""
+        self.look(link, Look(lambda: visuals))
+
+    def look(self, link: str, *looks: Look) -> None:
+        """The same for visuals that are read later."""
+        if link != WORLD and link not in self._drafts:
+            raise ModelError(f"there is no link '{link}' to give a look to. Links: {listing(self._drafts)}")
+        (self._scenery if link == WORLD else self._drafts[link].looks).extend(looks)
+
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
         order = self._sorted()
         at: dict[str, tuple[int, Placement]] = {WORLD: (0, Placement())}
         links = [Link(WORLD, 0, Fixed(), "", Placement(), BodyInertia(), np.zeros(0))]
         frames: dict[str, Frame] = {}
+        looks = [list(self._scenery)]
         for d in order:
             carrier, on_carrier = at[d.parent]
             placement = on_carrier @ d.placement
@@ -105,8 +119,10 @@ class Builder:
                 frames[d.name] = Frame(carrier, placement)
                 if carrier:
                     links[carrier] = _heavier(links[carrier], d.inertia.moved(placement))
+                looks[carrier] += [look.moved(placement) for look in d.looks]
                 continue
             at[d.name] = (len(links), Placement())
+            looks.append(list(d.looks))
             links.append(
                 Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated)
             )
@@ -117,6 +133,7 @@ class Builder:
                 raise ModelError(f"frame '{name}' has the name of a link; give it another")
             carrier, on_carrier = at[owner]
             frames[name] = Frame(carrier, on_carrier @ placement)
+        links = [replace(l, looks=tuple(v)) if v else l for l, v in zip(links, looks, strict=True)]
         kept = {l.joint_name for l in links}
         independent = tuple(j for j in self.independent if j in kept)
         model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)
@@ -147,8 +164,6 @@ class Builder:
 
 
 def _heavier(link: Link, extra: BodyInertia) -> Link:
-    from dataclasses import replace
-
     return replace(link, inertia=link.inertia + extra)
 
 

@@ -88,6 +88,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
     taken = [n for n in (*(name(l.name) for l in model.links[1:]), *map(name, model.frames)) if n in at]
     if taken:
         raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")
+    b.look(carrier, *(look.moved(places[0][1]) for look in model.links[0].looks))
     for link in model.links[1:]:
         new, (parent, on_parent) = name(link.name), places[link.parent]
         placement = on_parent @ link.placement
@@ -95,10 +96,12 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
             places.append((parent, placement))
             b.frame(new, parent, placement)
             b.load(parent, link.inertia.moved(placement))
+            b.look(parent, *(look.moved(placement) for look in link.looks))
         else:
             places.append((new, Placement()))
             b.link(new, parent, link.joint, placement=placement, inertia=link.inertia, armature=link.armature,
                    joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated)
+            b.look(new, *link.looks)
         at[new] = places[-1]
     for old, frame in model.frames.items():
         owner, on_owner = places[frame.link]

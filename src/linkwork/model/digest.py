@@ -15,7 +15,8 @@ from linkwork.joints import Joint
 def digest(*parts: Any) -> str | None:
     """A digest of models, joints, constraints, numbers and names; None if anything in them has no content to compare.
 
-    Functions, as in `Custom`, are such: two with the same name need not be the same.
+    Functions, as in `Custom`, are such: two with the same name need not be the same. Fields that do not take part in
+    comparisons, as the looks of links, are left out.
     """
     try:
         return hashlib.sha256("\x1f".join(_words(parts)).encode()).hexdigest()
@@ -37,7 +38,7 @@ def _words(x: Any) -> Iterator[str]:
         yield from _words(vars(x))
     elif is_dataclass(x) and not isinstance(x, type):
         yield type(x).__name__
-        for f in fields(x):
+        for f in (f for f in fields(x) if f.compare):
             yield f.name
             yield from _words(getattr(x, f.name))
     elif isinstance(x, Mapping):

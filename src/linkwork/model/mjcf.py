@@ -11,6 +11,7 @@ start. A geometry whose mesh is missing is passed over where the body's inertia 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from linkwork.errors import LoadError, MissingExtra, listing
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
+from linkwork.model.looks import mjcf_visuals
 from linkwork.model.model import WORLD, Limits
+from linkwork.model.visual import Look
 from linkwork.model.xml import Element
 
 MAX_COPIES = 10_000
@@ -52,6 +55,8 @@ class _Reader:
     def read(self, base: str | None) -> Builder:
         for i in range(1, self.m.nbody):
             self._body(i, base)
+        for i in range(self.m.nbody):
+            self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
         for s in range(self.m.nsite):
             name = self.m.site(s).name
             if name:

@@ -14,6 +14,7 @@ from linkwork.errors import InputError, ModelError, not_found
 from linkwork.joints import Joint
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.topology import Topology
+from linkwork.model.visual import Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -44,11 +45,17 @@ class Link:
     armature: np.ndarray
     limits: Limits = Limits()
     actuated: bool = True
+    looks: tuple[Look, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         armature = np.array(self.armature, dtype=float)
         armature.setflags(write=False)
         object.__setattr__(self, "armature", armature)
+
+    @cached_property
+    def visuals(self) -> tuple[Visual, ...]:
+        """What viewers draw for this link."""
+        return tuple(v for look in self.looks for v in look.visuals())
 
 
 @dataclass(frozen=True)

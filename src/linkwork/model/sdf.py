@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -23,8 +24,10 @@ from linkwork.errors import listing, not_found
 from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
+from linkwork.model.looks import sdf_visuals
 from linkwork.model.model import WORLD, Limits
 from linkwork.model.spanning import GraphJoint, spanning_tree
+from linkwork.model.visual import Look
 from linkwork.model.xml import Element
 
 MODEL = "__model__"
@@ -103,6 +106,8 @@ class _Reader:
             kept = {j.name for j in spanning_tree(links, [e.in_graph for e in edges], (WORLD, first), cut)[0]}
         tree = [e for e in edges if e.name in kept]
         self._hang(tree, base)
+        for name, element in self.scope.links.items():
+            self.builder.look(name, Look(partial(sdf_visuals, element, _read_pose)))
         for name in self.scope.frames:
             carrier = self._link_of(name, self.scope.frames[name])
             self.builder.frame(name, carrier, self._in(carrier, self._pose(name)))

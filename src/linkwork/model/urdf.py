@@ -1,13 +1,15 @@
 """URDF, and URDF+ with its loops and couplings.
 
 Joints come in Pinocchio's order (depth first, the children of a link by joint name), so that `q` and `v` are
-interchangeable with it; a continuous joint is one angle here. Visuals, collisions, meshes, transmissions, gazebo tags
-and joint <dynamics> (damping, friction) are not read. `mimic` becomes a `Coupling`, a URDF+ `<loop>` a `Closure`.
+interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
+Collisions, transmissions, gazebo tags and joint <dynamics> (damping, friction) are not read. `mimic` becomes a
+`Coupling`, a URDF+ `<loop>` a `Closure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +17,9 @@ from linkwork.errors import listing, not_found
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
+from linkwork.model.looks import urdf_visuals
 from linkwork.model.model import WORLD, Limits
+from linkwork.model.visual import Look
 from linkwork.model.xml import Element
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
@@ -36,6 +40,7 @@ class _Reader:
         self.into: dict[str, Element] = {}
         self.out: dict[str, list[Element]] = {name: [] for name in self.links}
         self.called = {name: name for name in self.links}
+        self.materials = {m.get("name", ""): m for m in root.all("material")}
 
     def read(self, base: str) -> Builder:
         joint = base_joint(base)
@@ -46,6 +51,9 @@ class _Reader:
         self._place_root(root, joint)
         for joint_element in self._depth_first(root):
             self._joint(joint_element)
+        for name, element in self.links.items():
+            if element.child("visual") is not None:
+                self.builder.look(self.called[name], Look(partial(urdf_visuals, element, _origin, self.materials)))
         self._couple()
         return self.builder
 

@@ -1,0 +1,84 @@
+"""What links look like: shapes that only viewers draw. The dynamics never sees them, and no digest contains them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from linkwork.model.body import Placement
+
+Colour = tuple[float, float, float, float]
+"""Red, green, blue and opacity, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """Edges along the axes."""
+
+    size: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Ellipsoid:
+    """Half axes along the axes; three equal ones are a sphere."""
+
+    radii: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """Along z, with its middle at the origin; `round` ends, half spheres beyond its length, make it a capsule."""
+
+    radius: float
+    length: float
+    round: bool = False
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Triangles: vertices (n, 3) and, for each face, the indices of its corners (m, 3)."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+
+@dataclass(frozen=True)
+class MeshFile:
+    """A mesh by the name that the robot's file `description` gives it; nothing is opened before it is drawn."""
+
+    name: str
+    description: str
+    scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+
+Shape = Box | Ellipsoid | Cylinder | Mesh | MeshFile
+
+
+@dataclass(frozen=True)
+class Visual:
+    """A shape at a place on its link; without a colour, the viewer chooses one."""
+
+    shape: Shape
+    placement: Placement = field(default_factory=Placement)
+    colour: Colour | None = None
+
+    def moved(self, X: Placement) -> Visual:
+        """In the frame in which this link frame has placement X."""
+        return replace(self, placement=X @ self.placement)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Visuals of a link that are read when somebody looks: most models are never drawn, and loading is not to wait."""
+
+    read: Callable[[], Iterable[Visual]]
+    placement: Placement | None = None
+
+    def moved(self, X: Placement) -> Look:
+        """In the frame in which this link frame has placement X."""
+        return Look(self.read, X if self.placement is None else X @ self.placement)
+
+    def visuals(self) -> list[Visual]:
+        return [v if self.placement is None else v.moved(self.placement) for v in self.read()]
