@@ -42,6 +42,8 @@ from linkwork.simulate.expansion import expand
 from linkwork.simulate.rollout import Rollout, RolloutResult, rollout
 from linkwork.simulate.simulate import simulate
 from linkwork.simulate.trajectory import Event, Trajectory
+from linkwork.view.html import write_html
+from linkwork.view.server import Viewer, view
 
 __version__ = "0.1.0"
 
@@ -69,6 +71,7 @@ __all__ = [
     "RolloutResult",
     "Stabilisation",
     "Trajectory",
+    "Viewer",
     "Weld",
     "__version__",
     "approximate",
@@ -94,4 +97,6 @@ __all__ = [
     "rollout",
     "simulate",
     "surface",
+    "view",
+    "write_html",
 ]

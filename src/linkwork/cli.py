@@ -1,4 +1,4 @@
-"""The command line: look at a robot, solve one state, export C, manage the cache, see the demo."""
+"""The command line: look at a robot, solve one state, simulate, export C, manage the cache, see the demo."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from linkwork.errors import LinkworkError, not_found
 from linkwork.model import Model
 from linkwork.planner.elimination import coupled_links, eliminate, loop_roots, picture
 from linkwork.simulate.cli import simulate_command
+from linkwork.view.cli import view_command
 
 app = typer.Typer(
     help="Constrained rigid-body dynamics, compiled for your robot.",
@@ -40,6 +41,7 @@ cache_app = typer.Typer(help="The disk cache of compiled kernels.", no_args_is_h
 app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 app.command("simulate")(simulate_command)
+app.command("view")(view_command)
 console = Console()
 
 
@@ -174,9 +176,11 @@ def methods(as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def demo() -> None:
-    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics; then let it squat."""
-    from linkwork.demo import show_methods, show_squat
+def demo(
+    html: Annotated[Path, typer.Option(help="Where the replay of the squatting goes.")] = Path("out/squat.html"),
+) -> None:
+    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics; let it squat, and film it."""
+    from linkwork.demo import show_methods, show_squat, write_replay
     from linkwork.robots.mechanisms import humanoid, standing
 
     model = humanoid(hands=False)
@@ -189,8 +193,9 @@ def demo() -> None:
     free = lw.forward_dynamics(model.without_constraints())
     console.print(f"compiled without contacts: {free.operations} operations, {free.method}; "
                   f"a = {np.array2string(free(**state).a[:6], precision=3, suppress_small=True)} ... for the base")
-    show_squat(console)
+    run = show_squat(console)
     show_methods(console)
+    write_replay(console, run, html)
 
 
 @cache_app.command("info")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,16 @@ def show_squat(console: Console) -> lw.Trajectory:
     console.print(table)
     console.print(f"loops closed within {gaps.max():.1e} (m, rad); {len(run.events)} contacts changed")
     return run
+
+
+def write_replay(console: Console, run: lw.Trajectory, path: Path) -> None:
+    """The squatting as a page for the browser."""
+    model, _, _ = squatting_humanoid()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lw.write_html(path, model, run, title="Humanoid with four-bar legs, squatting")
+    size = path.stat().st_size / 1e6
+    console.print(f"\nwatch it: open {path.resolve()} in a browser ({size:.2f} MB, needs no network)",
+                  highlight=False, soft_wrap=True)
 
 
 def show_methods(console: Console) -> None:

@@ -24,6 +24,7 @@ from linkwork.arguments import (
     print_json,
 )
 from linkwork.model import Model
+from linkwork.view.cli import show
 
 
 def simulate_command(
@@ -47,6 +48,8 @@ def simulate_command(
     every: Annotated[int, typer.Option(help="Record every so many steps.")] = 1,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .csv, .npz or .parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write a figure (.png, .pdf, .svg).")] = None,
+    view: Annotated[bool, typer.Option("--view", help="Replay it in the browser; Ctrl-C ends.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Write the replay as one HTML file that opens offline.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a robot from its neutral position (loops closed), a given or a random state."""
@@ -69,13 +72,17 @@ def simulate_command(
     facts: dict[str, Any] = {"name": model.name, "states": len(run), "simulated": float(run.t[-1]), "seconds": seconds,
                              "largest_gap": gap, "events": [[e.t, e.kind, e.contact] for e in run.events],
                              "q": run.q[-1].tolist(), "v": run.v[-1].tolist()}
+    if html is not None:
+        lw.write_html(html, model, run)
     if as_json:
         print_json(facts)
-        return
-    _show(run, facts)
-    for path in (output, plot):
-        if path is not None:
-            Console().print(f"wrote {path}")
+    else:
+        _show(run, facts)
+        for path in (output, plot, html):
+            if path is not None:
+                Console().print(f"wrote {path}")
+    if view:
+        show(model, run, None, None)
 
 
 def _start(model: Model, q: str | None, v: str | None, seed: int | None) -> tuple[np.ndarray, np.ndarray]:

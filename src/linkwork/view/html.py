@@ -11,6 +11,7 @@ import base64
 import html
 import json
 import zlib
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ import numpy as np
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.view.scene import TRIANGLES, Scene, make_scene
-from linkwork.view.states import States, has_forces, quaternions, states_at, states_of
+from linkwork.view.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
 
 if TYPE_CHECKING:
     from linkwork.simulate.trajectory import Trajectory
@@ -36,20 +37,25 @@ def write_html(
     triangles: int = TRIANGLES,
     title: str | None = None,
 ) -> Path:
-    """Write a self-contained page that replays a motion of the model, or shows it at `q` (default: neutral).
+    """Write a self-contained page that replays a motion of the model, or shows it at `q` (default: neutral, loops closed).
 
     >>> run = lw.simulate(model, q0, v0, controller, duration=2.0)
     >>> lw.write_html("run.html", model, run)
 
     `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
-    the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in `q`
-    are [x y z w]. Needs no package beyond the core ones.
+    the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
+    `q` are [x y z w]. Needs no package beyond the core ones.
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a position q, not both")
     scene = make_scene(model, triangles=triangles)
-    states = states_of(model, trajectory, fps) if trajectory is not None else states_at(
-        model, model.neutral() if q is None else np.asarray(q, dtype=float))
+    if trajectory is not None:
+        states = states_of(model, trajectory, fps)
+    elif q is not None:
+        states = states_at(model, np.asarray(q, dtype=float))
+    else:
+        at, notes = posture(model)
+        scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
     out = Path(path)
     out.write_text(page(scene, states, trajectory, title or model.name), encoding="utf-8")
     return out
@@ -114,7 +120,7 @@ def _described(scene: Scene, states: States, trajectory: Trajectory | None, titl
         "positions": blob.add(states.positions, "f4"),
         "quaternions": blob.add(np.round(quaternions(states.rotations) * 32767), "i2"),
         "com": blob.add(states.com, "f4"),
-        "constraints": [{"name": c.name, "what": c.describe(), "contact": 0 in c.touches(model)} for c in states.named],
+        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named],
         "ends": blob.add(states.ends, "f4"),
         "forces": blob.add(states.forces, "f4") if forces else None,
         "active": blob.add(states.active, "u1"),

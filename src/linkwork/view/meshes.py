@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def _within(mesh: Mesh) -> bool:
 
 
 def _stl(path: Path) -> list[Piece]:
-    """Binary (80 bytes, a count, 50 bytes per triangle) or text; the text may start like the binary one and vice versa."""
+    """Binary (80 bytes, a count, 50 bytes per triangle) or text; a binary one may start like text."""
     data = path.read_bytes()
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
     if len(data) >= 84 + 50 * count and not (data.startswith(b"solid") and b"facet" in data[:400]):
@@ -63,7 +64,7 @@ def _obj(path: Path) -> list[Piece]:
             elif key == "f":
                 corners = [_corner(w, len(vertices)) for w in words]
                 faces.setdefault(material, []).extend(
-                    (corners[0], b, c) for b, c in zip(corners[1:-1], corners[2:], strict=True))
+                    (corners[0], b, c) for b, c in pairwise(corners[1:]))
             elif key == "usemtl":
                 material = " ".join(words)
             elif key == "mtllib":

@@ -66,6 +66,7 @@ def make_scene(model: Model, *, triangles: int = TRIANGLES) -> Scene:
     stand_ins = [i for i in model.topology.links if i not in has and (not has or i in failed)]
     for i in stand_ins:
         bodies += [Part(i, "body", p.surface, p.colour) for p in (*inertias, *pins) if p.link == i]
+    for i in [0, *stand_ins] if stand_ins else []:
         if (bones := _bones(model, i, size)) is not None:
             bodies.append(Part(i, "body", bones, BONE))
     return Scene(model, (*bodies, *inertias, *pins), size, tuple(notes))
@@ -157,17 +158,18 @@ def _pins(model: Model, i: int, size: float) -> Surface | None:
     out = []
     for linear, angular in zip(S[:3].T, S[3:].T, strict=True):
         turns = bool(np.abs(angular).max() > 1e-9)
-        shape = shapes.cylinder(0.012 * size, 0.05 * size) if turns else shapes.box([0.015 * size, 0.015 * size, 0.1 * size])
+        bar = np.array([0.015, 0.015, 0.1]) * size
+        shape = shapes.cylinder(0.012 * size, 0.05 * size) if turns else shapes.box(bar)
         out.append(shape.moved(shapes.towards(angular if turns else linear), np.zeros(3)))
     return joined(out)
 
 
 def _bones(model: Model, i: int, size: float) -> Surface | None:
-    """From the link's origin to the joints and closures that it carries."""
-    ends = [l.placement.p for l in model.links[1:] if l.parent == i]
+    """From the link's origin to the joints and closures that it carries; what floats is not carried by the world."""
+    ends = [l.placement.p for l in model.links[1:] if l.parent == i and l.joint.nv < 6]
     named = [model.frame(n) for c in model.constraints for n in (getattr(c, "a", None), getattr(c, "b", None)) if n]
     ends += [f.placement.p for f in named if f.link == i]
-    if not model.topology.children[i]:
+    if i and not model.topology.children[i]:
         ends.append(model.links[i].inertia.com)
     out = []
     for end in ends:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from linkwork.model.visual import Box, Cylinder, Ellipsoid, Mesh
@@ -27,7 +29,7 @@ def turned(profile: list[tuple[float, float]], around: int = AROUND) -> Mesh:
         vertices += [(radius * np.cos(t), radius * np.sin(t), z) for t in angles]
         rings.append([start] * around if radius == 0 else [start + k for k in range(around)])
     faces = []
-    for low, high in zip(rings[:-1], rings[1:], strict=True):
+    for low, high in pairwise(rings):
         for k in range(around):
             n = (k + 1) % around
             faces += [(low[k], low[n], high[n]), (low[k], high[n], high[k])]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints import Constraint
-from linkwork.errors import InputError
-from linkwork.model import Model, Motion, Placement
+from linkwork.constraints import Closure, Constraint, LinkRows
+from linkwork.errors import AssemblyError, InputError
+from linkwork.model import WORLD, Model, Motion
+from linkwork.simulate.assembly import assemble
 from linkwork.simulate.trajectory import column_names
 
 if TYPE_CHECKING:
@@ -38,6 +39,25 @@ class States:
 def spatial_constraints(model: Model) -> tuple[Constraint, ...]:
     """The constraints that act at a place: closures, contacts and rods."""
     return tuple(c for c in model.constraints if hasattr(c, "a") and hasattr(c, "b"))
+
+
+def is_contact(c: Constraint) -> bool:
+    """Whether it holds a frame to the world itself, as `point` and `surface` do; all others are loops."""
+    return isinstance(c, Closure) and WORLD in (c.a, c.b)
+
+
+def loops(model: Model) -> list[str]:
+    """The names of the constraints that a posture must satisfy: all that have a position, but for contacts."""
+    return [c.name for c in model.constraints if not isinstance(c, LinkRows) and not is_contact(c)]
+
+
+def posture(model: Model) -> tuple[np.ndarray, list[str]]:
+    """The neutral position with its loops closed; a note if that cannot be, with the best position found."""
+    closing = loops(model)
+    try:
+        return assemble(model, model.neutral(), only=closing) if closing else model.neutral(), []
+    except AssemblyError as problem:
+        return problem.q, [str(problem)]
 
 
 def states_at(model: Model, q: np.ndarray) -> States:
@@ -108,7 +128,7 @@ def _ends(c: Constraint) -> tuple[str, str]:
 
 def _at(model: Model, name: str, p: np.ndarray, R: np.ndarray) -> np.ndarray:
     frame = model.frame(name)
-    return (Placement(R[frame.link], p[frame.link]) @ frame.placement).p
+    return np.asarray(p[frame.link] + R[frame.link] @ frame.placement.p)
 
 
 def _centre(model: Model, p: np.ndarray, R: np.ndarray) -> np.ndarray:

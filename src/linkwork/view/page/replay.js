@@ -429,7 +429,7 @@ async function main() {
     for (const c of state.constraints) {
       const colour = c.contact ? CONTACT : LOOP;
       if (shown.constraints && c.active) {
-        overlay(ball, framed([1, 0, 0], [0, 1, 0], [0, 0, 1], c.a, [0.012 * size, 0.012 * size, 0.012 * size]), colour);
+        overlay(ball, framed([1, 0, 0], [0, 1, 0], [0, 0, 1], c.a, [0.016 * size, 0.016 * size, 0.016 * size]), colour);
         const gap = sub(c.b, c.a);
         if (!c.contact && length(gap) > 0.002 * size) overlay(shaft, along(c.a, gap, 0.005 * size, length(gap)), colour);
       }
