@@ -37,7 +37,7 @@ def write_html(
     triangles: int = TRIANGLES,
     title: str | None = None,
 ) -> Path:
-    """Write a self-contained page that replays a motion of the model, or shows it at `q` (default: neutral, loops closed).
+    """Write a self-contained page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
     >>> run = lw.simulate(model, q0, v0, controller, duration=2.0)
     >>> lw.write_html("run.html", model, run)

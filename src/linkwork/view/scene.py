@@ -144,7 +144,7 @@ def _ellipsoid(body: BodyInertia, size: float) -> Surface | None:
         return None
     moments, axes = np.linalg.eigh(body.I)
     squares = 2.5 / body.mass * (moments.sum() - 2 * moments)
-    radii = np.clip(np.sqrt(np.maximum(squares, 0.0)), 0.008 * size, 0.3 * size)
+    radii = np.clip(np.sqrt(np.maximum(squares, 0.0)), 0.008 * size, 0.6 * size)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     return shapes.ellipsoid(radii).moved(axes, body.com)
 

@@ -43,10 +43,10 @@ def view(
     >>> viewer.wait()
 
     Without a trajectory the model stands at `q` (default: neutral, loops closed) and has a slider for every joint;
-    loops stay closed while one is moved. With one there are play, pause, time and speed. Quaternions in `q` are [x y z w].
-    Links look as their file says, or as inertia ellipsoids, bones and joint axes. The page is served to this machine
-    only unless `host` says otherwise ("0.0.0.0": to the network); a port that is taken makes it the next one. Needs the
-    extra `view`; `lw.write_html` needs none.
+    loops stay closed while one is moved. With one there are play, pause, time and speed. Quaternions in `q` are
+    [x y z w]. Links look as their file says, or as inertia ellipsoids, bones and joint axes. The page is served to this
+    machine only unless `host` says otherwise ("0.0.0.0": to the network); where the port is taken, it is the next one.
+    Needs the extra `view`; `lw.write_html` needs none.
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a position q, not both")
@@ -117,7 +117,8 @@ class Viewer:
     def stop(self) -> None:
         """Close the page and the server."""
         self._stopped.set()
-        self.server.stop()
+        with redirect_stdout(StringIO()):
+            self.server.stop()
 
     def wait(self) -> None:
         """Return when the viewer is stopped, or on Ctrl-C."""
@@ -177,8 +178,8 @@ class Viewer:
         self._place(self.states, 0)
 
     def _theme(self, dark: bool) -> None:
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_layout="collapsible",
-                                        brand_color=(217, 98, 43), dark_mode=dark)
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(217, 98, 43),
+                                        dark_mode=dark)
 
     def _force_scales(self) -> list[float]:
         """Metres per newton of each arrow: contacts and loops have each their own scale."""

@@ -132,10 +132,11 @@ def _at(model: Model, name: str, p: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 def _centre(model: Model, p: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """The centre of mass; of a massless model, the place of its last link."""
     if not model.mass > 0:
-        return p[-1]
-    return np.asarray(sum(l.inertia.mass * (p[i] + R[i] @ l.inertia.com) for i, l in enumerate(model.links))
-                      / model.mass)
+        return np.asarray(p[-1])
+    moments = [l.inertia.mass * (p[i] + R[i] @ l.inertia.com) for i, l in enumerate(model.links)]
+    return np.asarray(np.sum(moments, axis=0) / model.mass)
 
 
 def quaternions(R: np.ndarray) -> np.ndarray:

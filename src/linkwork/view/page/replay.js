@@ -502,8 +502,14 @@ async function main() {
     }
     const pixel = new Uint8Array(4), ratio = canvas.width / canvas.clientWidth;
     gl.readPixels(Math.round(x * ratio), Math.round(canvas.height - y * ratio), 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);
-    paint();
+    stale = true;
     return pixel[0] + 256 * pixel[1] - 1;
+  }
+
+  // where a point of the world is on the page
+  function project(p) {
+    const m = matrices().camera, at = [0, 1, 3].map((r) => m[r] * p[0] + m[4 + r] * p[1] + m[8 + r] * p[2] + m[12 + r]);
+    return [(at[0] / at[2] + 1) / 2 * canvas.clientWidth, (1 - at[1] / at[2]) / 2 * canvas.clientHeight];
   }
 
   // -- controls
@@ -638,7 +644,7 @@ async function main() {
   // for scripts and tests: what is there, and where it is now
   window.linkwork = { scene, seek, play: () => setPlaying(true), pause: () => setPlaying(false),
     get time() { return time; }, get playing() { return playing; }, get drawn() { return drawn; },
-    get camera() { return camera; }, state: () => motion.at(time), pick };
+    get camera() { return camera; }, state: () => motion.at(time), pick, project };
 }
 
 main().catch((problem) => {
