@@ -42,14 +42,15 @@ def nodes(viewer) -> dict[str, np.ndarray]:
 
 
 def picture(viewer) -> np.ndarray:
-    """The scene as the browser draws it, from the view that the page has."""
+    """Where the browser draws something darker than the grid, seen from where the page looks."""
     (client,) = viewer.server.get_clients().values()
-    return np.asarray(client.get_render(height=120, width=160))[..., :3].astype(int)
+    return np.asarray(client.get_render(height=120, width=160))[..., :3].min(axis=2) < 165
 
 
-def changed(a: np.ndarray, b: np.ndarray) -> float:
-    """The share of pixels that differ clearly."""
-    return float((np.abs(a - b).max(axis=2) > 24).mean())
+def looks_at_the_robot(viewer) -> bool:
+    """Whether the page has taken the view that the viewer asked for."""
+    return any(np.allclose(c.camera.position, viewer.server.initial_camera.position, atol=1e-2)
+               for c in viewer.server.get_clients().values())
 
 
 def test_the_page_plays_a_motion(page, made, motion):
@@ -59,27 +60,35 @@ def test_the_page_plays_a_motion(page, made, motion):
     asked: list[str] = []
     page.on("request", lambda r: asked.append(r.url))
     page.set_viewport_size({"width": 420, "height": 280})
+    page.set_default_timeout(60_000)
     page.goto(viewer.url)
-    page.get_by_role("button", name="Play").wait_for(timeout=60_000)
+    page.get_by_role("button", name="Play").wait_for()
     port = f":{viewer.server.get_port()}"
     assert all(url.startswith(("data:", "blob:")) or f"localhost{port}" in url for url in asked)
     assert [name.rpartition("_")[2] for name in nodes(viewer)] == [l.name for l in model.links]
-    start, shown = nodes(viewer), picture(viewer)
-    assert shown.std() > 3
-
-    page.get_by_role("button", name="Play").click()
-    deadline = time.monotonic() + 20
-    while viewer.time < 0.2 and time.monotonic() < deadline:
-        page.wait_for_timeout(50)
+    assert waited(lambda: looks_at_the_robot(viewer))
+    start = nodes(viewer)
+    page.get_by_role("button", name="Play").dispatch_event("click")  # a mouse would wait for frames
+    assert waited(lambda: viewer.time > 0.2)
     assert viewer.playing
-    page.get_by_role("button", name="Pause").click(timeout=30_000)
+    page.get_by_role("button", name="Pause").dispatch_event("click")
     assert waited(lambda: not viewer.playing)
     assert any(np.abs(start[n] - x).max() > 1e-3 for n, x in nodes(viewer).items())
-    assert waited(lambda: changed(shown, picture(viewer)) > 0.003)
+    paused = viewer.time
 
+    def there_and_back() -> bool:
+        """The picture changes with the time and comes back with it; the page may still be loading its lights."""
+        seen = []
+        for t in (paused, 0.0, paused):
+            viewer.seek(t)
+            time.sleep(0.3)
+            seen.append(picture(viewer))
+        a, b, again = seen
+        return bool(a.any() and (a ^ b).mean() > 0.5 * a.mean() and (a ^ again).mean() < 0.05 * a.mean())
+
+    assert waited(there_and_back)
     viewer.seek(0.0)
     assert all(np.abs(start[n] - x).max() == 0 for n, x in nodes(viewer).items())
-    assert waited(lambda: changed(shown, picture(viewer)) == 0)
 
 
 def test_poses_follow_the_motion(made, motion):
@@ -104,7 +113,7 @@ def moved(viewer: lw.Viewer, joint: str, value: float) -> None:
 
 def waited(condition) -> bool:
     """Callbacks of controls run on a thread of their own."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         if condition():
             return True

@@ -111,8 +111,9 @@ class Viewer:
         self._play.label = "Pause"
 
     def pause(self) -> None:
-        self.playing = False
-        self._play.label = "Play"
+        with self._lock:
+            self.playing = False
+            self._play.label = "Play"
 
     def stop(self) -> None:
         """Close the page and the server."""
@@ -269,11 +270,12 @@ class Viewer:
         last = time.monotonic()
         while not self._stopped.wait(1 / 60):
             now = time.monotonic()
-            if self.playing:
-                there = self.time + self.speed * (now - last)
-                if there >= self.duration and not self._repeat.value:
-                    self.pause()
-                self.seek(there % self.duration if self._repeat.value and self.duration else there)
+            with self._lock:
+                if self.playing:
+                    there = self.time + self.speed * (now - last)
+                    if there >= self.duration and not self._repeat.value:
+                        self.pause()
+                    self.seek(there % self.duration if self._repeat.value and self.duration else there)
             last = now
 
     def _joint_sliders(self) -> None:
