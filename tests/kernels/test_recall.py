@@ -17,7 +17,7 @@ def empty_cache(tmp_path, monkeypatch):
     return tmp_path
 
 
-def never(self):
+def never(*args):
     raise AssertionError("it was traced")
 
 
@@ -75,3 +75,22 @@ def test_the_digest_sees_every_part_of_a_model() -> None:
 def test_functions_have_no_digest() -> None:
     model = chain(2).with_constraints(lw.Custom(lambda a, b: a - b, joints=[l.joint_name for l in chain(2).links[1:]]))
     assert digest(model) is None
+
+
+def test_steps_of_rollouts_and_simulations_are_recalled_too(empty_cache, monkeypatch) -> None:
+    """And with them the kernel: the second time nothing is compiled either."""
+    from linkwork.kernels import rollout
+    from linkwork.simulate.rollout import Step
+
+    def run():
+        model = four_bar()
+        rolled = lw.rollout(model, steps=4)(np.tile(model.neutral(), (3, 1)), np.zeros(3))
+        return rolled.q, lw.simulate(model, model.neutral(), duration=2e-3).q
+
+    first = run()
+    monkeypatch.setattr(Step, "__call__", never)
+    monkeypatch.setattr(rollout, "lower_rollout", never)
+    for x, y in zip(run(), first, strict=True):
+        assert np.array_equal(x, y)
+    with pytest.raises(AssertionError, match="traced"):
+        lw.rollout(four_bar(), steps=4, stabilisation=True)(four_bar().neutral(), np.zeros(3))

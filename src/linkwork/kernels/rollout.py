@@ -102,7 +102,7 @@ class RolloutProgram:
         for port in self.extras:
             results.append([add("if_else_zero", alive, n) for n in fresh[port.name]])
         blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.settled], nodes, results, "blend")
-        return {"start": start, "step": self.step, "blend": blend}
+        return {"start": start, "step": getattr(self.step, "whole", self.step), "blend": blend}
 
 
 def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:

@@ -21,6 +21,7 @@ from linkwork.constraints.base import Stepped
 from linkwork.errors import InputError, not_found
 from linkwork.function import check_position
 from linkwork.model import Model, Motion
+from linkwork.model.digest import digest
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -134,6 +135,13 @@ class Step:
 
         return trace("step", lambda xp, symbol: self(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
 
+    @cached_property
+    def known(self) -> Any:
+        """The program, or what is remembered of it: a step that was compiled before is not traced again."""
+        from linkwork.kernels.recall import recalled
+
+        return recalled(digest("step", self), lambda: self.traced)
+
 
 class Rollout:
     """`run(q0, v0, tau)`: see `rollout`."""
@@ -164,7 +172,7 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.traced, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
+        return RolloutProgram(self.step.known, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
 
     def __call__(
         self,

@@ -423,7 +423,7 @@ def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, m
         return execute
     from linkwork.kernels.kernel import Kernel
 
-    kernel = Kernel(step.traced)
+    kernel = Kernel(step.known)
 
     def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
             h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
