@@ -408,3 +408,36 @@ def test_processor_time_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(shutil, "which", lambda _: None)
     with pytest.raises(LinkworkError, match="C compiler"), measure.processor_time():
         pass
+
+
+def test_rollouts_beside_their_dynamics_and_mj_step(tmp_path) -> None:
+    """Both sides stand on the same feet; the figures go into the table and the file."""
+    pytest.importorskip("mujoco")
+    out = tmp_path / "rollout.json"
+    options = ["--quick", "--rounds", "1", "--robots", "go1", "--json", str(out)]
+    shown = CliRunner().invoke(app, ["bench", "rollout", *options])
+    assert shown.exit_code == 0, shown.output
+    assert "MuJoCo does more" in shown.output
+    facts, found = (json.loads(line) for line in out.read_text().splitlines())
+    assert facts["clock"] == "time"
+    assert found["robot"] == "Go1 on four feet"
+    assert set(found["us"]) == {"bare dynamics", "rollout", "tau over time", "every step recorded", "mj_step"}
+
+
+def test_the_bare_dynamics_are_those_of_the_rollout() -> None:
+    from linkwork.bench.rollouts import DT, bare, contest
+    from linkwork.simulate.rollout import rollout
+
+    case = contest("go1")
+    run = rollout(case.model, dt=DT, record=("a",))
+    tau = np.random.default_rng(0).normal(size=case.model.nv)
+    a = run(case.q, np.zeros(case.model.nv), tau, steps=1).a[0]
+    np.testing.assert_allclose(bare(run)(case.q, np.zeros(case.model.nv), tau).a, a, rtol=1e-9, atol=1e-9)
+
+
+def test_other_robots_are_refused() -> None:
+    from linkwork.bench.rollouts import contest
+    from linkwork.errors import NotFound
+
+    with pytest.raises(NotFound, match="cassie"):
+        contest("talos")

@@ -195,3 +195,26 @@ def test_impulses_of_some_contacts_only():
     np.testing.assert_allclose(some.v_after, lw.impulse(two)(q, v).v_after, atol=1e-8)
     np.testing.assert_array_equal(some.impulse[[3, 4, 5, 9, 10, 11]], 0)
     np.testing.assert_allclose(jump(q, v).v_after, lw.impulse(model)(q, v).v_after, atol=1e-8)
+
+
+@pytest.mark.parametrize("options", [
+    {"projection": True}, {"stabilisation": True}, {"integrator": "rk4"}, {"integrator": "midpoint"},
+    {"integrator": "dormand_prince"}, {"backend": "numpy"},
+], ids=str)  # fmt: skip
+def test_prox_bbo_simulates_as_the_default_does(options):
+    model, q = julia_four_bar()
+    one, other = (lw.simulate(model, q, duration=0.01, method=m, **options) for m in (None, "prox_bbo"))
+    np.testing.assert_allclose(one.q, other.q, atol=1e-9)
+
+
+def test_prox_bbo_lands_on_its_feet_and_rolls_out():
+    model = quadruped().with_constraints(lw.point("front_left_foot"), lw.point("rear_right_foot"))
+    q = standing(model)
+    q[2] += 1e-3
+    one, other = (lw.simulate(model, q, duration=0.03, ground=0.0, method=m) for m in (None, "prox_bbo"))
+    assert [(e.kind, e.contact) for e in one.events] == [(e.kind, e.contact) for e in other.events]
+    np.testing.assert_allclose(one.q, other.q, atol=1e-6)
+    active = np.array([[1.0, 1.0], [1.0, 0.0]])
+    rolled = [lw.rollout(model, method=m, modes=True, steps=20)(q, np.zeros(model.nv), active=active).q
+              for m in (None, "prox_bbo")]
+    np.testing.assert_allclose(*rolled, atol=1e-6)

@@ -155,6 +155,34 @@ def delassus(
 
 
 @bench_app.command()
+def rollout(
+    robots: RobotsOption = None,
+    methods: MethodsOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    processor_time: Annotated[
+        bool, typer.Option("--processor-time", help="Processor time instead of time, for busy machines.")] = False,
+) -> None:
+    """Steps per second of rollouts: over their bare dynamics, and against MuJoCo's mj_step (one thread)."""
+    from linkwork.bench import rollouts
+    from linkwork.bench.measure import Conditions, circumstances
+
+    settings = _settings(quick, rounds, cpu, 1, False)
+    conditions = Conditions(settings.cpu, 0.0, processor_time)
+    facts = {**circumstances(), "clock": "processor time" if processor_time else "time"}
+    _print_circumstances(facts)
+    found = []
+    for name in _words(robots) or rollouts.ROBOTS:
+        for method in _words(methods) or rollouts.METHODS[name]:
+            found.append(rollouts.measured(name, method, settings.rounds, settings.budget, conditions))
+            rollouts.save(json, facts, found)
+    _console().print(rollouts.table(found))
+    _console().print(rollouts.MORE, highlight=False)
+
+
+@bench_app.command()
 def show(
     file: Annotated[Path, typer.Argument(help="A file that --json wrote.")],
     html: HtmlOption = None,
