@@ -24,6 +24,8 @@ PLAIN: Colour = (0.74, 0.77, 0.82, 1.0)
 MASS: Colour = (0.62, 0.70, 0.80, 0.55)
 BONE: Colour = (0.86, 0.87, 0.90, 1.0)
 PIN: Colour = (0.20, 0.23, 0.28, 1.0)
+LIGHTEST = 400.0
+"""Density (kg/m^3) of a stand-in: inertias in real files are often guesses, and a larger solid would hide the robot."""
 TRIANGLES = 60_000
 """Of all meshes of a scene, unless asked for more."""
 
@@ -65,7 +67,9 @@ def make_scene(model: Model, *, triangles: int = TRIANGLES) -> Scene:
     pins = [Part(i, "joint", s, PIN) for i in model.topology.links if (s := _pins(model, i, size)) is not None]
     stand_ins = [i for i in model.topology.links if i not in has and (not has or i in failed)]
     for i in stand_ins:
-        bodies += [Part(i, "body", p.surface, p.colour) for p in (*inertias, *pins) if p.link == i]
+        bodies += [Part(i, "body", p.surface, p.colour) for p in pins if p.link == i]
+        if (solid := _ellipsoid(model.links[i].inertia, size, LIGHTEST)) is not None:
+            bodies.append(Part(i, "body", solid, MASS))
     for i in [0, *stand_ins] if stand_ins else []:
         if (bones := _bones(model, i, size)) is not None:
             bodies.append(Part(i, "body", bones, BONE))
@@ -138,13 +142,17 @@ def _size(model: Model, bodies: list[Part]) -> float:
     return max(float(np.ptp(np.array(points).reshape(-1, 3), axis=0).max(initial=0.0)), 0.05)
 
 
-def _ellipsoid(body: BodyInertia, size: float) -> Surface | None:
-    """The solid ellipsoid of this mass and inertia; thin or wide ones, which no body has, within what can be seen."""
+def _ellipsoid(body: BodyInertia, size: float, density: float = 0.0) -> Surface | None:
+    """The solid ellipsoid of this mass and inertia; thin or wide ones, which no body has, within what can be seen.
+
+    It shrinks to this density (kg/m^3) where it is lighter.
+    """
     if not body.mass > 0:
         return None
     moments, axes = np.linalg.eigh(body.I)
     squares = 2.5 / body.mass * (moments.sum() - 2 * moments)
     radii = np.clip(np.sqrt(np.maximum(squares, 0.0)), 0.008 * size, 0.6 * size)
+    radii = radii * min(1.0, body.mass / max(density * 4 / 3 * np.pi * radii.prod(), 1e-300)) ** (1 / 3)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     return shapes.ellipsoid(radii).moved(axes, body.com)
 
