@@ -46,13 +46,16 @@ class Choice:
     behind: dict[int, Placement]
 
 
-def choose(model: Model) -> list[Placement]:
-    """The cheapest candidate for each link, by dynamic programming from the tips to the base."""
+def choose(model: Model, free_base: bool = False) -> list[Placement]:
+    """The cheapest candidate for each link, by dynamic programming from the tips to the base.
+
+    With `free_base` the frame of a link on a free joint may be shifted too: then q, v, a, tau must be converted.
+    """
     t, held = model.topology, _held(model)
     best: dict[int, list[Choice]] = {}
     for i in reversed(t.links):
         best[i] = []
-        for W in candidates(model, i, held[i]):
+        for W in candidates(model, i, held[i], free_base):
             cost, behind = own_cost(model, i, W, held[i]), {i: W}
             for child in t.children[i]:
                 costs = [c.cost + joint_cost(model, child, W, c.W) for c in best[child]]
@@ -85,9 +88,12 @@ def axis_of(model: Model, i: int) -> np.ndarray | None:
     return joint.axis if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)) else None
 
 
-def candidates(model: Model, i: int, held: Sequence[Placement]) -> list[Placement]:
+def candidates(model: Model, i: int, held: Sequence[Placement], free_base: bool = False) -> list[Placement]:
     """Frames for link i in its own, its present one first (with a coordinate along the joint's axis)."""
     link = model.links[i]
+    if free_base and link.joint.kind == "free":
+        joints = [model.links[j].placement.p for j in model.topology.children[i]]
+        return [Placement(p=p) for p in _distinct([np.zeros(3), *joints])]
     if link.joint.kind == "fixed" and link.parent:
         return [Placement(), link.placement.inverse()]
     u = axis_of(model, i)

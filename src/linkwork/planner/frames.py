@@ -59,7 +59,8 @@ def moved(model: Model, W: Sequence[Placement]) -> Model:
     links, frames = [model.links[0]], {}
     for i in model.topology.links:
         link = model.links[i]
-        place = Placement(*between(W[link.parent], link.placement, W[i]))
+        after = Placement() if link.joint.kind == "free" else W[i]  # what is behind a free joint is in its position
+        place = Placement(*between(W[link.parent], link.placement, after))
         body = Moments.of(link.inertia).moved(back[i])
         links.append(replace(link, joint=turned(link.joint, W[i].R), placement=place, inertia=body))
         frames[link.name] = Frame(i, back[i])
