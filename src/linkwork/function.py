@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms.iteration import Iteration, Prox, run
+from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
@@ -337,6 +338,8 @@ class Function:
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name == "q":
             check_position(self.model, x)
+        if name == "active":
+            check_modes("forward_dynamics", self.method, self.model, x)
         return x
 
 

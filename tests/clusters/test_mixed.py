@@ -13,6 +13,7 @@ import linkwork as lw
 from helpers import motion
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian
+from linkwork.errors import InputError
 from linkwork.robots import mechanisms as mech
 
 
@@ -148,3 +149,23 @@ def test_external_forces_on_rotors(method) -> None:
     fd = {m: lw.forward_dynamics(model, method=m, backend="numpy", external_forces=True) for m in (method, "kkt")}
     a, expected = (fd[m](q, v, tau, fext).a for m in fd)
     assert np.abs(a - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "kernel"])
+@pytest.mark.parametrize("method", METHODS)
+def test_embedded_couplings_cannot_be_switched_off(method, backend) -> None:
+    """A typed error that names the coupling and methods that can; where nobody looks at inputs, NaN."""
+    model, q, v, tau = mixed("legs on a board")
+    fd = lw.forward_dynamics(model, method=method, modes=True, backend=backend)
+    active = np.ones(len(model.constraints))
+    active[2] = 0.0
+    with pytest.raises(InputError, match=rf"'{model.constraints[2].name}'.*cannot be switched off.*lcaba.*prox_bbo"):
+        fd(q, v, tau, active)
+    with pytest.raises(InputError, match="cannot be switched off"):
+        fd(*(np.tile(x, (3, 1)) for x in (q, v, tau)), np.array([active, np.ones_like(active), active]))
+    assert np.isnan(fd.kernel(q, v, tau, active, [1e5], [1e-8], [9]).a).all()
+    check(model, fd(q, v, tau), q, v, tau)
+    switched = lw.forward_dynamics(model, method="lcaba", modes=True, backend=backend)(q, v, tau, active)
+    kept = model.without_constraints().with_constraints(*(c for n, c in enumerate(model.constraints) if active[n]))
+    expected = lw.forward_dynamics(kept, method="kkt", backend="numpy")(q, v, tau).a
+    assert np.abs(switched.a - expected).max() < 1e-6 * np.abs(expected).max()

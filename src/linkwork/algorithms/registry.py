@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linkwork.algorithms.iteration import Prox
-from linkwork.errors import UnsupportedError, listing, not_found
+from linkwork.errors import InputError, UnsupportedError, listing, not_found
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -47,6 +49,14 @@ class Method:
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
         return getattr(import_module(f"linkwork.algorithms.{module}"), name)  # type: ignore[no-any-return]
+
+    def locked(self, model: Model) -> tuple[int, ...]:
+        """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
+        if not (self.modes and self.function.startswith("clusters.")):
+            return ()
+        from linkwork.constraints.clusters import local_loops
+
+        return tuple(sorted(n for _, constraints in local_loops(model) for n in constraints))
 
     def refusal(self, model: Model, soft: bool = False, modes: bool = False) -> str | None:
         """Why this method cannot handle the model, or None if it can."""
@@ -152,6 +162,17 @@ METHODS: tuple[Method, ...] = (
 def methods(task: str) -> dict[str, Method]:
     """The methods for a task, by name."""
     return {m.name: m for m in METHODS if m.task == task}
+
+
+def check_modes(task: str, name: str, model: Model, active: np.ndarray) -> None:
+    """Refuse weights other than 1 of constraints that the method cannot switch."""
+    wrong = [n for n in methods(task)[name].locked(model) if np.any(active[..., n] != 1)]
+    if wrong:
+        able = listing((m.name for m in methods(task).values() if m.modes and not m.soft and not m.locked(model)
+                        and m.refusal(model, modes=True) is None), limit=30)
+        which = listing(model.constraints[n].name for n in wrong)
+        raise InputError(f"active: method '{name}' embeds {which}, and what is embedded cannot be switched off: its "
+                         f"weight must be 1. Methods that can: {able}")
 
 
 def pick(task: str, name: str | None, model: Model, *, soft: bool = False, modes: bool = False) -> Method:

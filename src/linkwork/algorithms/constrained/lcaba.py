@@ -18,7 +18,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.nodes import Loop
 from linkwork.algorithms.clusters.recursion import recursion
-from linkwork.algorithms.constrained.weights import part, settled
+from linkwork.algorithms.constrained.weights import embedded, part, settled
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
@@ -42,6 +42,7 @@ def on_tree(
     # tips to base: inertias and couplings
     r = recursion(motion, tree, fext, [mu * wc for wc in w])
     bias, m = r.motion.bias(fext), motion.model.rows
+    guard = embedded(motion, tree.outer, active)
 
     def step(x: Array) -> tuple[Array, Array]:
         lam, p = [x[part(motion, n), :] for n in tree.outer], list(bias)
@@ -58,4 +59,4 @@ def on_tree(
                 forces |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [], [])
         return xp.vstack([in_order(motion, forces), vdot]), settled(motion, errors, vdot, x[m:, :])
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
+    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :] + guard[0, 0], x[0:m, :]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
-from linkwork.algorithms.constrained.weights import part, settled, weigh
+from linkwork.algorithms.constrained.weights import embedded, part, settled, weigh
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
@@ -32,7 +32,7 @@ def on_tree(
     still = tree.stilled(motion) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
     loops, p, damping = CarriedLoops(motion, tree, rows, 1 / mu, still), still.bias(fext), 1 / mu
-    outer = [part(motion, n) for n in tree.outer]
+    guard, outer = embedded(motion, tree.outer, active), [part(motion, n) for n in tree.outer]
 
     def step(x: Array) -> tuple[Array, Array]:
         lam = [x[at, :] for at in outer]
@@ -40,4 +40,4 @@ def on_tree(
         changes = [damping * (new[at, :] - l) for at, l in zip(outer, lam, strict=True)]
         return xp.vstack([new, vdot]), settled(motion, changes, vdot, x[m:, :])
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :] * roots))
+    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :] + guard[0, 0], x[0:m, :] * roots))

@@ -32,6 +32,16 @@ def weigh(
     return out, xp.vstack([xp.zeros(0), *by_constraint.values()])
 
 
+def embedded(motion: Motion, outer: Sequence[int], active: Array | None) -> Array:
+    """0, or NaN if a weight of a constraint that is not in `outer` is not 1: what is embedded cannot be switched."""
+    guard = motion.xp.zeros(1)
+    if active is not None:
+        for n in sorted(set(range(len(motion.model.constraints))).difference(outer)):
+            off = active[n : n + 1, :] - 1
+            guard = guard + motion.xp.where(off * off <= 0, 0.0, float("nan"))
+    return guard
+
+
 def part(motion: Motion, n: int) -> slice:
     """The rows of constraint n in a column over all."""
     constraints = motion.model.constraints
