@@ -5,10 +5,15 @@
 chignoli2023_clusters, section VIII: forces K^T of each constraint carried to the base through the clusters that hold
 it, the accelerations that they cause brought back, and a pair of constraints coupled in the last cluster that carries
 both. O(N l^3 + m d + m^2). Rows on single links.
+
+Beyond the paper: accelerations are brought back only through clusters that carry MANY constraints, which keeps the
+order. Elsewhere two constraints are coupled by the sum of e d^-1 e^T over the freedoms that both push by e, as in
+`c_pv`: the way back of a constraint of six rows costs as much as coupling it with five others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from linkwork.algorithms.clusters.recursion import Recursion, outer_rows, recursion
@@ -18,6 +23,9 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import clusters
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
+
+MANY = 6
+"""So many constraints are coupled more cheaply by way of the accelerations of their common body."""
 
 
 def c_efpa(motion: Motion) -> Array:
@@ -30,19 +38,17 @@ def c_efpa(motion: Motion) -> Array:
             raise UnsupportedError(f"'c_efpa' takes rows on single links besides local loops, and "
                                    f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any")
     carried = [_carried(r, link, K.T) for x in rows for link, K in x.links.items()]
+    crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in carried) >= MANY}
 
-    # pass 3, base to tips: how the bodies that carry a constraint accelerate under its unit forces
-    moved = [_accelerations(r, F) for F in carried]
+    # pass 3, base to tips: how bodies that carry many constraints accelerate under the unit forces of each
+    moved = [_accelerations(r, F, crowded) for F in carried]
 
-    # pass 4: each pair of constraints meets at the last bodies that carry both
+    # pass 4: pairs of constraints, and each with itself
     blocks = {}
     for c, F in enumerate(carried):
-        for d in range(c, len(carried)):
-            met = [n for n in F.forces if n in carried[d].forces]
-            if met:
-                last = min(met)  # nodes are numbered from the tips
-                link, KT = F.forces[last]
-                product = KT.T @ moved[d][link]
+        for d, E in enumerate(carried[c:], c):
+            if parts := _coupling(r, F, E, crowded, moved[d]):
+                product = sum(parts[1:], parts[0])
                 blocks[c, d] = motion.xp.symmetric(product) if c == d else product
     return Blocks([x.k.shape[0] for x in rows], blocks, motion.xp).matrix()
 
@@ -67,11 +73,22 @@ def _carried(r: Recursion, link: int, KT: Array) -> Carried:
     return out
 
 
-def _accelerations(r: Recursion, F: Carried) -> dict[int, Array]:
-    """By link: the accelerations of all bodies of the clusters that carry the constraint."""
+def _accelerations(r: Recursion, F: Carried, crowded: Set[int]) -> dict[int, Array]:
+    """By link: the accelerations of the bodies of crowded nodes, which are the first from the base on any way."""
     columns = next(iter(F.forces.values()))[1].shape[1]
     out = {0: r.motion.xp.zeros(6, columns)}
     for n in reversed(F.forces):
-        out |= r.nodes[n].respond(F.pushes[n], out[r.nodes[n].cluster.output])
+        if n in crowded:
+            out |= r.nodes[n].respond(F.pushes[n], out[r.nodes[n].cluster.output])
     return out
 
+
+def _coupling(r: Recursion, F: Carried, E: Carried, crowded: Set[int], moved: dict[int, Array]) -> list[Array]:
+    """K Omega K^T at the last crowded node that carries both, and e d^-1 e^T of each freedom that both push beyond."""
+    shared = F.forces.keys() & E.forces.keys()
+    parts = [(d_inv * e).T @ f for n in sorted(shared - crowded)
+             for d_inv, e, f in zip(r.nodes[n].pivots, F.pushes[n], E.pushes[n], strict=True)]
+    if shared & crowded:
+        link, KT = F.forces[min(shared & crowded)]  # nodes are numbered from the tips
+        parts.append(KT.T @ moved[link])
+    return parts
