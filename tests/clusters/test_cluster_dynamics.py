@@ -14,7 +14,7 @@ from linkwork.algorithms.clusters.c_efpa import c_efpa
 from linkwork.algorithms.clusters.c_pv import c_pv
 from linkwork.algorithms.clusters.c_rnea import c_rnea
 from linkwork.algorithms.clusters.lagrange import lagrange
-from linkwork.algorithms.clusters.projected_efpa import projected_efpa
+from linkwork.algorithms.clusters.projected_efpa import projected_dense, projected_efpa
 from linkwork.algorithms.clusters.projected_rnea import projected_rnea
 from linkwork.algorithms.clusters.projection import projection
 from linkwork.algorithms.constrained.kkt import kkt
@@ -100,7 +100,7 @@ def test_delassus_of_contacts_with_loops_resolved(name) -> None:
     J = jacobian(m)[np.isin(rows, tree.outer)] @ G
     My = G.T @ crba(m) @ G
     expected = J @ np.linalg.solve(My, J.T)
-    for method in (c_efpa, c_pv, projected_efpa):
+    for method in (c_efpa, c_pv, projected_efpa, projected_dense):
         assert_close(method(m), expected, kappa_of(m))
 
 
@@ -178,8 +178,10 @@ def test_trees_without_loops(seed) -> None:
     assert np.array_equal(c_aba(m, tau)[0], aba(m, tau))
     assert np.array_equal(c_rnea(m, tau), rnea(m, tau))
     tips = [model.links[i].name for i in model.topology.links if not model.topology.children[i]]
-    m = motion(model.with_constraints(*(lw.point(t) for t in tips)), q)
-    assert np.array_equal(c_efpa(m), efpa(m))
+    # many contacts, which meet at common bodies, and few, which are coupled joint by joint
+    for contacts in (1, 3):
+        m = motion(model.with_constraints(*(lw.point(t) for t in tips for _ in range(contacts))), q)
+        assert_close(c_efpa(m), efpa(m), cond(crba(m)))
 
 
 @pytest.mark.parametrize("name", ["gears, free", "belts", "four-bar", "ball joints"])

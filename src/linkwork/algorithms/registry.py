@@ -155,6 +155,9 @@ METHODS: tuple[Method, ...] = (
     Method("projected_efpa", DELASSUS, "clusters.projected_efpa:projected_efpa",
            "contacts, with local loops resolved by projection", f"{CLUSTERS} II-E", "O(n d^2+m^2 d)", "any",
            embeds=True),
+    Method("projection", DELASSUS, "clusters.projected_efpa:projected_dense",
+           "contacts, with local loops resolved by projection, dense factor", f"{CLUSTERS} II-E", "O(n^3+m n^2)", "any",
+           embeds=True),
     Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any"),
 )
 

@@ -132,6 +132,28 @@ def loops(
 
 
 @bench_app.command()
+def clusters(
+    robots: RobotsOption = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    processor_time: ProcessorOption = False,
+) -> None:
+    """Gears, belts, differentials: cluster methods beside projection, and exact rotors beside Pinocchio without."""
+    import tempfile
+
+    from linkwork.bench import clusters as suite
+    from linkwork.bench import peers as others
+
+    settings, found = _settings(quick, rounds, cpu, None, False), others.find(peers or [])
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = suite.jobs(_words(robots), found, Path(folder), quick)
+        _run(suite.SUITE, None, (), lambda _: jobs, peers, json, settings, processor_time)
+
+
+@bench_app.command()
 def delassus(
     robots: RobotsOption = None,
     cases: CasesOption = None,
@@ -296,10 +318,18 @@ def _words(values: list[str] | None) -> list[str]:
 
 
 def _print_tables(suite: str, records: list[Record]) -> None:
+    from linkwork.bench import clusters
     from linkwork.bench.tables import table
 
     if records:
-        _console().print(table(suite, records))
+        _console().print(clusters.table(records) if suite == clusters.SUITE else table(suite, records))
+
+
+def _title(suite: str) -> str:
+    """The suite whose tables show these records."""
+    from linkwork.bench.clusters import GROWTH, SUITE
+
+    return SUITE if suite == GROWTH else suite
 
 
 def _print_circumstances(facts: dict[str, Any]) -> None:

@@ -195,7 +195,8 @@ def python_peers(function: str, robot: Robot, case: str, host: Host) -> list[Pee
         import pinocchio as pin
     except ImportError:
         return []
-    if not all(isinstance(c, Closure) and c.joint in ("spherical", "fixed") for c in robot.cases[case]):
+    closures = all(isinstance(c, Closure) and c.joint in ("spherical", "fixed") for c in robot.cases[case])
+    if function not in ALGORITHMS or not closures:
         return []
     from linkwork.interop.pinocchio_ import to_pinocchio
 
