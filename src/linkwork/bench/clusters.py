@@ -192,7 +192,7 @@ def table(records: Sequence[Record]) -> RenderableType:
                 us = partial(_us, measure)
                 cells += [us(group, method), _over(us, group, method, methods[0])]
             main.add_row(robot, function, method, *(_shown(c) for c in cells), _paper(robot, function, method))
-    parts: list[RenderableType] = [main]
+    parts: list[RenderableType] = [main] if cases else []
     if exact := [r for r in measured if r.function == "aba" and r.samples]:
         parts.append(_rotors(exact))
     if growth := [r for r in records if r.suite == GROWTH and r.samples]:
