@@ -125,7 +125,7 @@ METHODS: tuple[Method, ...] = (
            f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any"),
     Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
            f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(), crowd=4),
+           prox=Prox(mu=1e5), crowd=4),
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
            f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox()),
