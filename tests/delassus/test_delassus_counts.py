@@ -105,12 +105,13 @@ def test_two_hands_and_two_feet_without_files():
 def test_ltl_on_the_iiwa():
     """sathya2023_pv_lqr IX-B: LTL needs the least on the iiwa.
 
-    So it does for a weld, by 1%; for a dense random K it is 10% behind `pv`, whose articulated inertias fold better.
+    Here it is 2% behind `pv` for a weld, and 10% for a dense random K: articulated inertias fold better, and its file's
+    quarter turns, off by 5e-12, are turns and not full rotations of them.
     """
     iiwa = robot("iiwa")
     tip = iiwa.links[-1].name
     ltl, pv, efpa, kjr = counts(iiwa.with_constraints(lw.surface(tip)), "ltl", "pv", "efpa", "kjr")
-    assert ltl < min(pv, efpa, kjr)
+    assert pv < ltl < min(1.05 * pv, efpa, kjr)
     ltl, pv, efpa = counts(iiwa.with_constraints(random_rows(tip, 6)), "ltl", "pv", "efpa")
     assert pv < ltl < min(1.15 * pv, efpa)
 
