@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+MEASURED ?= build/bench
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
@@ -18,6 +19,15 @@ test: $(VENV)/.test
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests examples
 	$(BIN)/mypy
+
+# everything that the README says about speed, measured anew: on an idle machine, with the peers' build folders in
+# LINKWORK_PEERS; BENCH=--processor-time where other work cannot be kept away
+bench: $(VENV)/.dev
+	mkdir -p $(MEASURED)
+	for suite in kernels constrained loops papers; do \
+	  $(BIN)/linkwork bench $$suite $(BENCH) --json $(MEASURED)/$$suite.jsonl || exit 1; done
+	$(BIN)/python tools/readme_numbers.py --take $(MEASURED)/*.jsonl
+	$(BIN)/linkwork bench show $(MEASURED)/papers.jsonl --html $(MEASURED)/papers.html
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

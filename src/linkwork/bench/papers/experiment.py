@@ -114,8 +114,9 @@ class Experiment(ABC):
         return Record(SUITE, self.id, case.robot, case.case, nv, rows, method=method, measure=measure, **facts)
 
     def missing(self, case: Case, problem: LinkworkError) -> Record:
-        """What stands in for a case whose robot is not installed."""
-        return self.record(case, "", self.measure, note=f"robot file missing: {problem}")
+        """What stands in for a case whose robot is not installed, or has other links than the one we know."""
+        why = "robot file missing" if str(problem).startswith("no robot") else "another robot file"
+        return self.record(case, "", self.measure, note=f"{why}: {problem}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,12 @@ def _overview(papers: Sequence[Paper], judged: Sequence[Judged]) -> Section:
 
 
 def _paper(paper: Paper, records: Sequence[Record], judged: Sequence[Judged]) -> list[Section]:
-    head = Section(paper.name, paper.citation, [f"Their machine: {paper.machine}.", f"{tally(judged)}."],
+    text = [f"Their machine: {paper.machine}.", f"{tally(judged)}."]
+    timed = [r for r in records if r.function.startswith(f"{paper.name}/") and r.shares]
+    if doubt := sum(r.disturbed for r in timed):
+        text.append(f"{doubt} of {len(timed)} times had to share their core with other work: they are in doubt, and so "
+                    "are relations between them.")
+    head = Section(paper.name, paper.citation, text,
                    sheets=[_relations(judged)], short=paper.short)
     return [head, *(s for e in paper.experiments if (s := _experiment(e, Figures(e, records))))]
 
