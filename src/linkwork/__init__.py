@@ -16,6 +16,7 @@ from linkwork.api import (
     mass_matrix,
     mass_pattern,
     operational_space_inertia,
+    plan,
 )
 from linkwork.constraints import (
     CentreOfMass,
@@ -91,6 +92,7 @@ __all__ = [
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
+    "plan",
     "point",
     "project_velocity",
     "random_state",

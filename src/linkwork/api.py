@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,72 @@ from linkwork.algorithms import registry
 from linkwork.algorithms.impulse import impact
 from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops
-from linkwork.errors import InputError
+from linkwork.errors import InputError, not_found
 from linkwork.function import Function
 from linkwork.model import Model, Motion
+from linkwork.model.digest import digest
+from linkwork.planner.cost import machine
+from linkwork.planner.plan import USES, Plan, choose, kept, restored, unsuitable
+
+
+def plan(
+    model: Model,
+    task: str = "forward_dynamics",
+    *,
+    use: str = "state",
+    independent: bool = False,
+    soft: bool = False,
+    modes: bool = False,
+) -> Plan:
+    """The methods for a task ("forward_dynamics", "delassus") by predicted time: `print(plan(model).explain())`.
+
+    `use` is "state" (one at a time) or "batch". `independent=True` promises constraint rows that are never redundant
+    and postures that are never singular, so that methods without a proximal term count too. `soft` and `modes` are
+    for functions with softness `R` and with the input `active`.
+    """
+    from linkwork.kernels import recall
+
+    if use not in USES:
+        raise not_found("use", use, USES)
+    if task not in ("forward_dynamics", "delassus"):
+        raise not_found("task to plan", task, ("forward_dynamics", "delassus"))
+    able = registry.able(task, model, soft=soft, modes=modes)
+
+    def reason(m: registry.Method) -> str:
+        refusal = m.refusal(model, soft, modes)
+        return unsuitable(m, model, independent, modes) if refusal is None else refusal
+
+    def program(name: str, limit: int | None) -> Any:
+        if task == "delassus":
+            return delassus(model, method=name).traced(limit)
+        return forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes).traced(limit)
+
+    content = digest("plan", model, task, use, independent, soft, modes, asdict(machine()))
+    methods = [(m, reason(m)) for m in registry.methods(task).values()]
+    if all(why for _, why in methods):
+        methods = [(m, "" if m is able[0] else why) for m, why in methods]
+    return restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
+
+
+def pick(task: str, method: str | None, model: Model, *, use: str = "state", independent: bool = False,
+         soft: bool = False, modes: bool = False) -> registry.Method:
+    """The method of this name, if it can handle the model; without a name the one that the planner chooses."""
+    if method is not None:
+        return registry.named(task, method, model, soft=soft, modes=modes)
+    able = registry.able(task, model, soft=soft, modes=modes)
+    suitable = [m for m in able if not unsuitable(m, model, independent, modes)] or able[:1]
+    if len(suitable) == 1 or task not in ("forward_dynamics", "delassus"):
+        return suitable[0]
+    chosen = plan(model, task, use=use, independent=independent, soft=soft, modes=modes).method
+    return registry.methods(task)[chosen]
 
 
 def forward_dynamics(
     model: Model,
     *,
     method: str | None = None,
+    use: str = "state",
+    independent: bool = False,
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -33,7 +90,9 @@ def forward_dynamics(
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + J^T lam, J a = k.
 
     `q` has quaternions as [x y z w]; `a` are the joint accelerations, `lam` the forces that the constraints exert on
-    the robot. `method=None` leaves the choice to Linkwork.
+    the robot. `method=None` leaves the choice to the planner (`plan(model).explain()` says why): for `use` "state" or
+    "batch", and with `independent=True`, which promises rows that are never redundant and postures that are never
+    singular, also among methods without a proximal term.
 
     - `external_forces=True` adds an input `fext`: [force; torque] at each moving link's origin, in link axes, one link
       after the other.
@@ -43,7 +102,7 @@ def forward_dynamics(
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
     """
     model.check_forward()
-    chosen = registry.pick("forward_dynamics", method, model, soft=R is not None, modes=modes)
+    chosen = pick("forward_dynamics", method, model, use=use, independent=independent, soft=R is not None, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     solve, softness = chosen.load(), _softness(model, R)
@@ -87,7 +146,7 @@ def inverse_dynamics(
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which.
     """
-    chosen = registry.pick("inverse_dynamics", method, model)
+    chosen = pick("inverse_dynamics", method, model)
     solve = chosen.load()
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -158,7 +217,7 @@ def impulse(
     model.check_forward()
     if not 0 <= restitution <= 1:
         raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {restitution!r}")
-    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
+    chosen = pick("forward_dynamics", method, model, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     solve = chosen.load()
@@ -194,7 +253,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
     linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w].
     """
-    chosen = registry.pick("delassus", method, model)
+    chosen = pick("delassus", method, model)
     compute = chosen.load()
     if chosen.name == "pv_fast":
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
@@ -208,7 +267,7 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
 
     Any method of `delassus`; `pv_fast` never forms the dense matrix.
     """
-    chosen = registry.pick("delassus", method, model)
+    chosen = pick("delassus", method, model)
     compute = chosen.load()
     if chosen.name == "pv_fast":
         return _operator(model, chosen.name, compute, ("force",), options)
@@ -245,7 +304,7 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
     With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
     and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
     """
-    chosen = registry.pick("mass_matrix", method, model)
+    chosen = pick("mass_matrix", method, model)
     crba = chosen.load()
     if packed:
         pattern = list(zip(*mass_pattern(model), strict=True))

@@ -163,10 +163,14 @@ class Function:
     @cached_property
     def program(self) -> Program | IterativeProgram:
         """The traced and simplified operations."""
+        return self.traced()
+
+    def traced(self, limit: int | None = None) -> Program | IterativeProgram:
+        """The program, traced now; given up with `Outgrown` when it needs more than `limit` operations."""
         from linkwork.kernels.hoist import hoist
         from linkwork.kernels.trace import trace
 
-        program = trace(self.name, self._written)
+        program = trace(self.name, self._written, limit)
         program.source = self.casadi
         return program if self.prox is None else hoist(program)
 

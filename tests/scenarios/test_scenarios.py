@@ -22,6 +22,9 @@ SIZES = {
     "cassie_sdf": (28, 12),
     "digit": (54, 18),
     "digit_cut": (72, 36),
+    "digit_rods_standing": (48, 30),
+    "digit_rods_box": (54, 36),
+    "two_digits_rods_box": (102, 72),
     "allegro_cube": (22, 12),
     "two_allegros_cube": (38, 24),
     "humanoid_allegros_cube": (73, 24),
@@ -51,7 +54,8 @@ def test_sizes_and_closed_states(name: str) -> None:
     assert np.abs(velocity_error(motion(model, q, v))).max() <= REDUNDANT * scale
 
 
-@pytest.mark.parametrize("name", ["cassie", "cassie_sdf", "digit", "digit_cut", "two_allegros_cube", "digit_standing"])
+@pytest.mark.parametrize("name", ["cassie", "cassie_sdf", "digit", "digit_cut", "digit_rods_standing",
+                                  "two_allegros_cube", "digit_standing"])
 def test_random_states(name: str) -> None:
     model = built(name)
     for seed in range(2):

@@ -28,8 +28,9 @@ class Method:
     over several links and joints (closed loops, couplings, centre of mass); "loops", local loops and couplings only;
     "clusters", these and contacts. `embeds`: local loops are resolved, and only the other rows are in the result.
     `redundant`: rows may depend on each other and postures may be singular. `soft`: takes a softness R per row.
-    `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates. `crowd` is the
-    number of links in one constraint from which on it is no longer a good first choice.
+    `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates, `solves` how
+    often it usually does with that. `local`: local loops are resolved in clusters, and must not be in a posture that is
+    singular for the joints chosen as independent; gears never are. `reference`: there to check others.
     """
 
     name: str
@@ -43,8 +44,10 @@ class Method:
     soft: bool = False
     modes: bool = False
     prox: Prox | None = None
-    crowd: int = 1_000_000
+    solves: float = 1.0
     embeds: bool = False
+    local: bool = False
+    reference: bool = False
 
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
@@ -98,43 +101,45 @@ METHODS: tuple[Method, ...] = (
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
-           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox()),
+           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(), solves=2.3),
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
            "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9)),
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
-           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), crowd=4),
+           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
-           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox()),
+           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
            "any"),
     Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
-           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox()),
+           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
     Method("pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
            "any"),
     Method("pv_soft", FD, "constrained.pv_soft:pv_soft", "soft Gauss' principle", f"{PV_LQR} VI", "O(n+m)", "link",
            redundant=True, soft=True, modes=True),
     Method("prox_ltl", FD, "constrained.prox_ltl:prox_ltl", "sparse factor of the damped KKT matrix",
-           f"{SPARSE} Alg. 1", "O((n+m)(d+m)^2)", "any", redundant=True, modes=True, prox=Prox()),
+           f"{SPARSE} Alg. 1", "O((n+m)(d+m)^2)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
     Method("ltl", FD, "constrained.ltl:ltl", "sparse factor of the mass matrix, then the rows", f"{PV_LQR} II-C",
            "O(n d^2+m^2 d+d^2 m)", "any"),
     Method("ltl_soft", FD, "constrained.ltl_soft:ltl_soft", "soft rows in joint space", f"{PV_LQR} VI",
            "O(n d^2+m d^2)", "any", redundant=True, soft=True, modes=True),
     Method("prox_ltl_soft", FD, "constrained.prox_ltl_soft:prox_ltl_soft", "penalties on the mass matrix, iterated",
-           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox()),
+           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(), solves=2.3,
+           reference=True),
     Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
-           f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any"),
+           f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any", local=True),
     Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
            f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(mu=1e5), crowd=4),
+           prox=Prox(mu=1e5), local=True, solves=2.5),
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
-           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox()),
+           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(),
+           local=True, solves=2.2),
     Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
-           f"{CLUSTERS} II-D", "O(n^3)", "any"),
+           f"{CLUSTERS} II-D", "O(n^3)", "any", reference=True),
     Method("lagrange", FD, "clusters.lagrange:lagrange", "Lagrange multipliers, dense rows",
-           f"{CLUSTERS} II-D", "O(n d^2+m d^2+m^3)", "any"),
+           f"{CLUSTERS} II-D", "O(n d^2+m d^2+m^3)", "any", reference=True),
     Method("kkt", FD, "constrained.kkt:kkt", "dense, by singular values: the reference", "", "O((n+m)^3)", "any",
-           redundant=True),
+           redundant=True, reference=True),
     Method("pv", DELASSUS, "delassus.pv:pv", "rows carried to the base", f"{PV_LQR} Alg. 2", "O(n+m^2 d)", "any"),
     Method("pv_r", DELASSUS, "delassus.pv_r:pv_r", "never more than six rows far", f"{OSIMR} Alg. 3", "O(n+m^2)",
            "link"),
@@ -158,7 +163,7 @@ METHODS: tuple[Method, ...] = (
     Method("projection", DELASSUS, "clusters.projected_efpa:projected_dense",
            "contacts, with local loops resolved by projection, dense factor", f"{CLUSTERS} II-E", "O(n^3+m n^2)", "any",
            embeds=True),
-    Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any"),
+    Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any", reference=True),
 )
 
 
@@ -178,17 +183,22 @@ def check_modes(task: str, name: str, model: Model, active: np.ndarray) -> None:
                          f"weight must be 1. Methods that can: {able}")
 
 
-def pick(task: str, name: str | None, model: Model, *, soft: bool = False, modes: bool = False) -> Method:
-    """The method called `name`, or the first that can handle the model; a typed error says which can."""
+def able(task: str, model: Model, *, soft: bool = False, modes: bool = False) -> list[Method]:
+    """The methods that can handle the model; a typed error if none can."""
+    found = [m for m in methods(task).values() if m.refusal(model, soft, modes) is None]
+    if not found:
+        raise UnsupportedError(f"no method of {task.replace('_', ' ')} can handle this model: "
+                               + listing(f"{m.name}: {m.refusal(model, soft, modes)}" for m in methods(task).values()))
+    return found
+
+
+def named(task: str, name: str, model: Model, *, soft: bool = False, modes: bool = False) -> Method:
+    """The method called `name`; a typed error if it cannot handle the model, which says what can."""
     known = methods(task)
-    able = [m for m in known.values() if m.refusal(model, soft, modes) is None]
-    if name is None and able:
-        crowd = max((len(c.touches(model)) for c in model.constraints), default=0)
-        return next((m for m in able if crowd <= m.crowd), able[0])
-    if name is not None and name not in known:
+    if name not in known:
         raise not_found(f"{task.replace('_', ' ')} method", name, known)
-    refusal = "no method can" if name is None else known[name].refusal(model, soft, modes)
-    if name is None or refusal is not None:
-        valid = listing((m.name for m in able), limit=30)
+    refusal = known[name].refusal(model, soft, modes)
+    if refusal is not None:
+        valid = listing((m.name for m in able(task, model, soft=soft, modes=modes)), limit=30)
         raise UnsupportedError(f"method '{name}' cannot handle this model: {refusal}. Methods that can: {valid}")
     return known[name]

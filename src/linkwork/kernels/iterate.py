@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwork.errors import KernelError, listing
 from linkwork.kernels.program import Array, Node, Port, Program, broadcast
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 _ONE = (1,)
 

@@ -7,9 +7,8 @@ import os
 import threading
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,6 +21,9 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 Array = NDArray[Any]
 _PARALLEL_FROM = 500e-6

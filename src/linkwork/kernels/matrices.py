@@ -123,12 +123,12 @@ class Matrix:
 
 
 class Tracer(WrittenOut):
-    """A backend that writes one program."""
+    """A backend that writes one program, of no more than `limit` operations."""
 
     name = "tracing"
 
-    def __init__(self) -> None:
-        self.values = Values()
+    def __init__(self, limit: int | None = None) -> None:
+        self.values = Values(limit)
         self.inputs: dict[str, int] = {}
 
     def symbol(self, name: str, size: int) -> Matrix:

@@ -6,9 +6,9 @@ Truth values are numbers, 1.0 and 0.0, as in CasADi and C; anything that is not 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 FREE = frozenset({"const", "input", "sin_of", "cos_of"})
@@ -26,14 +26,21 @@ _BINARY = {
     "atan2": "ATAN2", "copysign": "COPYSIGN", "hypot": "HYPOT", "fmod": "FMOD",
 }  # fmt: skip
 
-CASADI: dict[int, str] = {
-    **{getattr(ca, "OP_" + code): kind for kind, code in {**_UNARY, **_BINARY}.items()},
-    ca.OP_CONST: "const",
-    ca.OP_INPUT: "input",
-    ca.OP_OUTPUT: "output",
-    ca.OP_CONSTPOW: "pow",
-    ca.OP_LIFT: "assign",
-}
+
+@cache
+def casadi_operations() -> dict[int, str]:
+    """Our names of CasADi's operations."""
+    import casadi as ca
+
+    return {
+        **{getattr(ca, "OP_" + code): kind for kind, code in {**_UNARY, **_BINARY}.items()},
+        ca.OP_CONST: "const",
+        ca.OP_INPUT: "input",
+        ca.OP_OUTPUT: "output",
+        ca.OP_CONSTPOW: "pow",
+        ca.OP_LIFT: "assign",
+    }
+
 
 COMPARISONS = frozenset({"lt", "le", "eq", "ne", "and", "or", "not"})
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})

@@ -16,14 +16,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError, listing
-from linkwork.kernels.operations import ARITY, CASADI, FREE, SEMANTICS
+from linkwork.kernels.operations import ARITY, FREE, SEMANTICS, casadi_operations
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 Node = tuple[Any, ...]
 Content = tuple[Sequence[Node], tuple[tuple[int, ...], ...]]
@@ -213,10 +215,12 @@ def as_scalar_function(function: ca.Function) -> ca.Function:
             raise KernelError(f"'{function.name()}' is not a function of scalar operations: {error}") from None
     if function.has_free():
         raise KernelError(f"'{function.name()}' has free symbols: {listing(map(str, function.free_sx()))}")
-    unknown = {function.instruction_id(k) for k in range(function.n_instructions())} - CASADI.keys()
+    unknown = {function.instruction_id(k) for k in range(function.n_instructions())} - casadi_operations().keys()
     if unknown:
+        import casadi as ca
+
         names = [name for name in dir(ca) if name.startswith("OP_") and getattr(ca, name) in unknown]
-        valid = listing(sorted(set(CASADI.values())), 80)
+        valid = listing(sorted(set(casadi_operations().values())), 80)
         raise KernelError(f"'{function.name()}' uses {listing(names)}, which kernels do not have; valid: {valid}")
     return function
 
@@ -257,8 +261,9 @@ def read_casadi(function: ca.Function) -> Content:
 
 def _instructions(function: ca.Function) -> Iterator[tuple[str, Sequence[int], Sequence[int], float]]:
     """CasADi's instruction list with readable operation names."""
+    names = casadi_operations()
     for k in range(function.n_instructions()):
-        kind = CASADI[function.instruction_id(k)]
+        kind = names[function.instruction_id(k)]
         value = function.instruction_constant(k) if kind == "const" else 0.0
         yield kind, function.instruction_input(k), function.instruction_output(k), value
 

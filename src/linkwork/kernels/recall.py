@@ -39,16 +39,27 @@ class Sketch:
 
 def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
     """The program that `trace` gives, or a sketch of it if a note about this content is there."""
+    made: list[Whole] = []
+
+    def note() -> dict[str, Any]:
+        made.append(trace())
+        ports = {"inputs": [list(p) for p in made[0].inputs], "outputs": [list(p) for p in made[0].outputs]}
+        return {"name": made[0].name, "digest": made[0].digest, **ports}
+
+    found = noted(content, note)
+    return made[0] if made else Sketch(found, trace)
+
+
+def noted(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` gives, or the note that is there of what it gave for this content before."""
     if content is None:
-        return trace()
+        return make()
     key = hashlib.sha256(f"{content} {_sources()}".encode()).hexdigest()
     note = cache.load_note(key)
-    if note is not None:
-        return Sketch(note, trace)
-    program = trace()
-    ports = {"inputs": [list(p) for p in program.inputs], "outputs": [list(p) for p in program.outputs]}
-    cache.save_note(key, {"name": program.name, "digest": program.digest, **ports})
-    return program
+    if note is None:
+        note = make()
+        cache.save_note(key, note)
+    return note
 
 
 @remember

@@ -24,10 +24,15 @@ _ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "sign"})
 _EVEN = frozenset({"cos", "cosh", "fabs"})
 
 
-class Values:
-    """Hash-consed nodes, and the operations that make signed references of signed references."""
+class Outgrown(Exception):
+    """A trace has more operations than it was allowed."""
 
-    def __init__(self) -> None:
+
+class Values:
+    """Hash-consed nodes, and the operations that make signed references of signed references; at most `limit` nodes."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = math.inf if limit is None else limit
         self.nodes: list[Node] = []
         self._number: dict[Node, int] = {}
         self._constants: dict[int, float] = {}  # of the nodes that are constants: their values, never negative
@@ -50,6 +55,8 @@ class Values:
         if n is None:
             n = self._number[node] = len(self.nodes)
             self.nodes.append(node)
+            if n > self._limit:
+                raise Outgrown(f"more than {self._limit} operations")
         return n
 
     def constant(self, value: float) -> int:

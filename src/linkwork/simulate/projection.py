@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms import registry
 from linkwork.algorithms.impulse import wished
 from linkwork.algorithms.iteration import Iteration
+from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.model import Model, Motion
 from linkwork.simulate.integrators import by_joint
@@ -34,7 +34,7 @@ Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np
 
 def correction(model: Model, method: str | None = None, backend: str = "kernel") -> Correction:
     """The correction of a model's constraints as a function of q, the wish of each row and the weight of each."""
-    chosen = registry.pick("forward_dynamics", method, model, modes=True)
+    chosen = pick("forward_dynamics", method, model, modes=True)
     solve, options = chosen.load(), {} if chosen.prox is None else {"mu": chosen.prox.mu}
 
     def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwork.algorithms import registry
 from linkwork.algorithms.iteration import Iteration, Prox
+from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
@@ -341,7 +342,7 @@ def rollout(
         if name not in EXTRAS:
             raise not_found("quantity to record", name, EXTRAS)
     model = stabilised(model, stabilisation, dt)
-    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
+    chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     used = prox or chosen.prox

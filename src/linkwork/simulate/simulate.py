@@ -28,9 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms import registry
 from linkwork.algorithms.iteration import Prox
-from linkwork.api import constraint_error, forward_dynamics, forward_kinematics
+from linkwork.api import constraint_error, forward_dynamics, forward_kinematics, pick
 from linkwork.constraints import Closure, Stabilisation
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.function import check_position
@@ -396,7 +395,7 @@ Advance = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float],
 
 def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, modes: bool) -> Advance:
     """One step as a function: compiled where it is explicit."""
-    chosen = registry.pick("forward_dynamics", method, model, modes=modes)
+    chosen = pick("forward_dynamics", method, model, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     if o.integrator == "midpoint":

@@ -1,0 +1,217 @@
+"""Is the planner right? Its predictions against measured kernels, on every mechanism at hand; and its costs fitted.
+
+A pick is judged against the quickest of all methods that could be it (those predicted to take more than NEAR times the
+pick are not compiled: none of them was ever the quickest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.algorithms import registry
+from linkwork.bench.measure import Conditions, interleave
+from linkwork.bench.ours import Entry
+from linkwork.errors import LinkworkError, SingularError
+from linkwork.function import Function
+from linkwork.model import Model
+from linkwork.planner.cost import FEATURES, Machine, all_features
+from linkwork.planner.plan import Candidate
+from linkwork.robots import mechanisms as parts
+from linkwork.robots.scenarios import SCENARIOS, scenario
+
+NEAR = 1.6
+STATES = 64
+ROUNDS = 5
+MEASURES = {"state": "latency", "batch": "batch"}
+
+TREES: dict[str, Callable[[], Model]] = {
+    **{f"chain {n}": partial(parts.chain, n) for n in (2, 4, 7, 12, 20, 30)},
+    **{f"arm {n}": partial(parts.arm, n) for n in (6, 7)},
+    "quadruped": parts.quadruped,
+    "humanoid": partial(parts.humanoid, False),
+    "humanoid with hands": parts.humanoid,
+    **{f"stem {n}": partial(parts.stem, n, 4) for n in (2, 10)},
+    **{f"random tree {k}": partial(parts.random_tree, 12, seed=k) for k in range(4)},
+}
+LOOPS: dict[str, Callable[[], Model]] = {
+    **{f"ladder {n}": partial(parts.ladder, n) for n in (2, 6)},
+    **{f"ring {n}": partial(parts.ring, n) for n in (4, 8)},
+    **{f"chain of loops {n}": partial(parts.chain_of_loops, n) for n in (2, 5)},
+    **{f"star of loops {n}": partial(parts.star_of_loops, n) for n in (3,)},
+    **{f"all-coupled {n}": partial(parts.all_coupled_loops, n) for n in (3,)},
+    "planar leg": parts.planar_leg,
+    "gripper": parts.gripper,
+    **{f"geared chain {n}": partial(parts.geared_chain, n) for n in (3, 8)},
+    **{f"belt chain {n}": partial(parts.belt_chain, n) for n in (4,)},
+    "differential": parts.differential,
+}
+ROBOTS = ("ur5", "panda", "iiwa", "solo12", "anymal_b", "go1", "allegro_right_hand", "talos_reduced", "atlas_v4",
+          "icub_reduced", "mini_cheetah", "mit_humanoid", "tello_humanoid", "jvrc1_humanoid")
+
+
+def mechanisms() -> Iterator[tuple[str, Model]]:
+    """Every mechanism at hand by name: built in, and robots that are installed, with and without contacts."""
+    for name, make in {**TREES, **LOOPS}.items():
+        yield name, make()
+    for feet in (1, 2, 4):
+        legs = ("front_left", "front_right", "rear_left", "rear_right")[:feet]
+        yield f"quadruped on {feet}", parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in legs))
+    yield "humanoid on 2", parts.humanoid(False).with_constraints(*(lw.surface(f"{s}_foot") for s in ("left", "right")))
+    for name in SCENARIOS:
+        try:
+            yield name, scenario(name)
+        except LinkworkError:
+            continue
+    for name in ROBOTS:
+        try:
+            model = lw.load(name)
+        except LinkworkError:
+            continue
+        yield name, model
+        tips = [l.name for i, l in enumerate(model.links) if i and not model.topology.children[i]]
+        for count in (1, 2):
+            if len(tips) >= count:
+                held = [lw.surface(t) if count == 2 and model.nv > 20 else lw.point(t) for t in tips[:count]]
+                yield f"{name} on {count}", model.with_constraints(*held)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One mechanism and use: predicted and measured us of each method that was measured, and how good the pick is."""
+
+    mechanism: str
+    use: str
+    picked: str
+    predicted: dict[str, float]
+    measured: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        return min(self.measured, key=self.measured.__getitem__)
+
+    @property
+    def loss(self) -> float:
+        """How many times longer the pick takes than the quickest."""
+        return self.measured[self.picked] / self.measured[self.best]
+
+
+def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Consistent states (q, v) of a model and joint forces, for timing and for checks."""
+    rng = np.random.default_rng(0)
+    if all(len([l for l in c.touches(model) if l]) < 2 for c in model.constraints):
+        q = np.stack([model.random_q(rng) for _ in range(count)])
+        v = rng.uniform(-1, 1, (count, model.nv))
+    else:
+        few = min(count, 8)
+        q, v = (np.resize(x, (count, x.shape[1])) for x in lw.random_state(model, 0, batch=few))
+    return q, v, rng.uniform(-1, 1, (count, model.nv))
+
+
+def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: Sequence[str], rounds: int = ROUNDS,
+            processor_time: bool = False) -> dict[str, dict[str, float]]:
+    """us per state of each function, by use, in turns."""
+    conditions, contenders = Conditions(processor_time=processor_time), {}
+    for name, function in functions.items():
+        entry = Entry(name, function, tuple(inputs), lambda out, kernel: (np.zeros(1), np.zeros(1)))
+        for use in uses:
+            ready, kernel = entry.contenders((MEASURES[use],), 1, conditions)[MEASURES[use]]
+            out = kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))
+            if np.isfinite(out[0]).all():
+                contenders[f"{use} {name}"] = ready
+    found = interleave(contenders, rounds, 0.01)
+    return {use: {n: float(np.median([r.us for r in found[f"{use} {n}"]])) for n in functions if f"{use} {n}" in found}
+            for use in uses}
+
+
+def judge(name: str, model: Model, use: str, independent: bool, rounds: int = ROUNDS,
+          processor_time: bool = False) -> Verdict | None:
+    """The planner's pick against what was measured; None if it could not be measured."""
+    made = lw.plan(model, use=use, independent=independent)
+    near = [c for c in made.candidates if c.possible and getattr(c, use) <= NEAR * getattr(made.best, use)]
+    functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in near}
+    try:
+        took = measure(functions, states(model), (use,), rounds, processor_time)[use]
+    except SingularError:
+        return None
+    if made.method not in took:
+        return None
+    predicted = {c.method: float(getattr(c, use)) for c in near if c.method in took}
+    return Verdict(name, use, made.method, predicted, took)
+
+
+SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
+    (partial(parts.chain, 6), ("aba", "crba_ltl")),
+    (partial(parts.chain, 25), ("aba", "crba_ltl")),
+    (parts.quadruped, ("aba", "crba_ltl")),
+    (lambda: parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in ("front_left", "rear_right"))),
+     ("pv", "constrained_aba", "pv_early", "prox_ltl", "bbo")),
+    (lambda: parts.humanoid(False).with_constraints(lw.surface("left_foot"), lw.surface("right_foot")),
+     ("pv", "constrained_aba", "prox_bbo", "ltl")),
+    (partial(parts.chain_of_loops, 3), ("lcaba", "prox_bbo", "ltl")),
+    (parts.four_bar, ("lcaba", "prox_ltl", "bbo")),
+)
+
+
+def calibrate(tick: Callable[[], None] = lambda: None, processor_time: bool = False) -> tuple[Machine, float]:
+    """The costs of this machine, fitted to some twenty kernels, and the largest relative error of the fit."""
+    import platform
+
+    rows: list[list[float]] = []
+    took: dict[str, list[float]] = {"state": [], "batch": []}
+    for make, names in SAMPLES:
+        model = make()
+        functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
+        inputs = states(model)
+        figures = measure(functions, inputs, ("state", "batch"), processor_time=processor_time)
+        for name, function in functions.items():
+            solves = 1.0
+            if function.prox is not None:
+                solves = float(np.mean(function(*inputs).iterations))
+            parts_of = all_features(function.program, solves)
+            rows.append([parts_of[f] for f in FEATURES])
+            for use, times in took.items():
+                times.append(1e3 * figures[use][name])
+        tick()
+    costs, worst = {}, 0.0
+    for use, times in took.items():
+        scaled = np.array(rows) / np.array(times)[:, None]
+        fitted = _without_negatives(scaled, np.ones(len(times)))
+        costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
+        worst = max(worst, float(np.abs(scaled @ fitted - 1).max()))
+    return Machine(costs["state"], costs["batch"], platform.processor() or platform.machine()), worst
+
+
+def _without_negatives(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Least squares with costs of at least zero: the most negative one is left out until none is."""
+    keep = list(range(A.shape[1]))
+    while True:
+        x, *_ = np.linalg.lstsq(A[:, keep], b, rcond=None)
+        if (x >= 0).all():
+            full = np.zeros(A.shape[1])
+            full[keep] = x
+            return full
+        del keep[int(np.argmin(x * np.linalg.norm(A[:, keep], axis=0)))]
+
+
+def summary(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """How often the pick is within 5 % and 20 % of the best, and what it gains over any fixed method."""
+    losses = np.array([v.loss for v in verdicts])
+    errors = np.array([v.predicted[n] / v.measured[n] - 1 for v in verdicts for n in v.measured])
+    return {"cases": len(losses), "within 5 %": float((losses <= 1.05).mean()), "worst": float(losses.max()),
+            "predicted within 15 %": float((np.abs(errors) <= 0.15).mean())}
+
+
+def possible(candidates: Sequence[Candidate]) -> list[Candidate]:
+    return [c for c in candidates if c.possible]
+
+
+def fixed(models: Sequence[Model]) -> list[str]:
+    """The methods that can handle all of these models."""
+    return [m.name for m in registry.methods("forward_dynamics").values()
+            if not m.reference and all(m.refusal(model) is None for model in models)]

@@ -1,0 +1,99 @@
+"""What a program will take on this machine, predicted from what it consists of.
+
+    time = sum over features of (count x cost),   features: products and sums, quotients and roots, sine-cosine pairs,
+                                                  numbers in and out, and the longest chain of dependent operations
+
+The longest chain matters for one state, where the processor waits for it; lanes fill the waiting. The costs of a
+machine are fitted once to measured kernels (`linkwork plan --calibrate`); until then those of a common server apply.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache as remember
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.program import Program
+
+FEATURES = ("arithmetic", "slow", "pairs", "numbers", "chain")
+SLOW = ("div", "sqrt")
+LATENCY = {"div": 14, "sqrt": 18, "const": 0, "input": 0, "sin": 40, "cos": 40}
+"""Cycles until a result is there; 4 for all else."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """ns per feature, for one state at a time and for batches."""
+
+    state: Mapping[str, float]
+    batch: Mapping[str, float]
+    name: str = "a server with AVX-512"
+
+    def us(self, features: Mapping[str, float], use: str) -> float:
+        """The predicted time of a program in microseconds per state."""
+        costs = self.state if use == "state" else self.batch
+        return 1e-3 * sum(costs[f] * features[f] for f in FEATURES)
+
+
+USUAL = Machine(
+    state={"arithmetic": 0.13, "slow": 0.5, "pairs": 2.4, "numbers": 0.09, "chain": 0.06},
+    batch={"arithmetic": 0.033, "slow": 0.1, "pairs": 0.2, "numbers": 0.064, "chain": 0.0},
+)
+
+
+@remember
+def machine() -> Machine:
+    """The costs of this machine: those fitted here, or the usual ones."""
+    from linkwork.kernels import cache
+
+    note = cache.load_note(_key())
+    return USUAL if note is None else Machine(**note)
+
+
+def remember_machine(fitted: Machine) -> None:
+    """Keep fitted costs for this processor, in this process and later ones."""
+    from linkwork.kernels import cache
+
+    cache.save_note(_key(), asdict(fitted))
+    machine.cache_clear()
+
+
+def _key() -> str:
+    import hashlib
+
+    from linkwork.kernels.target import Target
+
+    host = Target.host()
+    return hashlib.sha256(json.dumps(["costs", 1, str(host), os.cpu_count()]).encode()).hexdigest()
+
+
+def features(program: Program) -> dict[str, float]:
+    """How much of everything a program has."""
+    counts = program.counts()
+    slow = sum(counts.get(k, 0) for k in SLOW)
+    pairs = max(counts.get("sin", 0), counts.get("cos", 0))
+    depth: list[int] = []
+    for node in program.nodes:
+        kind = node[0]
+        start = 0 if kind in ("const", "input") else max(depth[a] for a in node[1:])
+        depth.append(start + LATENCY.get(kind, 4))
+    numbers = sum(port.size for port in (*program.inputs, *program.outputs))
+    arithmetic = program.operations - slow - counts.get("sin", 0) - counts.get("cos", 0)
+    return {"arithmetic": arithmetic, "slow": slow, "pairs": pairs, "numbers": numbers, "chain": max(depth, default=0)}
+
+
+def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
+    """The same of a program with a loop that runs `solves` times, the first time included in its start."""
+    parts = getattr(program, "iterate", None)
+    if parts is None:
+        return features(program)  # type: ignore[arg-type]
+    total = dict.fromkeys(FEATURES, 0.0)
+    for part, times in ((program.start, 1.0), (program.iterate, solves - 1.0), (program.finish, 1.0)):  # type: ignore[union-attr]
+        for name, count in features(part).items():
+            total[name] += times * count
+    return total

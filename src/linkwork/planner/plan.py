@@ -1,0 +1,142 @@
+"""Which method for this mechanism: all that can are traced, their time is predicted, the quickest is taken.
+
+A trace is exact and takes milliseconds, so the choice needs no rules about mechanisms: it counts. A trace that has
+outgrown the best one so far is given up. What was decided is kept in the cache, under the content of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from linkwork.algorithms.registry import Method
+from linkwork.model import Model
+from linkwork.planner.cost import all_features, machine
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.program import Program
+
+USES = ("state", "batch")
+OUTGROWN = 2.5
+"""Tracing stops at this many times the operations of the best so far: it counts before dead code goes."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with its operations, those of one more iteration (`again`), and the predicted us per state.
+
+    `why_not` says why it is out of the question.
+    """
+
+    method: str
+    operations: int = 0
+    again: int = 0
+    solves: float = 1.0
+    state: float = float("inf")
+    batch: float = float("inf")
+    why_not: str = ""
+
+    @property
+    def possible(self) -> bool:
+        return not self.why_not
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The methods for one task and use, the best first, and those that are out of the question last."""
+
+    model: str
+    task: str
+    use: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> Candidate:
+        return self.candidates[0]
+
+    @property
+    def method(self) -> str:
+        return self.best.method
+
+    def explain(self) -> str:
+        """A table: methods, operations, predicted times; and why the others were left out."""
+        how = "one state at a time" if self.use == "state" else "batches"
+        lines = [f"{self.task.replace('_', ' ')} of '{self.model}' for {how}: {self.method}", "",
+                 f"{'method':16s} {'operations':>10s} {'per iteration':>13s} {'solves':>6s} {'state us':>9s} "
+                 f"{'batch us':>9s}"]
+        for c in self.candidates:
+            if c.why_not:
+                lines.append(f"{c.method:16s} {c.why_not}")
+                continue
+            repeated = f"{c.again:13d} {c.solves:6.1f}" if c.again else f"{'':13s} {'':6s}"
+            lines.append(f"{c.method:16s} {c.operations:10d} {repeated} {c.state:9.3f} {c.batch:9.4f}")
+        return "\n".join(lines)
+
+
+def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> str:
+    """Why a method that could handle the model is not one to choose; "" if it is."""
+    if method.reference:
+        return "it is there to check others"
+    if not model.constraints and method.rows != "none" and method.task == "forward_dynamics":
+        return "without constraints it is aba"
+    if method.task == "forward_dynamics" and model.constraints and not method.redundant and not independent:
+        return "it needs independent rows: promise them with independent=True"
+    if method.local:
+        from linkwork.constraints import Coupling
+        from linkwork.constraints.clusters import local_loops
+
+        inside = [n for _, constraints in local_loops(model) for n in constraints]
+        if not inside:
+            return "there are no local loops to resolve in clusters"
+        if modes:
+            return "what is resolved in a cluster cannot be switched off"
+        if not independent and not all(isinstance(model.constraints[n], Coupling) for n in inside):
+            return "a linkage in a cluster must not become singular: promise that with independent=True"
+    if method.embeds or method.name == "pv_fast":
+        return "its result is another one"
+    return ""
+
+
+def choose(
+    model: Model,
+    task: str,
+    use: str,
+    methods: Iterable[tuple[Method, str]],
+    program: Callable[[str, int | None], Program | IterativeProgram],
+) -> Plan:
+    """The plan, from methods with the reasons against them, and from `program(method, limit)`, which traces one."""
+    from linkwork.kernels.values import Outgrown
+
+    costs, made, least = machine(), [], 0
+    for method, why_not in methods:
+        if why_not:
+            made.append(Candidate(method.name, why_not=why_not))
+            continue
+        try:
+            traced = program(method.name, int(OUTGROWN * least) + 2000 if least else None)
+        except Outgrown:
+            made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
+            continue
+        parts = all_features(traced, method.solves)
+        again = traced.iterate.operations if method.prox is not None else 0  # type: ignore[union-attr]
+        made.append(Candidate(method.name, traced.operations, again, method.solves, costs.us(parts, "state"),
+                              costs.us(parts, "batch")))
+        least = min(least or traced.operations, traced.operations)
+    made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
+    return Plan(model.name, task, use, tuple(made))
+
+
+def kept(plan: Plan) -> dict[str, Any]:
+    """A plan as plain data."""
+    return {"model": plan.model, "candidates": [_finite(asdict(c)) for c in plan.candidates]}
+
+
+def restored(note: dict[str, Any], task: str, use: str) -> Plan:
+    """The plan of plain data."""
+    return Plan(note["model"], task, use, tuple(Candidate(**c) for c in note["candidates"]))
+
+
+def _finite(entry: dict[str, Any]) -> dict[str, Any]:
+    return {k: x for k, x in entry.items() if x != float("inf")}
