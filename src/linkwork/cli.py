@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,9 +26,11 @@ from linkwork.arguments import (
     print_json,
 )
 from linkwork.bench.cli import bench_app
-from linkwork.errors import LinkworkError, not_found
+from linkwork.constraints.clusters import local_loops
+from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
 from linkwork.planner.elimination import coupled_links, eliminate, loop_roots, picture
+from linkwork.planner.plan import Plan
 from linkwork.simulate.cli import simulate_command
 from linkwork.view.cli import view_command
 
@@ -103,6 +106,80 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
         console.print(f"order of elimination (-> parent, ~ neighbours): {len(constraints)} cut joints, "
                       f"at most {order.most_neighbours} neighbours")
         console.print(picture(model, order), highlight=False)
+
+
+@app.command("plan")
+def plan_command(
+    file: Annotated[str | None, typer.Argument(help="A robot file or an installed robot's name.")] = None,
+    base: BaseOption = None,
+    contact: ContactOption = None,
+    connect: ConnectOption = None,
+    task: Annotated[str, typer.Option(help="forward_dynamics or delassus.")] = "forward_dynamics",
+    use: Annotated[str, typer.Option(help="state (one at a time) or batch.")] = "state",
+    independent: Annotated[bool, typer.Option(
+        "--independent", help="Promise that rows are never redundant and postures never singular: direct methods "
+                              "and clusters of linkages count too.")] = False,
+    modes: Annotated[bool, typer.Option("--modes", help="Constraints are switched at run time.")] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Also compile and time every method.")] = False,
+    calibrate: Annotated[bool, typer.Option(
+        "--calibrate", help="Measure some twenty kernels on this machine first (a minute or two) and keep what "
+                            "operations cost on it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Which algorithm for this robot, and why: exact operation counts and predicted times of all of them."""
+    from linkwork.bench import planning
+
+    if calibrate:
+        from linkwork.planner.cost import remember_machine
+        from linkwork.simulate.progress import bar
+
+        with bar(None, "measuring kernels", len(planning.SAMPLES)) as tick:
+            fitted, worst = planning.calibrate(tick)
+        remember_machine(fitted)
+        console.print(f"fitted to this machine: predictions are off by at most {100 * worst:.0f} %", highlight=False)
+    if file is None:
+        if calibrate:
+            return
+        raise InputError("a robot file or name is needed, or --calibrate")
+    model = constrained(load_robot(file, base), contact, connect)
+    made = lw.plan(model, task, use=use, independent=independent, modes=modes)
+    able = [c for c in made.candidates if c.possible]
+    took: dict[str, dict[str, float]] = {}
+    if measure and task == "forward_dynamics":
+        functions = {c.method: lw.forward_dynamics(model, method=c.method, modes=modes, threads=1) for c in able}
+        took = planning.measure(functions, planning.states(model), ("state", "batch"))
+    order = eliminate(model.topology, coupled_links(model))
+    inside = [[model.links[i].name for i in links] for links, _ in local_loops(model)]
+    if as_json:
+        print_json({"model": model.name, "task": task, "use": use, "method": made.method, "clusters": inside,
+                    "elimination": [model.links[i].name for i in order.order],
+                    "candidates": [{**{k: x for k, x in asdict(c).items() if x != float("inf")},
+                                    **{f"measured_{u}": t[c.method] for u, t in took.items() if c.method in t}}
+                                   for c in made.candidates]})
+        return
+    console.print(_plan_table(made, took))
+    for c in made.candidates:
+        if not c.possible:
+            console.print(f"  {c.method}: {c.why_not}", style="dim", highlight=False)
+    if inside:
+        console.print(f"local loops: {'; '.join(', '.join(names) for names in inside)}", highlight=False)
+    if any(order.neighbours.values()):
+        console.print(f"order of elimination (-> parent, ~ neighbours), at most {order.most_neighbours} neighbours:")
+        console.print(picture(model, order), highlight=False)
+
+
+def _plan_table(made: Plan, took: dict[str, dict[str, float]]) -> Table:
+    how = "one state at a time" if made.use == "state" else "batches"
+    table = Table(title=f"{made.task.replace('_', ' ')} of {made.model} for {how}: {made.method}")
+    headings = ["method", "operations", "each iteration", "solves", "state us", "batch us"]
+    for heading in (*headings, *(f"measured, {use}" for use in took)):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for c in made.candidates:
+        if c.possible:
+            loop = (str(c.again), f"{c.solves:g}") if c.again else ("", "")
+            seen = [f"{t[c.method]:.4f}" if c.method in t else "-" for t in took.values()]
+            table.add_row(c.method, str(c.operations), *loop, f"{c.state:.3f}", f"{c.batch:.4f}", *seen)
+    return table
 
 
 @app.command()

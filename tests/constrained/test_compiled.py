@@ -133,13 +133,6 @@ def test_loops_compiled() -> None:
         assert error(lw.forward_dynamics(model, method=method)(q, v, tau).a, reference) < 1e-7, method
 
 
-def test_default_methods_fit_the_model() -> None:
-    assert lw.forward_dynamics(mech.chain(3)).method == "aba"
-    assert lw.forward_dynamics(quadruped()).method == "constrained_aba"
-    assert lw.forward_dynamics(mech.four_bar()).method == "lcaba"
-    assert lw.forward_dynamics(mech.quadruped().with_constraints(lw.CentreOfMass())).method == "prox_bbo"
-
-
 def test_packed_mass_matrix() -> None:
     model = mech.humanoid(hands=False)
     q = np.array([model.random_q(s) for s in range(3)])

@@ -148,6 +148,10 @@ def test_closed_loops(method, name) -> None:
 def test_redundant_and_singular_loops(method, name) -> None:
     model = SINGULAR[name]()
     q, v, tau = state(model, "neutral", 3)
+    if method.local and name == "four-bar, flat":  # its independent joint cannot move it from there
+        with pytest.raises(lw.LinkworkError, match="no solution"):
+            lw.forward_dynamics(model, method=method.name, backend="numpy")(q, 0 * v, tau)
+        return
     judge(method, model, q, 0 * v, tau)
 
 

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
-from linkwork.algorithms import registry
 from linkwork.bench.measure import Conditions, interleave
 from linkwork.bench.ours import Entry
 from linkwork.errors import LinkworkError, SingularError
 from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, Machine, all_features
-from linkwork.planner.plan import Candidate
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
@@ -158,13 +156,13 @@ SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
 )
 
 
-def calibrate(tick: Callable[[], None] = lambda: None, processor_time: bool = False) -> tuple[Machine, float]:
+def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: bool = False) -> tuple[Machine, float]:
     """The costs of this machine, fitted to some twenty kernels, and the largest relative error of the fit."""
     import platform
 
     rows: list[list[float]] = []
     took: dict[str, list[float]] = {"state": [], "batch": []}
-    for make, names in SAMPLES:
+    for done, (make, names) in enumerate(SAMPLES, 1):
         model = make()
         functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
         inputs = states(model)
@@ -177,7 +175,7 @@ def calibrate(tick: Callable[[], None] = lambda: None, processor_time: bool = Fa
             rows.append([parts_of[f] for f in FEATURES])
             for use, times in took.items():
                 times.append(1e3 * figures[use][name])
-        tick()
+        tick(done)
     costs, worst = {}, 0.0
     for use, times in took.items():
         scaled = np.array(rows) / np.array(times)[:, None]
@@ -205,13 +203,3 @@ def summary(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     errors = np.array([v.predicted[n] / v.measured[n] - 1 for v in verdicts for n in v.measured])
     return {"cases": len(losses), "within 5 %": float((losses <= 1.05).mean()), "worst": float(losses.max()),
             "predicted within 15 %": float((np.abs(errors) <= 0.15).mean())}
-
-
-def possible(candidates: Sequence[Candidate]) -> list[Candidate]:
-    return [c for c in candidates if c.possible]
-
-
-def fixed(models: Sequence[Model]) -> list[str]:
-    """The methods that can handle all of these models."""
-    return [m.name for m in registry.methods("forward_dynamics").values()
-            if not m.reference and all(m.refusal(model) is None for model in models)]

@@ -1,0 +1,170 @@
+"""The planner: its picks by counting, its explanations, what it refuses, and that it decides once."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.algorithms import registry
+from linkwork.errors import NotFound
+from linkwork.kernels.trace import trace
+from linkwork.kernels.values import Outgrown
+from linkwork.planner.cost import FEATURES, USUAL, Machine, all_features, features, machine, remember_machine
+from linkwork.robots import mechanisms as mech
+
+FEET = ("front_left_foot", "rear_right_foot")
+
+
+def standing() -> lw.Model:
+    return mech.quadruped().with_constraints(*(lw.point(f) for f in FEET))
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
+    machine.cache_clear()
+    yield tmp_path
+    machine.cache_clear()
+
+
+MODELS = {
+    "chain": lambda: mech.chain(5),
+    "tree": lambda: mech.random_tree(8, seed=3),
+    "contacts": standing,
+    "four-bar": mech.four_bar,
+    "loops": lambda: mech.chain_of_loops(2),
+    "gears": lambda: mech.geared_chain(3),
+    "centre of mass": lambda: mech.quadruped().with_constraints(lw.CentreOfMass()),
+}
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_table_tells_the_truth(name, independent) -> None:
+    """Operations are those of the function, every refusal is real, and the order is that of predicted times."""
+    model = MODELS[name]()
+    plan = lw.plan(model, independent=independent)
+    known = registry.methods("forward_dynamics")
+    assert {c.method for c in plan.candidates} == set(known)
+    times = [c.state for c in plan.candidates if c.possible]
+    assert times == sorted(times)
+    for c in plan.candidates:
+        if c.possible:
+            f = lw.forward_dynamics(model, method=c.method)
+            assert c.operations == f.operations
+            assert c.state == pytest.approx(machine().us(all_features(f.program, c.solves), "state"))
+            assert independent or not model.constraints or known[c.method].redundant
+        elif known[c.method].refusal(model):
+            assert c.why_not == known[c.method].refusal(model)
+    text = plan.explain()
+    assert all(c.method in text for c in plan.candidates)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_functions_take_what_the_plan_says(name) -> None:
+    model = MODELS[name]()
+    for use in ("state", "batch"):
+        assert lw.forward_dynamics(model, use=use).method == lw.plan(model, use=use).method
+        chosen = lw.forward_dynamics(model, use=use, independent=True).method
+        assert chosen == lw.plan(model, use=use, independent=True).method
+
+
+def test_choices_that_are_plain_to_see() -> None:
+    assert lw.forward_dynamics(mech.chain(3)).method == "crba_ltl"
+    assert lw.forward_dynamics(mech.chain(40)).method == "aba"
+    assert lw.forward_dynamics(mech.geared_chain(8)).method.startswith("c_")
+    assert lw.forward_dynamics(standing(), independent=True).method in ("pv", "bbo", "ltl")
+    assert lw.forward_dynamics(standing(), modes=True).method in ("constrained_aba", "prox_pv", "prox_ltl", "prox_bbo")
+    assert not registry.methods("forward_dynamics")[lw.forward_dynamics(mech.four_bar()).method].local
+    assert registry.methods("forward_dynamics")[lw.forward_dynamics(standing(), R=1e-3).method].soft
+
+
+def test_clusters_are_not_switched() -> None:
+    plan = lw.plan(mech.geared_chain(4), modes=True)
+    why = {c.method: c.why_not for c in plan.candidates}
+    assert "cannot be switched" in why["c_lcaba"]
+
+
+def test_a_promise_never_costs_time() -> None:
+    for make in MODELS.values():
+        model = make()
+        safe, quick = lw.plan(model).best, lw.plan(model, independent=True).best
+        assert quick.state <= safe.state
+
+
+def test_plans_of_the_delassus_matrix() -> None:
+    plan = lw.plan(standing(), "delassus")
+    assert lw.delassus(standing()).method == plan.method
+    assert "pv_fast" not in [c.method for c in plan.candidates if c.possible]
+    with pytest.raises(NotFound):
+        lw.plan(standing(), "inverse_kinematics")
+    with pytest.raises(NotFound):
+        lw.plan(standing(), use="fleet")
+
+
+def test_picks_are_right_answers() -> None:
+    for name, make in MODELS.items():
+        model = make()
+        posture = model.neutral() if name in ("four-bar", "loops", "gears") else model.random_q(2)
+        q, v = posture, np.zeros(model.nv)
+        tau = np.random.default_rng(1).normal(size=model.nv)
+        expected = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a
+        for independent in (False, True):
+            if independent and name in ("four-bar", "loops"):
+                continue  # their rows are redundant: nobody should promise that they are not
+            got = lw.forward_dynamics(model, independent=independent)(q, v, tau).a
+            np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6 * float(np.abs(expected).max()))
+
+
+def test_a_plan_is_made_once(empty_cache, monkeypatch) -> None:
+    first = lw.plan(standing())
+
+    def never(*arguments, **options):
+        raise AssertionError("it was traced again")
+
+    monkeypatch.setattr(lw.function.Function, "traced", never)
+    assert lw.plan(standing()) == first
+    with pytest.raises(AssertionError):
+        lw.plan(mech.chain(7))
+
+
+def test_other_costs_make_another_plan(empty_cache) -> None:
+    before = lw.plan(standing(), independent=True)
+    assert machine() == USUAL
+    free = dict.fromkeys(FEATURES, 0.0)
+    slow = Machine({**free, "numbers": 1.0}, {**free, "numbers": 1.0}, "a machine that only reads and writes")
+    remember_machine(slow)
+    assert machine() == slow
+    after = lw.plan(standing(), independent=True)
+    assert after.best.state != before.best.state
+
+
+def test_features_of_a_program() -> None:
+    program = trace("f", lambda xp, symbol: (lambda x: {"y": xp.sin(x[0, 0]) * x[1, 0] + 1 / x[1, 0]})(symbol("x", 2)))
+    assert features(program) == {"arithmetic": 2, "slow": 1, "pairs": 1, "numbers": 3, "chain": 48}
+
+
+def test_traces_are_given_up_when_they_outgrow() -> None:
+    f = lw.forward_dynamics(mech.chain(20), method="aba")
+    with pytest.raises(Outgrown):
+        f.traced(limit=500)
+    assert f.traced(limit=100_000).operations == f.operations
+
+
+def test_command_line() -> None:
+    from typer.testing import CliRunner
+
+    from linkwork.cli import app
+
+    runner = CliRunner()
+    told = runner.invoke(app, ["plan", "go1", "--contact", "FR_foot:point", "--json"])
+    if "LINKWORK_ROBOTS" in told.output:
+        pytest.skip("Go1 is not installed")
+    data = json.loads(told.output)
+    assert data["method"] == data["candidates"][0]["method"]
+    told = runner.invoke(app, ["plan", "go1", "--contact", "FR_foot:point", "--independent", "--use", "batch"])
+    assert told.exit_code == 0
+    assert "operations" in told.output
