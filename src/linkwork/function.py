@@ -97,10 +97,12 @@ class Function:
         return f"<{self.name}({inputs}) of '{self.model.name}' by {self.method or self.name}, {self.backend}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if self.backend == "kernel" and not named:
+        if not named:
             # inputs are checked only if the result is not finite: bad ones never give numbers
-            result = self._quick(*args)
+            result = self._one(*args)
             if result is not None:
+                return result
+            if self.backend == "kernel" and (result := self._many(args)) is not None:
                 return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
@@ -113,25 +115,20 @@ class Function:
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
         return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
 
-    def _quick(self, *args: Any) -> Any:
-        """The result if it is made of numbers; for one state the kernel tells by itself, and is called directly."""
+    @staticmethod
+    def _one(*args: Any) -> Any:
+        """The kernel for one state, as soon as there is one: it tells by itself whether its results are numbers."""
+        return None
+
+    def _many(self, args: tuple[Any, ...]) -> Any:
+        """The result of a kernel, if it is made of numbers."""
         if self._plain and "_known" in self.__dict__ and args and getattr(args[0], "ndim", 0) == 1:
-            self._quick = self._either(self.kernel.finite())  # type: ignore[method-assign]
+            self._one = self.kernel.finite()  # type: ignore[method-assign]
         try:
             result = self._native(args)
         except InputError:
             return None
         return result if _finite(result[0]) else None
-
-    def _either(self, one: Callable[..., Any]) -> Callable[..., Any]:
-        """One state by the direct call, anything else by the general one."""
-        general = type(self)._quick
-
-        def quick(*args: Any) -> Any:
-            result = one(*args)
-            return general(self, *args) if result is None else result
-
-        return quick
 
     def _native(self, arrays: Any) -> Any:
         """The kernel's result, in the shapes of this function."""

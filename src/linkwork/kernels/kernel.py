@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 from collections import namedtuple
@@ -165,13 +166,21 @@ class Kernel:
         if native is None:
             return lambda *arrays: None
         empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
-        shapes = [port.shape for port in self.outputs]
+        first, *others = (port.shape for port in self.outputs)
 
         def one(*arrays: Any) -> Any:
-            outs = tuple([empty(s, dtype) for s in shapes])
+            outs = tuple([empty(first, dtype), *(empty(s, dtype) for s in others)])
             return new(result, outs) if native(arrays + outs) is None else None
 
-        return one
+        if any(math.prod(shape) for shape in others):
+            return one
+        rest = tuple(empty(shape, dtype) for shape in others)  # without entries: one array for all calls
+
+        def only(*arrays: Any) -> Any:
+            outs = (empty(first, dtype), *rest)
+            return new(result, outs) if native(arrays + outs) is None else None
+
+        return only
 
     def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """Any valid call: convert what must be converted, split what is worth it."""
