@@ -169,7 +169,7 @@ class Kernel:
         first, *others = (port.shape for port in self.outputs)
 
         def one(*arrays: Any) -> Any:
-            outs = tuple([empty(first, dtype), *(empty(s, dtype) for s in others)])
+            outs = (empty(first, dtype), *[empty(s, dtype) for s in others])
             return new(result, outs) if native(arrays + outs) is None else None
 
         if any(math.prod(shape) for shape in others):
