@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,6 +151,55 @@ def clusters(
     with tempfile.TemporaryDirectory() as folder:
         jobs = suite.jobs(_words(robots), found, Path(folder), quick)
         _run(suite.SUITE, None, (), lambda _: jobs, peers, json, settings, processor_time)
+
+
+@bench_app.command()
+def planner(
+    mechanisms: Annotated[
+        list[str] | None, typer.Option("--mechanisms", help="Parts of names; default: every mechanism at hand.")
+    ] = None,
+    use: Annotated[str, typer.Option(help="state or batch.")] = "state",
+    independent: Annotated[bool, typer.Option("--independent", help="Rows are promised to be independent.")] = False,
+    largest: Annotated[int, typer.Option(help="Leave out mechanisms with more degrees of freedom.")] = 80,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
+    json: JsonOption = None,
+    processor_time: ProcessorOption = False,
+) -> None:
+    """Is the planner's pick the quickest? Predicted and measured times of every method that comes near."""
+    import json as text
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from linkwork.bench import planning
+    from linkwork.simulate.progress import bar
+
+    wanted = _words(mechanisms)
+    chosen = [(n, m) for n, m in planning.mechanisms()
+              if m.nv <= largest and (not wanted or any(w in n for w in wanted))]
+    verdicts: list[planning.Verdict] = []
+    with bar(None, "planning and measuring", len(chosen)) as advance:
+        try:
+            for done, (name, model) in enumerate(chosen, 1):
+                found = planning.judge(name, model, use, independent, rounds, processor_time)
+                if found is not None:
+                    verdicts.append(found)
+                    if json is not None:
+                        with json.open("a") as file:
+                            file.write(text.dumps({**asdict(found), "loss": found.loss}) + "\n")
+                advance(done)
+        except KeyboardInterrupt:
+            Console(stderr=True).print("stopped: what was measured is shown")
+    table = Table(title=f"the planner's picks for use '{use}': predicted and measured us per state")
+    for head in ("mechanism", "pick", "predicted", "measured", "quickest", "measured", "loss"):
+        table.add_column(head, justify="left" if head in ("mechanism", "pick", "quickest") else "right")
+    for v in verdicts:
+        table.add_row(v.mechanism, v.picked, f"{v.predicted[v.picked]:.4f}", f"{v.measured[v.picked]:.4f}", v.best,
+                      f"{v.measured[v.best]:.4f}", f"{v.loss:.3f}")
+    console = Console()
+    console.print(table)
+    for what, value in (planning.summary(verdicts) if verdicts else {}).items():
+        console.print(f"{what}: {value:.3g}", highlight=False)
 
 
 @bench_app.command()
