@@ -18,6 +18,7 @@ from linkwork.function import Function
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.planner.cost import machine
+from linkwork.planner.inside import cheaper, inside
 from linkwork.planner.plan import USES, Plan, choose, kept, restored, unsuitable
 
 
@@ -115,11 +116,10 @@ def forward_dynamics(
             options["R"] = [xp.constant(r) for r in softness]
         if modes:
             options["active"] = x["active"]
-        out = solve(Motion(model, x["q"], x["v"], xp), x["tau"], x.get("fext"), **options)
-        if isinstance(out, Iteration):
-            return out
-        a, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
-        return {"a": a, "lam": lam}
+        within = inside(model, backend)
+        out = within.solved(solve(within.motion(x["q"], x["v"], xp), within.force(x["tau"], xp), x.get("fext"),
+                                  **options), xp)
+        return out if isinstance(out, Iteration) else {"a": out[0], "lam": out[1]}
 
     inputs = {"q": model.nq, "v": model.nv, "tau": model.nv}
     defaults = {}
@@ -150,7 +150,7 @@ def inverse_dynamics(
     solve = chosen.load()
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return {"tau": solve(Motion(model, x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        return {"tau": solve(Motion(cheaper(model, backend), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
     if external_forces:
@@ -226,7 +226,8 @@ def impulse(
         options: dict[str, Any] = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
         if modes:
             options["active"] = x["active"]
-        out = solve(impact(Motion(model, x["q"], x["v"], xp), restitution), xp.zeros(model.nv), None, **options)
+        at = Motion(cheaper(model, backend), x["q"], x["v"], xp)
+        out = solve(impact(at, restitution), xp.zeros(model.nv), None, **options)
         if isinstance(out, Iteration):
             found = out.finish
 
@@ -273,7 +274,8 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
         return _operator(model, chosen.name, compute, ("force",), options)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        matrix = compute(Motion(model, x["q"], xp.zeros(model.nv), xp))
+        at = Motion(cheaper(model, options.get("backend", "kernel")), x["q"], xp.zeros(model.nv), xp)
+        matrix = compute(at)
         return {"force": xp.factor_spd(matrix, guard=True).solve(x["b"])}
 
     inputs = {"q": model.nq, "b": _rows(model, chosen)}
@@ -291,7 +293,7 @@ def _rows(model: Model, chosen: registry.Method) -> int:
 
 def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], options: dict[str, Any]) -> Function:
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = compute(Motion(model, x["q"], xp.zeros(model.nv), xp))
+        operator = compute(Motion(cheaper(model, options.get("backend", "kernel")), x["q"], xp.zeros(model.nv), xp))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(names, values, strict=False)}
 
@@ -370,8 +372,10 @@ def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **opti
 
 
 def _of_position(name: str, model: Model, of: Any, method: str, options: dict[str, Any]) -> Function:
+    backend = options.get("backend", "kernel") if method else ""  # without a method it is about the user's own frames
+
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        result: Mapping[str, Array] = of(Motion(model, x["q"], xp.zeros(model.nv), xp))
+        result: Mapping[str, Array] = of(Motion(cheaper(model, backend), x["q"], xp.zeros(model.nv), xp))
         return result
 
     return Function(name, model, {"q": model.nq}, body, method=method, **options)

@@ -50,15 +50,18 @@ class Based:
         return xp.vstack([a[0:3, :] + xp.cross(xp.constant(self.r), a[3:6, :]), a[3:, :]])
 
 
-def based(model: Model) -> Based | None:
-    """The mechanism in its best frames with another origin of the free base, if that takes fewer operations in all."""
+def based(model: Model, plain: Model | None = None) -> Based | None:
+    """The mechanism in its best frames with another origin of the free base, if that takes fewer operations in all.
+
+    `plain` is the mechanism in its best frames with the origin where it is, if that is known already.
+    """
     free = model.nlinks > 0 and isinstance(model.links[1].joint, Free) and model.topology.children[0] == (1,)
     if not free or any(type(c) not in KEPT for c in model.constraints):
         return None
     light = lumped(model)
     W = choose(light, free_base=True)
     found = Based(lumped(moved(light, W)), W[1].p)
-    return found if W[1].p.any() and operations_based(found) < operations(reframed(model)) else None
+    return found if W[1].p.any() and operations_based(found) < operations(plain or reframed(model)) else None
 
 
 def operations_based(based: Based) -> int:

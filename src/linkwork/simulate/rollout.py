@@ -21,8 +21,10 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.errors import InputError, not_found
 from linkwork.function import check_position
-from linkwork.model import Model, Motion
+from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.planner.inside import Inside, inside
+from linkwork.planner.rooting import Based
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    base: Based | None = None
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -121,20 +124,23 @@ class Step:
         if self.modes:
             options["active"] = x["active"]
         solve = registry.methods("forward_dynamics")[self.method].load()
-        out = solve(Motion(self._stepped(x["dt"][0, 0]), q, v, xp), tau, None, **options)
+        within = Inside(self._stepped(x["dt"][0, 0]), self.base)
+        out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
         if isinstance(out, Iteration):
             state = xp.zeros(out.size)
             for _ in range(self.iterations):
                 state, _ = out.step(state)
             return out.finish(state)
-        return out if isinstance(out, tuple) else (out, xp.zeros(0))
+        return out
 
     @cached_property
     def traced(self) -> Program:
         """The step as a program, whose outputs q and v are the next ones."""
         from linkwork.kernels.trace import trace
 
-        return trace("step", lambda xp, symbol: self(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
+        within = inside(self.model)
+        step = replace(self, model=within.model, base=within.base)
+        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
 
     @cached_property
     def known(self) -> Any:

@@ -1,0 +1,79 @@
+"""The mechanism that kernels compute with instead of the user's: the same one, in fewer operations.
+
+Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). What goes in
+and comes out is converted at the edges; only a moved free base needs that. Found once for each model.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from linkwork.algorithms.iteration import Iteration
+from linkwork.backends.ops import Array, Ops
+from linkwork.model import Model, Motion
+from linkwork.planner.frames import reframed
+from linkwork.planner.rooting import Based, based
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A model that stands for another; `base` converts where its free base has another origin."""
+
+    model: Model
+    base: Based | None = None
+
+    def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
+        """The state of the user's model as one of this."""
+        if self.base is None:
+            return Motion(self.model, q, v, xp)
+        return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
+
+    def force(self, tau: Array, xp: Ops) -> Array:
+        """Joint forces of the user's model as those of this."""
+        return tau if self.base is None else self.base.force(tau, xp)
+
+    def acceleration(self, a: Array, xp: Ops) -> Array:
+        """Joint accelerations of this model as those of the user's."""
+        return a if self.base is None else self.base.acceleration(a, xp)
+
+    def solved(self, out: tuple[Array, Array] | Array | Iteration, xp: Ops) -> tuple[Array, Array] | Iteration:
+        """What a method found, accelerations and constraint forces, for the user's model."""
+        if isinstance(out, Iteration):
+            found = out.finish
+
+            def finish(x: Array) -> tuple[Array, Array]:
+                a, lam = found(x)
+                return self.acceleration(a, xp), lam
+
+            return replace(out, finish=finish)
+        a, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
+        return self.acceleration(a, xp), lam
+
+
+def inside(model: Model, backend: str = "kernel") -> Inside:
+    """What to compute forward dynamics with: the model itself unless a kernel is made of it."""
+    if backend != "kernel":
+        return Inside(model)
+    base = _once(_BASED, model, lambda m: based(m, cheaper(m)))
+    return Inside(cheaper(model)) if base is None else Inside(base.model, base)
+
+
+def cheaper(model: Model, backend: str = "kernel") -> Model:
+    """The same with the user's origin of a free base: for functions with other results than accelerations."""
+    return _once(_REFRAMED, model, reframed) if backend == "kernel" else model
+
+
+Kept = TypeVar("Kept")
+_REFRAMED: dict[int, Model] = {}
+_BASED: dict[int, Based | None] = {}
+"""By the id of models that are in use."""
+
+
+def _once(known: dict[int, Kept], model: Model, find: Callable[[Model], Kept]) -> Kept:
+    if id(model) not in known:
+        known[id(model)] = find(model)
+        weakref.finalize(model, known.pop, id(model), None)
+    return known[id(model)]
