@@ -87,6 +87,7 @@ def forward_dynamics(
     prox: Prox | None = None,
     R: object = None,
     modes: bool = False,
+    frames: str = "best",
 ) -> Function:
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + J^T lam, J a = k.
 
@@ -101,8 +102,11 @@ def forward_dynamics(
       and `residual`.
     - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
+    - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise take
+      what needs fewer operations for the same results.
     """
     model.check_forward()
+    where = _frames(frames, backend)
     chosen = pick("forward_dynamics", method, model, use=use, independent=independent, soft=R is not None, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
@@ -116,7 +120,7 @@ def forward_dynamics(
             options["R"] = [xp.constant(r) for r in softness]
         if modes:
             options["active"] = x["active"]
-        within = inside(model, backend)
+        within = inside(model, where)
         out = within.solved(solve(within.motion(x["q"], x["v"], xp), within.force(x["tau"], xp), x.get("fext"),
                                   **options), xp)
         return out if isinstance(out, Iteration) else {"a": out[0], "lam": out[1]}
@@ -129,7 +133,7 @@ def forward_dynamics(
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
     return Function("forward_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
                     threads=threads, defaults=defaults, prox=prox or chosen.prox,
-                    identity=(external_forces, softness, modes))
+                    identity=(external_forces, softness, modes, where))
 
 
 def inverse_dynamics(
@@ -140,6 +144,7 @@ def inverse_dynamics(
     dtype: str = "float64",
     threads: int | None = None,
     external_forces: bool = False,
+    frames: str = "best",
 ) -> Function:
     """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`; quaternions in `q` are [x y z w].
 
@@ -147,16 +152,16 @@ def inverse_dynamics(
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which.
     """
     chosen = pick("inverse_dynamics", method, model)
-    solve = chosen.load()
+    solve, where = chosen.load(), _frames(frames, backend)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return {"tau": solve(Motion(cheaper(model, backend), x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        return {"tau": solve(Motion(cheaper(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
     if external_forces:
         inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
     return Function("inverse_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
-                    threads=threads, defaults=defaults, identity=(external_forces,))
+                    threads=threads, defaults=defaults, identity=(external_forces, where))
 
 
 def constrained_inverse_dynamics(
@@ -226,7 +231,7 @@ def impulse(
         options: dict[str, Any] = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
         if modes:
             options["active"] = x["active"]
-        at = Motion(cheaper(model, backend), x["q"], x["v"], xp)
+        at = Motion(cheaper(model, _frames("best", backend)), x["q"], x["v"], xp)
         out = solve(impact(at, restitution), xp.zeros(model.nv), None, **options)
         if isinstance(out, Iteration):
             found = out.finish
@@ -272,10 +277,10 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
     compute = chosen.load()
     if chosen.name == "pv_fast":
         return _operator(model, chosen.name, compute, ("force",), options)
+    where = _frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        at = Motion(cheaper(model, options.get("backend", "kernel")), x["q"], xp.zeros(model.nv), xp)
-        matrix = compute(at)
+        matrix = compute(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
         return {"force": xp.factor_spd(matrix, guard=True).solve(x["b"])}
 
     inputs = {"q": model.nq, "b": _rows(model, chosen)}
@@ -292,8 +297,10 @@ def _rows(model: Model, chosen: registry.Method) -> int:
 
 
 def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], options: dict[str, Any]) -> Function:
+    where = _frames(options.pop("frames", "best"), options.get("backend", "kernel"))
+
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = compute(Motion(cheaper(model, options.get("backend", "kernel")), x["q"], xp.zeros(model.nv), xp))
+        operator = compute(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(names, values, strict=False)}
 
@@ -372,13 +379,21 @@ def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **opti
 
 
 def _of_position(name: str, model: Model, of: Any, method: str, options: dict[str, Any]) -> Function:
-    backend = options.get("backend", "kernel") if method else ""  # without a method it is about the user's own frames
+    # without a method it is about the user's own frames
+    where = _frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        result: Mapping[str, Array] = of(Motion(cheaper(model, backend), x["q"], xp.zeros(model.nv), xp))
+        result: Mapping[str, Array] = of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
         return result
 
     return Function(name, model, {"q": model.nq}, body, method=method, **options)
+
+
+def _frames(frames: str, backend: str) -> str:
+    """Which frames to compute in: only kernels, which nobody reads, leave those of the model."""
+    if frames not in ("best", "given"):
+        raise not_found("choice of frames", frames, ("best", "given"))
+    return frames if backend == "kernel" else "given"
 
 
 def _softness(model: Model, R: object) -> list[np.ndarray] | None:

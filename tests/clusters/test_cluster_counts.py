@@ -9,7 +9,7 @@ most of whose rotors are not symmetric about their axes).
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import cluster_cases as cases
 import numpy as np
@@ -18,24 +18,29 @@ import pytest
 import linkwork as lw
 from linkwork.robots import mechanisms as mech
 
+# algorithms as the papers have them: in the frames of the model
+forward_dynamics = partial(lw.forward_dynamics, frames="given")
+inverse_dynamics = partial(lw.inverse_dynamics, frames="given")
+delassus = partial(lw.delassus, frames="given")
+
 CHAINS = {"gears": lambda: mech.geared_chain(12), "belts": lambda: mech.belt_chain(12)}
 ROBOTS = {**CHAINS, **{n: cases.ROBOTS[n] for n in ("mini_cheetah", "mit_humanoid", "jvrc1_humanoid", "tello")}}
 
 
 @cache
 def forward(name: str, method: str) -> int:
-    return lw.forward_dynamics(ROBOTS[name](), method=method).operations
+    return forward_dynamics(ROBOTS[name](), method=method).operations
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_inverse_dynamics_as_in_table_2(name) -> None:
     model = ROBOTS[name]()
-    exact, projected = (lw.inverse_dynamics(model, method=m).operations for m in ("c_rnea", "projected_rnea"))
+    exact, projected = (inverse_dynamics(model, method=m).operations for m in ("c_rnea", "projected_rnea"))
     assert 1.03 < projected / exact < 1.6
     if name != "jvrc1_humanoid":
         assert projected / exact > 1.22
     if name != "tello":
-        assert 0.5 < lw.inverse_dynamics(lw.approximate(model)).operations / exact < 1
+        assert 0.5 < inverse_dynamics(lw.approximate(model)).operations / exact < 1
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -46,7 +51,7 @@ def test_forward_dynamics_as_in_table_3(name) -> None:
         assert forward(name, "projection") < forward(name, "lagrange")
         assert 1.7 < forward(name, "lagrange") / exact < 3.2
     if name != "tello":
-        approximate = lw.forward_dynamics(lw.approximate(ROBOTS[name]()), method="aba").operations
+        approximate = forward_dynamics(lw.approximate(ROBOTS[name]()), method="aba").operations
         assert 0.75 < approximate / exact < 1.05
 
 
@@ -63,20 +68,20 @@ def test_delassus_and_table_4(name, contact) -> None:
     leave out all zeros. With a dense factor it costs 50 to 550 % more.
     """
     model = ROBOTS[name]().with_constraints(*(contact(f) for f in FEET[name]))
-    efpa, pv, projected, dense = (lw.delassus(model, method=m).operations
+    efpa, pv, projected, dense = (delassus(model, method=m).operations
                                   for m in ("c_efpa", "c_pv", "projected_efpa", "projection"))
     assert 1 < projected / efpa < 1.5
     assert 1.4 < dense / efpa < 7
     assert abs(efpa / pv - 1) < 0.01
     if name != "tello":
-        assert efpa < lw.delassus(lw.approximate(model), method="efpa").operations
+        assert efpa < delassus(lw.approximate(model), method="efpa").operations
 
 
 def test_many_constraints_on_one_way_meet_at_their_common_body() -> None:
     """The way back of accelerations pays where a long stem carries many tips, and keeps the order of `efpa`."""
     model = mech.stem(10, 8, branch_links=2).without_constraints()
     model = model.with_constraints(*(lw.surface(f"far{k}_tip") for k in range(1, 9)))
-    efpa, pv, plain = (lw.delassus(model, method=m).operations for m in ("c_efpa", "c_pv", "efpa"))
+    efpa, pv, plain = (delassus(model, method=m).operations for m in ("c_efpa", "c_pv", "efpa"))
     assert efpa <= plain
     assert efpa < 0.95 * pv
 
@@ -96,26 +101,26 @@ def test_clusters_grow_linearly_and_their_references_faster(chain) -> None:
     """A straight line but for a few operations; the others bend upwards by a tenth and more every four links."""
     sizes = range(7, 16, 4) if chain is mech.geared_chain else range(8, 17, 4)
     for method in ("c_aba", "projection", "lagrange") if chain is mech.geared_chain else ("c_aba",):
-        bend = growth(lambda n, m=method: lw.forward_dynamics(chain(n), method=m).operations, sizes)
+        bend = growth(lambda n, m=method: forward_dynamics(chain(n), method=m).operations, sizes)
         assert (np.all(np.abs(bend) < 2e-2) if method == "c_aba" else np.all(bend > 0.1)), (method, bend)
     for method in ("c_efpa", "projected_efpa") if chain is mech.geared_chain else ():
-        bend = growth(lambda n, m=method: lw.delassus(held(n, chain), method=m).operations, sizes)
+        bend = growth(lambda n, m=method: delassus(held(n, chain), method=m).operations, sizes)
         assert (np.all(np.abs(bend) < 2e-2) if method[:2] == "c_" else np.all(bend > 0.1)), (method, bend)
 
 
 def test_trees_without_loops_cost_what_the_plain_algorithms_cost() -> None:
     model = mech.humanoid(hands=False)
-    assert lw.forward_dynamics(model, method="c_aba").operations == lw.forward_dynamics(model, method="aba").operations
-    assert (lw.inverse_dynamics(model, method="c_rnea").operations
-            == lw.inverse_dynamics(model, method="rnea").operations)
+    assert forward_dynamics(model, method="c_aba").operations == forward_dynamics(model, method="aba").operations
+    assert (inverse_dynamics(model, method="c_rnea").operations
+            == inverse_dynamics(model, method="rnea").operations)
     model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))
-    assert lw.delassus(model, method="c_efpa").operations <= lw.delassus(model, method="efpa").operations
+    assert delassus(model, method="c_efpa").operations <= delassus(model, method="efpa").operations
 
 
 def test_contacts_on_geared_robots() -> None:
     """Four feet of Mini Cheetah: gears in clusters cost half of what they cost as rows, and iterate less."""
     model = ROBOTS["mini_cheetah"]().with_constraints(*(lw.point(f) for f in FEET["mini_cheetah"]))
-    counts = {m: lw.forward_dynamics(model, method=m).operations
+    counts = {m: forward_dynamics(model, method=m).operations
               for m in ("c_aba", "pv", "c_lcaba", "lcaba", "prox_bbo")}
     assert counts["c_aba"] < 0.5 * counts["pv"]
     assert counts["c_lcaba"] < 0.9 * counts["lcaba"] < counts["prox_bbo"]
@@ -127,19 +132,19 @@ def test_a_geared_humanoid_that_stands_and_holds_its_hands(hands) -> None:
     model = ROBOTS["mit_humanoid"]().with_constraints(*(lw.surface(f) for f in FEET["mit_humanoid"]))
     if hands:
         model = model.with_constraints(lw.Weld("left_elbow_link", "right_elbow_link"))
-    made = {m: lw.forward_dynamics(model, method=m) for m in ("c_lcaba", "lcaba", "c_prox_bbo", "prox_bbo", "prox_ltl")}
+    made = {m: forward_dynamics(model, method=m) for m in ("c_lcaba", "lcaba", "c_prox_bbo", "prox_bbo", "prox_ltl")}
     start = {m: f.operations for m, f in made.items()}
     step = {m: f.program.iterate.operations for m, f in made.items()}
     assert start["c_lcaba"] < 0.85 * start["lcaba"] < 0.5 * start["prox_ltl"]
     assert start["c_prox_bbo"] < 0.8 * start["prox_bbo"]
     assert step["c_lcaba"] < 0.85 * step["lcaba"]
     assert step["c_prox_bbo"] < 0.6 * step["prox_bbo"]
-    exact = lw.forward_dynamics(model, method="c_aba").operations
+    exact = forward_dynamics(model, method="c_aba").operations
     assert exact < start["c_lcaba"] + 3 * step["c_lcaba"]
 
 
 def test_rotors_cost_little_where_nobody_can_tell_that_they_turn() -> None:
     """Mini Cheetah with twelve rotors: exact forward dynamics for the price of approximate ones."""
     exact = forward("mini_cheetah", "c_aba")
-    bare = lw.forward_dynamics(lw.approximate(ROBOTS["mini_cheetah"]()), method="aba").operations
+    bare = forward_dynamics(lw.approximate(ROBOTS["mini_cheetah"]()), method="aba").operations
     assert exact < 1.01 * bare

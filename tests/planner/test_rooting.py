@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,18 @@ def test_operations_of_robots(name, at_most):
     found = based(model)
     assert found is not None
     assert operations_based(found) <= min(at_most, operations(reframed(model)) - 1)
+
+
+def test_kernels_convert_and_only_the_base_moves():
+    """Free joints further out keep their origins; the base's rotor inertia belongs to the user's origin."""
+    for armature in (False, True):
+        model = random_model(5, 4, ("free", "revolute"), base="free", armature=armature)
+        q, v, tau = random_state(model, 5)
+        both = [lw.forward_dynamics(model, method="aba", backend=b) for b in ("kernel", "numpy")]
+        found, expected = (f(q, v, tau).a for f in both)
+        kappa = cond(lw.mass_matrix(model, backend="numpy")(q).M)
+        assert_close(found, expected, kappa, scale=float(np.abs(expected).max()))
+    turning = random_model(5, 4, ("free",))
+    turning = replace(turning, links=(turning.links[0], replace(turning.links[1], armature=np.full(6, 0.3)),
+                                      *turning.links[2:]))
+    assert based(turning) is None

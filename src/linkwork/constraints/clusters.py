@@ -306,7 +306,8 @@ def _spanned(model: Model, c: Constraint) -> set[int]:
         root = t.common_ancestor(*ends)
     bodies = {i for e in ends for i in t.supports[e][t.depth[root] :]}
     floats = any(model.links[i].joint.kind == "free" for i in bodies)
-    return set() if floats or len(bodies) > LONG else bodies
+    stiff = all(model.links[i].joint.nv == 0 for i in bodies)
+    return set() if floats or stiff or len(bodies) > LONG else bodies
 
 
 def _samples(model: Model) -> list[np.ndarray]:

@@ -49,7 +49,7 @@ class Choice:
 def choose(model: Model, free_base: bool = False) -> list[Placement]:
     """The cheapest candidate for each link, by dynamic programming from the tips to the base.
 
-    With `free_base` the frame of a link on a free joint may be shifted too: then q, v, a, tau must be converted.
+    With `free_base` the frame of link 1 on a free joint may be shifted too: then q, v, a, tau must be converted.
     """
     t, held = model.topology, _held(model)
     best: dict[int, list[Choice]] = {}
@@ -91,7 +91,7 @@ def axis_of(model: Model, i: int) -> np.ndarray | None:
 def candidates(model: Model, i: int, held: Sequence[Placement], free_base: bool = False) -> list[Placement]:
     """Frames for link i in its own, its present one first (with a coordinate along the joint's axis)."""
     link = model.links[i]
-    if free_base and link.joint.kind == "free":
+    if free_base and i == 1 and link.joint.kind == "free":
         joints = [model.links[j].placement.p for j in model.topology.children[i]]
         return [Placement(p=p) for p in _distinct([np.zeros(3), *joints])]
     if link.joint.kind == "fixed" and link.parent:

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwork.algorithms.tree.aba import aba
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
-from linkwork.kernels.trace import Symbol, trace
 from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
 from linkwork.planner.frame_choice import between, choose, turned
 from linkwork.planner.lumping import lumped
+
+if TYPE_CHECKING:
+    from linkwork.kernels.trace import Symbol
 
 KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
 """The types of constraints that hold in any frames: they name frames, links or joints."""
@@ -44,6 +47,8 @@ def reframed(model: Model) -> Model:
 
 def operations(model: Model) -> int:
     """What the forward dynamics of the tree alone take."""
+    from linkwork.kernels.trace import trace
+
     n = model.topology
 
     def body(xp: Ops, symbol: Symbol) -> dict[str, Array]:

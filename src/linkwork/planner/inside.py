@@ -53,17 +53,17 @@ class Inside:
         return self.acceleration(a, xp), lam
 
 
-def inside(model: Model, backend: str = "kernel") -> Inside:
-    """What to compute forward dynamics with: the model itself unless a kernel is made of it."""
-    if backend != "kernel":
+def inside(model: Model, frames: str = "best") -> Inside:
+    """What to compute forward dynamics with: the model itself in "given" frames."""
+    if frames != "best":
         return Inside(model)
     base = _once(_BASED, model, lambda m: based(m, cheaper(m)))
     return Inside(cheaper(model)) if base is None else Inside(base.model, base)
 
 
-def cheaper(model: Model, backend: str = "kernel") -> Model:
+def cheaper(model: Model, frames: str = "best") -> Model:
     """The same with the user's origin of a free base: for functions with other results than accelerations."""
-    return _once(_REFRAMED, model, reframed) if backend == "kernel" else model
+    return _once(_REFRAMED, model, reframed) if frames == "best" else model
 
 
 Kept = TypeVar("Kept")

@@ -12,18 +12,21 @@ Another link as the root was tried, too: it takes hardly fewer operations than t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwork.algorithms.tree.aba import aba
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints import Free
-from linkwork.kernels.trace import Symbol, trace
 from linkwork.model import Model, Motion
 from linkwork.planner.frame_choice import choose
 from linkwork.planner.frames import KEPT, moved, operations, reframed
 from linkwork.planner.lumping import lumped
 from linkwork.spatial.rotations import quaternion_matrix
+
+if TYPE_CHECKING:
+    from linkwork.kernels.trace import Symbol
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ def based(model: Model, plain: Model | None = None) -> Based | None:
     `plain` is the mechanism in its best frames with the origin where it is, if that is known already.
     """
     free = model.nlinks > 0 and isinstance(model.links[1].joint, Free) and model.topology.children[0] == (1,)
-    if not free or any(type(c) not in KEPT for c in model.constraints):
+    if not free or model.links[1].armature.any() or any(type(c) not in KEPT for c in model.constraints):
         return None
     light = lumped(model)
     W = choose(light, free_base=True)
@@ -66,6 +69,8 @@ def based(model: Model, plain: Model | None = None) -> Based | None:
 
 def operations_based(based: Based) -> int:
     """What the forward dynamics of the tree take, conversions included."""
+    from linkwork.kernels.trace import trace
+
     model = based.model
 
     def body(xp: Ops, symbol: Symbol) -> dict[str, Array]:

@@ -38,7 +38,7 @@ from linkwork.simulate import integrators
 from linkwork.simulate.dormand_prince import dormand_prince
 from linkwork.simulate.progress import bar
 from linkwork.simulate.projection import correction
-from linkwork.simulate.rollout import Step, stabilised
+from linkwork.simulate.rollout import Step, calm, stabilised
 from linkwork.simulate.trajectory import Event, Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
@@ -408,7 +408,7 @@ def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, m
             return (*after, fd(q, v, tau, *more).lam)
 
         return midpoint
-    used = prox or chosen.prox
+    used = prox or calm(chosen)
     step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",))
     if o.backend == "numpy":
         from linkwork.backends import get

@@ -71,7 +71,7 @@ def _matrix(model: Model, states: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _inverse(method: str) -> Callable[[Model], Function]:
-    return partial(lw.inverse_dynamics, method=method)
+    return partial(lw.inverse_dynamics, method=method, frames="given")
 
 
 def _times(over: str, under: str, low: float, high: float, cases: tuple[str, ...] = NAMES) -> Judge:
@@ -81,7 +81,7 @@ def _times(over: str, under: str, low: float, high: float, cases: tuple[str, ...
 
 TABLE2 = Times(
     id="clusters/table2", title="Inverse dynamics: time against C-RNEA, %", where="table II, fig. 9", cases=_cases(),
-    ways={"c_rnea": _inverse("c_rnea"), "approximate": lambda m: lw.inverse_dynamics(_reduced(m)),
+    ways={"c_rnea": _inverse("c_rnea"), "approximate": lambda m: lw.inverse_dynamics(_reduced(m), frames="given"),
           "projected_rnea": _inverse("projected_rnea")},
     reference=_tau, unchecked=frozenset({"approximate"}), measures=("latency",), relative_to="c_rnea", unit="%",
     published=_published({"approximate": (-40.3, -36.2, -41.0, -42.0, -59.6, -37.7),
@@ -102,7 +102,7 @@ TABLE2 = Times(
 )
 TABLE3 = Times(
     id="clusters/table3", title="Forward dynamics: time against C-ABA, %", where="table III, fig. 10", cases=_cases(),
-    ways={"c_aba": forward("c_aba"), "approximate": lambda m: lw.forward_dynamics(_reduced(m), method="aba"),
+    ways={"c_aba": forward("c_aba"), "approximate": lambda m: forward("aba")(_reduced(m)),
           "projection": forward("projection"), "lagrange": forward("lagrange")},
     reference=accelerations, unchecked=frozenset({"approximate"}), measures=("latency",), relative_to="c_aba", unit="%",
     published=_published({"approximate": (-34.1, -34.6, -35.3, -38.6, -49.4, -38.4),
@@ -134,7 +134,7 @@ def _standing(name: str) -> Callable[[], Model]:
 TABLE4 = Times(
     id="clusters/table4", title="Inverse OSIM of the feet: time against C-EFPA, %", where="table IV, fig. 12",
     cases=_cases(_standing),
-    ways={"c_efpa": delassus("c_efpa"), "approximate": lambda m: lw.delassus(_reduced(m), method="efpa"),
+    ways={"c_efpa": delassus("c_efpa"), "approximate": lambda m: delassus("efpa")(_reduced(m)),
           "projected_efpa": delassus("projected_efpa")},
     reference=_matrix, unchecked=frozenset({"approximate"}), measures=("latency",), relative_to="c_efpa", unit="%",
     published=_published({"approximate": (-35.7, -52.1, -28.6, -37.4, -51.4, -22.54),

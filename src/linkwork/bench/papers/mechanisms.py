@@ -57,11 +57,11 @@ def with_points(model: Model, link: str, points: Sequence[Sequence[float]]) -> M
 
 
 def forward(method: str, **options: Any) -> Callable[[Model], Function]:
-    return partial(lw.forward_dynamics, method=method, **options)
+    return partial(lw.forward_dynamics, method=method, frames="given", **options)
 
 
 def delassus(method: str) -> Callable[[Model], Function]:
-    return partial(lw.delassus, method=method)
+    return partial(lw.delassus, method=method, frames="given")
 
 
 def osim(method: str) -> Callable[[Model], Function]:
