@@ -66,7 +66,7 @@ def delassus(method: str) -> Callable[[Model], Function]:
 
 def osim(method: str) -> Callable[[Model], Function]:
     """The Delassus matrix, factorised and solved with once."""
-    return partial(lw.operational_space_inertia, method=method)
+    return partial(lw.operational_space_inertia, method=method, frames="given")
 
 
 def of_position(name: str, compute: Callable[[Motion], Any]) -> Callable[[Model], Function]:
