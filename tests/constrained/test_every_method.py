@@ -49,6 +49,7 @@ TREES = {
     "chain, weld": lambda: contacts(mech.chain(9), "linktip"),
     "chain, two points": lambda: contacts(mech.chain(9), "linktip", "link5", kind=lw.point),
     "chain, point above weld": lambda: contacts(mech.chain(12), "linktip").with_constraints(lw.point("link4")),
+    "quadruped, knees": lambda: contacts(mech.quadruped(), "front_left_shank", "rear_right_shank", kind=lw.point),
     "chain, balls": lambda: contacts(mech.chain(4, "spherical"), "linktip", kind=lw.point),
     "tree of everything": lambda: random_rows(
         mech.random_tree(12, seed=3, joints=["revolute", "spherical", "prismatic", "universal", "free"]), 1

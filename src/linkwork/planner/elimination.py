@@ -8,12 +8,17 @@ sathya2025_lcaba_proxbbo section IV-A. What leaves at once may also be a cluster
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints import jacobian
 from linkwork.constraints.clusters import Cluster
-from linkwork.model import Model
+from linkwork.model import Model, Motion
 from linkwork.model.topology import Topology
 
 
@@ -184,7 +189,8 @@ def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence
     """Why constraints cannot be solved while a free base stands still; None if they can, but for singular postures.
 
     From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
-    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move.
+    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move. That counts
+    joints; whether they really move the rows (a knee does not move a point on its axis), a random posture tells.
     """
     t, links = model.topology, model.links
     if len(t.children[0]) != 1 or links[1].joint.kind != "free":
@@ -201,4 +207,23 @@ def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence
             if waiting[i] > 6:
                 return f"{waiting[i]} rows depend on the six motions of link '{links[i].name}'"
         waiting[t.parent[bodies[0]]] += max(0, sum(waiting[i] for i in bodies) - freedoms)
-    return f"{waiting[1]} rows can only be moved by the base" if waiting[1] else None
+    if waiting[1]:
+        return f"{waiting[1]} rows can only be moved by the base"
+    return None if _joints_suffice(model) else "some rows do not move with the joints that carry them"
+
+
+def _joints_suffice(model: Model) -> bool:
+    """Whether joints alone move as many of the rows that hold on to the world as joints and base, in any posture."""
+    known = _SUFFICE.get(id(model))
+    if known is None:
+        q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
+        J = jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY))
+        out = [k for n, c in enumerate(model.constraints) if 0 in c.touches(model) for k in range(ends[n], ends[n + 1])]
+        ranks = [np.linalg.matrix_rank(J[out][:, first:], tol=1e-9) if out else 0 for first in (0, 6)]
+        known = _SUFFICE[id(model)] = bool(ranks[0] == ranks[1])
+        weakref.finalize(model, _SUFFICE.pop, id(model), None)
+    return known
+
+
+_SUFFICE: dict[int, bool] = {}
+"""By the id of models that are in use."""
