@@ -19,8 +19,9 @@ from linkwork.robots.scenarios import SCENARIOS, scenario
 STATES = 100
 CASE = "loops"
 DEFAULT = ("allegro_cube", "two_allegros_cube", "humanoid_allegros_cube", "humanoid_allegros_cube_standing",
-           "digit_standing", "digit_box", "two_digits_box")
-"""The scenarios of sathya2025's table II that have the harness's joints (hinges, sliders, free) and closures."""
+           "digit_rods_standing", "digit_rods_box", "two_digits_rods_box")
+"""The scenarios of sathya2025's table II with the joints (hinges, sliders, free) and closures of the harness, which closes
+loops by points only: Digit's rods hang on universal joints and meet points."""
 
 
 def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Robot]:
