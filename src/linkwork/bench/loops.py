@@ -20,8 +20,8 @@ STATES = 100
 CASE = "loops"
 DEFAULT = ("allegro_cube", "two_allegros_cube", "humanoid_allegros_cube", "humanoid_allegros_cube_standing",
            "digit_rods_standing", "digit_rods_box", "two_digits_rods_box")
-"""The scenarios of sathya2025's table II with the joints (hinges, sliders, free) and closures of the harness, which closes
-loops by points only: Digit's rods hang on universal joints and meet points."""
+"""The scenarios of sathya2025's table II with the harness's joints (hinges, sliders, free). It closes loops by points
+only: Digit's rods hang on universal joints and meet points."""
 
 
 def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Robot]:
