@@ -134,9 +134,10 @@ def plan_command(
         from linkwork.simulate.progress import bar
 
         with bar(None, "measuring kernels", len(planning.SAMPLES)) as tick:
-            fitted, worst = planning.calibrate(tick)
+            fitted, off = planning.calibrate(tick)
         remember_machine(fitted)
-        console.print(f"fitted to this machine: predictions are off by at most {100 * worst:.0f} %", highlight=False)
+        console.print(f"fitted to this machine: predictions are off by {100 * off:.0f} % (root mean square)",
+                      highlight=False)
     if file is None:
         if calibrate:
             return

@@ -18,13 +18,14 @@ from linkwork.bench.ours import Entry
 from linkwork.errors import LinkworkError, SingularError
 from linkwork.function import Function
 from linkwork.model import Model
-from linkwork.planner.cost import FEATURES, Machine, all_features
+from linkwork.planner.cost import FEATURES, Machine, all_features, machine
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
 NEAR = 1.6
 STATES = 64
 ROUNDS = 5
+YARDSTICK = "yardstick"
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
 """Methods that somebody could settle on for everything."""
 MEASURES = {"state": "latency", "batch": "batch"}
@@ -114,18 +115,19 @@ def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, n
 
 def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: Sequence[str], rounds: int = ROUNDS,
             processor_time: bool = False) -> dict[str, dict[str, float]]:
-    """us per state of each function, by use, in turns."""
+    """us per state of each function, by use, in turns; YARDSTICK is among them, because clocks of processors vary."""
     conditions, contenders = Conditions(processor_time=processor_time), {}
-    for name, function in functions.items():
-        entry = Entry(name, function, tuple(inputs), lambda out, kernel: (np.zeros(1), np.zeros(1)))
+    yardstick = _yardstick(), states(_yardstick().model)
+    for name, (function, given) in {**{n: (f, inputs) for n, f in functions.items()}, YARDSTICK: yardstick}.items():
+        entry = Entry(name, function, tuple(given), lambda out, kernel: (np.zeros(1), np.zeros(1)))
         for use in uses:
             ready, kernel = entry.contenders((MEASURES[use],), 1, conditions)[MEASURES[use]]
             out = kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))
             if np.isfinite(out[0]).all():
                 contenders[f"{use} {name}"] = ready
     found = interleave(contenders, rounds, 0.01)
-    return {use: {n: float(np.median([r.us for r in found[f"{use} {n}"]])) for n in functions if f"{use} {n}" in found}
-            for use in uses}
+    return {use: {n: float(np.median([r.us for r in found[f"{use} {n}"]])) for n in (*functions, YARDSTICK)
+                  if f"{use} {n}" in found} for use in uses}
 
 
 def judge(name: str, model: Model, use: str, independent: bool, rounds: int = ROUNDS,
@@ -138,10 +140,15 @@ def judge(name: str, model: Model, use: str, independent: bool, rounds: int = RO
         took = measure(functions, states(model), (use,), rounds, processor_time)[use]
     except SingularError:
         return None
+    now = took.pop(YARDSTICK) / machine().us(all_features(_yardstick().program), use)  # how slow the clock runs
     if made.method not in took:
         return None
-    predicted = {c.method: float(getattr(c, use)) for c in near if c.method in took}
+    predicted = {c.method: float(getattr(c, use)) * now for c in near if c.method in took}
     return Verdict(name, use, made.method, predicted, took)
+
+
+def _yardstick() -> Function:
+    return lw.forward_dynamics(parts.chain(12), method="aba", threads=1)
 
 
 SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
@@ -158,32 +165,35 @@ SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
 
 
 def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: bool = False) -> tuple[Machine, float]:
-    """The costs of this machine, fitted to some twenty kernels, and the largest relative error of the fit."""
+    """The costs of this machine, fitted to some twenty kernels, and how far the fit is off in the root mean square.
+
+    Times of different minutes are compared through the yardstick that runs beside all of them.
+    """
     import platform
 
     rows: list[list[float]] = []
     took: dict[str, list[float]] = {"state": [], "batch": []}
+    clocks: dict[str, list[float]] = {"state": [], "batch": []}
     for done, (make, names) in enumerate(SAMPLES, 1):
         model = make()
         functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
         inputs = states(model)
         figures = measure(functions, inputs, ("state", "batch"), processor_time=processor_time)
         for name, function in functions.items():
-            solves = 1.0
-            if function.prox is not None:
-                solves = float(np.mean(function(*inputs).iterations))
-            parts_of = all_features(function.program, solves)
-            rows.append([parts_of[f] for f in FEATURES])
+            solves = float(np.mean(function(*inputs).iterations)) if function.prox is not None else 1.0
+            has = all_features(function.program, solves)
+            rows.append([has[f] for f in FEATURES])
             for use, times in took.items():
                 times.append(1e3 * figures[use][name])
+                clocks[use].append(figures[use][YARDSTICK])
         tick(done)
-    costs, worst = {}, 0.0
+    costs, off = {}, 0.0
     for use, times in took.items():
-        scaled = np.array(rows) / np.array(times)[:, None]
+        scaled = np.array(rows) / (np.array(times) * np.median(clocks[use]) / np.array(clocks[use]))[:, None]
         fitted = _without_negatives(scaled, np.ones(len(times)))
         costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
-        worst = max(worst, float(np.abs(scaled @ fitted - 1).max()))
-    return Machine(costs["state"], costs["batch"], platform.processor() or platform.machine()), worst
+        off = max(off, float(np.sqrt(np.mean((scaled @ fitted - 1) ** 2))))
+    return Machine(costs["state"], costs["batch"], platform.processor() or platform.machine()), off
 
 
 def _without_negatives(A: np.ndarray, b: np.ndarray) -> np.ndarray:
