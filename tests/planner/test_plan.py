@@ -144,7 +144,8 @@ def test_other_costs_make_another_plan(empty_cache) -> None:
 
 def test_features_of_a_program() -> None:
     program = trace("f", lambda xp, symbol: (lambda x: {"y": xp.sin(x[0, 0]) * x[1, 0] + 1 / x[1, 0]})(symbol("x", 2)))
-    assert features(program) == {"arithmetic": 2, "slow": 1, "pairs": 1, "numbers": 3, "far": 2, "chain": 48, "call": 1}
+    assert features(program) == {"arithmetic": 2, "large": 0, "slow": 1, "pairs": 1, "numbers": 3, "chain": 48,
+                                 "call": 1}
 
 
 def test_traces_are_given_up_when_they_outgrow() -> None:

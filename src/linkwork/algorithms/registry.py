@@ -103,7 +103,7 @@ METHODS: tuple[Method, ...] = (
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
            f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(), solves=2.3),
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
-           "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9)),
+           "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9), solves=1.5),
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
            "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",

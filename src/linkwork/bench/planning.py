@@ -15,7 +15,7 @@ import numpy as np
 import linkwork as lw
 from linkwork.bench.measure import Conditions, interleave
 from linkwork.bench.ours import Entry
-from linkwork.errors import LinkworkError, SingularError
+from linkwork.errors import LinkworkError
 from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, Machine, all_features, machine
@@ -138,7 +138,7 @@ def judge(name: str, model: Model, use: str, independent: bool, rounds: int = RO
     functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in near}
     try:
         took = measure(functions, states(model), (use,), rounds, processor_time)[use]
-    except SingularError:
+    except LinkworkError:  # no closed state was found, or none that a method can solve
         return None
     now = took.pop(YARDSTICK) / machine().us(all_features(_yardstick().program), use)  # how slow the clock runs
     if made.method not in took:

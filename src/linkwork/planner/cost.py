@@ -1,12 +1,12 @@
 """What a program will take on this machine, predicted from what it consists of.
 
     time = sum over features of (count x cost),   features: products and sums, quotients and roots, sine-cosine pairs,
-                                                  numbers in and out, values needed again after a while, the longest
-                                                  chain of dependent operations, and one for the call
+                                                  numbers in and out, the longest chain of dependent operations,
+                                                  operations beyond LARGE, and one for the call
 
-The longest chain matters most for one state, where the processor waits for it; lanes fill the waiting. Values that are
-needed again after FAR operations have left their registers meanwhile. The costs of a machine are fitted once to
-measured kernels (`linkwork plan --calibrate`); until then those of a common server apply.
+The longest chain matters most for one state, where the processor waits for it; lanes fill the waiting. Code of over
+LARGE operations does not stay in the first instruction cache. The costs of a machine are fitted once to measured
+kernels (`linkwork plan --calibrate`); until then those of a common server apply.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
     from linkwork.kernels.program import Program
 
-FEATURES = ("arithmetic", "slow", "pairs", "numbers", "far", "chain", "call")
-FAR = 64
+FEATURES = ("arithmetic", "large", "slow", "pairs", "numbers", "chain", "call")
+LARGE = 4000
 SLOW = ("div", "sqrt")
 LATENCY = {"div": 14, "sqrt": 18, "sin": 40, "cos": 40}
 """Cycles until a result is there; 4 for all else."""
@@ -44,8 +44,8 @@ class Machine:
 
 
 USUAL = Machine(
-    state={"arithmetic": 0.121, "slow": 0.3, "pairs": 0.0, "numbers": 0.055, "far": 0.03, "chain": 0.158, "call": 26},
-    batch={"arithmetic": 0.019, "slow": 0.4, "pairs": 0.14, "numbers": 0.066, "far": 0.029, "chain": 0.028, "call": 21},
+    state={"arithmetic": 0.106, "large": 0.077, "slow": 3.6, "pairs": 0.4, "numbers": 0.023, "chain": 0.11, "call": 30},
+    batch={"arithmetic": 0.02, "large": 0.008, "slow": 1.1, "pairs": 0.5, "numbers": 0.055, "chain": 0.036, "call": 23},
 )
 
 
@@ -80,21 +80,15 @@ def features(program: Program) -> dict[str, float]:
     counts = program.counts()
     slow = sum(counts.get(k, 0) for k in SLOW)
     pairs = max(counts.get("sin", 0), counts.get("cos", 0))
-    depth, seen, far = [0] * len(program.nodes), list(range(len(program.nodes))), 0
-    for i, node in enumerate(program.nodes):
+    depth: list[int] = []
+    for node in program.nodes:
         kind = node[0]
-        if kind in ("const", "input"):
-            seen[i] = -FAR - 1 if kind == "input" else len(program.nodes)
-            continue
-        for a in node[1:]:
-            far += i - seen[a] > FAR
-            if seen[a] < i:
-                seen[a] = i
-        depth[i] = max([depth[a] for a in node[1:]]) + LATENCY.get(kind, 4)
+        start = 0 if kind in ("const", "input") else max([depth[a] for a in node[1:]]) + LATENCY.get(kind, 4)
+        depth.append(start)
     numbers = sum(port.size for port in (*program.inputs, *program.outputs))
     arithmetic = program.operations - slow - counts.get("sin", 0) - counts.get("cos", 0)
-    return {"arithmetic": arithmetic, "slow": slow, "pairs": pairs, "numbers": numbers, "far": far,
-            "chain": max(depth, default=0), "call": 1}
+    return {"arithmetic": arithmetic, "large": max(0, arithmetic - LARGE), "slow": slow, "pairs": pairs,
+            "numbers": numbers, "chain": max(depth, default=0), "call": 1}
 
 
 def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
