@@ -30,8 +30,8 @@ libraries are held to is relative to the largest entry. In float32 it is asked o
 
 KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
 CONSTRAINED_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "icub_reduced", "talos_reduced")
-APART = ("kkt", "dense", "pv_fast")
-"""Methods that exist to check the others, and the operator that never forms the matrix: not in the contest unless
+APART = ("pv_fast",)
+"""The operator that never forms the matrix: like methods that exist to check others, it is not in the contest unless
 asked for."""
 
 
@@ -266,7 +266,7 @@ def _methods(task: str, model: lw.Model, chosen: Sequence[str]) -> tuple[str, ..
         if name not in known:
             raise not_found(f"{task.replace('_', ' ')} method", name, known)
     able = tuple(m.name for m in known.values() if m.refusal(model) is None
-                 and (m.name in chosen or (not chosen and m.name not in APART)))
+                 and (m.name in chosen or (not chosen and not m.reference and m.name not in APART)))
     if not able:
         raise InputError(f"none of the methods asked for can handle '{model.name}' with {model.rows} rows")
     return able
