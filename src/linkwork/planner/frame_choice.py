@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
+from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
 from linkwork.planner.lumping import shared
@@ -96,6 +96,9 @@ def candidates(model: Model, i: int, held: Sequence[Placement], free_base: bool 
         return [Placement(p=p) for p in _distinct([np.zeros(3), *joints])]
     if link.joint.kind == "fixed" and link.parent:
         return [Placement(), link.placement.inverse()]
+    if isinstance(link.joint, Universal) and abs(link.joint.axis @ link.joint.second) < 1e-12:
+        a, b = link.joint.axis, link.joint.second  # they cross in the origin: turned, so that both are coordinate axes
+        return [Placement(np.column_stack([a, b, np.cross(a, b)]))]
     u = axis_of(model, i)
     if u is None:
         return [Placement()]
@@ -234,4 +237,6 @@ def turned(joint: Joint, R: np.ndarray) -> Joint:
     """The joint in new axes R."""
     if isinstance(joint, (Revolute, Prismatic, Cylindrical)):
         return type(joint)(R.T @ joint.axis)
+    if isinstance(joint, Universal):
+        return Universal(R.T @ joint.axis, R.T @ joint.second)
     return Helical(R.T @ joint.axis, joint.pitch) if isinstance(joint, Helical) else joint
