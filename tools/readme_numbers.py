@@ -99,7 +99,9 @@ def block(results: dict[str, Results]) -> str:
                         f"| {_mean(found, 'wheel', 'latency')} | {_mean(found, 'theirs', 'batch', True)} |")
     facts = next((r.circumstances for n, r in results.items() if n != "papers"), {})
     busy = " on a machine that had other work" if (facts.get("load") or [0])[0] > BUSY else ""
-    place = f"{facts.get('cpu', 'unknown processor')}, {facts.get('clock', 'time')}{busy}, {facts.get('date', '')[:10]}"
+    runs = [(n, r.circumstances) for n, r in results.items() if n != "papers"]
+    when = ", ".join(f"{n} {c.get('date', '')[:10]} ({c.get('clock', 'time')})" for n, c in runs)
+    place = f"{facts.get('cpu', 'unknown processor')}{busy}; {when}"
     head = f"Geometric means of the ratios theirs / ours, smallest in brackets; one core, {place}:"
     table = ["| | one state | against pip's build | batch, one thread |", "|---|---|---|---|", *rows]
     parts = [head, "\n".join(table), *_charts(results), *_talos(results), *_papers(results)]
