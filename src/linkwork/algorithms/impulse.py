@@ -33,6 +33,10 @@ class Wished(Constraint):
     def rows(self) -> int:
         return self.constraint.rows
 
+    @property
+    def original(self) -> Constraint:
+        return self.constraint
+
     def touches(self, model: Model) -> tuple[int, ...]:
         return self.constraint.touches(model)
 

@@ -83,6 +83,11 @@ class Constraint:
         """How many equations this constraint adds."""
         raise NotImplementedError
 
+    @property
+    def original(self) -> Constraint:
+        """The constraint as users know it, where this one only stands for it."""
+        return self
+
     def check(self, model: Model) -> None:
         """Raise a typed error if the model lacks what this constraint names."""
         raise NotImplementedError

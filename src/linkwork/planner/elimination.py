@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -217,7 +217,8 @@ def _joints_suffice(model: Model) -> bool:
     known = _SUFFICE.get(id(model))
     if known is None:
         q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
-        J = jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY))
+        plain = replace(model, constraints=tuple(c.original for c in model.constraints))
+        J = jacobian(Motion(plain, q[:, None], np.zeros((model.nv, 1)), NUMPY))
         out = [k for n, c in enumerate(model.constraints) if 0 in c.touches(model) for k in range(ends[n], ends[n + 1])]
         ranks = [np.linalg.matrix_rank(J[out][:, first:], tol=1e-9) if out else 0 for first in (0, 6)]
         known = _SUFFICE[id(model)] = bool(ranks[0] == ranks[1])
