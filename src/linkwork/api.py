@@ -261,7 +261,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     """
     chosen = pick("delassus", method, model)
     compute = chosen.load()
-    if chosen.name == "pv_fast":
+    if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
     rows = _rows(model, chosen)
     options["shapes"] = {"matrix": (rows, rows)}
@@ -275,7 +275,7 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
     """
     chosen = pick("delassus", method, model)
     compute = chosen.load()
-    if chosen.name == "pv_fast":
+    if chosen.operator:
         return _operator(model, chosen.name, compute, ("force",), options)
     where = _frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
@@ -325,7 +325,6 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
 
         return _of_position("mass_matrix", model, entries, chosen.name, options)
     options["shapes"] = {"M": (model.nv, model.nv)}
-    options["shapes"] = {"M": (model.nv, model.nv)}
     return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen.name, options)
 
 
@@ -345,7 +344,6 @@ def constraint_jacobian(model: Model, **options: Any) -> Function:
     """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
 
-    options["shapes"] = {"J": (model.rows, model.nv)}
     options["shapes"] = {"J": (model.rows, model.nv)}
     return _of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
 

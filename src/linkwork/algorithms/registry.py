@@ -30,7 +30,8 @@ class Method:
     `redundant`: rows may depend on each other and postures may be singular. `soft`: takes a softness R per row.
     `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates, `solves` how
     often it usually does with that. `local`: local loops are resolved in clusters, and must not be in a posture that is
-    singular for the joints chosen as independent; gears never are. `reference`: there to check others.
+    singular for the joints chosen as independent; gears never are. `operator`: the matrix is never formed, it solves and
+    multiplies. `reference`: there to check others.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Method:
     solves: float = 1.0
     embeds: bool = False
     local: bool = False
+    operator: bool = False
     reference: bool = False
 
     def load(self) -> Callable[..., Any]:
@@ -55,7 +57,7 @@ class Method:
 
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
-        if not (self.modes and self.function.startswith("clusters.")):
+        if not (self.modes and self.local):
             return ()
         from linkwork.constraints.clusters import local_loops
 
@@ -144,7 +146,7 @@ METHODS: tuple[Method, ...] = (
     Method("pv_r", DELASSUS, "delassus.pv_r:pv_r", "never more than six rows far", f"{OSIMR} Alg. 3", "O(n+m^2)",
            "link"),
     Method("pv_fast", DELASSUS, "delassus.pv_fast:pv_fast", "an operator: the matrix is never formed",
-           f"{PV_LQR} VII-B", "O(n+m^2 d+m^3/r^2)", "link"),
+           f"{PV_LQR} VII-B", "O(n+m^2 d+m^3/r^2)", "link", operator=True),
     Method("efpa", DELASSUS, "delassus.efpa:efpa", "extended force propagators", f"{OSIMR} Alg. 2", "O(n+m d+m^2)",
            "link"),
     Method("kjr", DELASSUS, "delassus.kjr:kjr", "inverse inertias along paths", f"{PV_LQR} VII-C", "O(n+m^2 d)",

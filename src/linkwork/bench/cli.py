@@ -239,13 +239,17 @@ def rollout(
     """Steps per second of rollouts: over their bare dynamics, and against MuJoCo's mj_step (one thread)."""
     from linkwork.bench import rollouts
     from linkwork.bench.measure import Conditions, circumstances
+    from linkwork.errors import not_found
 
     settings = _settings(quick, rounds, cpu, 1, False)
     conditions = Conditions(settings.cpu, 0.0, processor_time)
     facts = {**circumstances(), "clock": "processor time" if processor_time else "time"}
     _print_circumstances(facts)
     found = []
-    for name in _words(robots) or rollouts.ROBOTS:
+    for name in (wanted := _words(robots) or rollouts.ROBOTS):
+        if name not in rollouts.METHODS:
+            raise not_found("robot for rollouts", name, rollouts.ROBOTS)
+    for name in wanted:
         for method in _words(methods) or rollouts.METHODS[name]:
             found.append(rollouts.measured(name, method, settings.rounds, settings.budget, conditions))
             rollouts.save(json, facts, found)

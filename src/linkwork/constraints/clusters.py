@@ -14,7 +14,6 @@ not local: they, loops through free joints, and loops that would make a cluster 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,6 +30,7 @@ from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error,
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Revolute
 from linkwork.model.body import BodyInertia
+from linkwork.model.memo import once
 from linkwork.model.model import Link, Model
 from linkwork.model.motion import Motion
 from linkwork.spatial.rotations import rotation_about
@@ -235,10 +235,7 @@ def clusters(model: Model) -> ClusterTree:
     """
     at = getattr(model.constraints[0], "at", None) if model.constraints else None
     source: Model = model if at is None else at.model  # rows with a wish of their own have the clusters of their motion
-    if id(source) not in _TREES:
-        weakref.finalize(source, _TREES.pop, id(source), None)
-        _TREES[id(source)] = _built(source)
-    return replace(_TREES[id(source)], model=model)
+    return replace(once(_TREES, source, _built), model=model)
 
 
 def links_alone(model: Model) -> ClusterTree:

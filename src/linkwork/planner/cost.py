@@ -11,6 +11,7 @@ kernels (`linkwork plan --calibrate`); until then those of a common server apply
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -67,8 +68,6 @@ def remember_machine(fitted: Machine) -> None:
 
 
 def _key() -> str:
-    import hashlib
-
     from linkwork.kernels.target import Target
 
     host = Target.host()

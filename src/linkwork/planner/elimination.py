@@ -8,7 +8,6 @@ sathya2025_lcaba_proxbbo section IV-A. What leaves at once may also be a cluster
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -19,6 +18,7 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.constraints.clusters import Cluster
 from linkwork.model import Model, Motion
+from linkwork.model.memo import once
 from linkwork.model.topology import Topology
 
 
@@ -209,21 +209,17 @@ def needs_base(model: Model, coupled: Sequence[Collection[int]], sizes: Sequence
         waiting[t.parent[bodies[0]]] += max(0, sum(waiting[i] for i in bodies) - freedoms)
     if waiting[1]:
         return f"{waiting[1]} rows can only be moved by the base"
-    return None if _joints_suffice(model) else "some rows do not move with the joints that carry them"
+    return None if once(_SUFFICE, model, _joints_suffice) else "some rows do not move with the joints that carry them"
 
 
 def _joints_suffice(model: Model) -> bool:
     """Whether joints alone move as many of the rows that hold on to the world as joints and base, in any posture."""
-    known = _SUFFICE.get(id(model))
-    if known is None:
-        q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
-        plain = replace(model, constraints=tuple(c.original for c in model.constraints))
-        J = jacobian(Motion(plain, q[:, None], np.zeros((model.nv, 1)), NUMPY))
-        out = [k for n, c in enumerate(model.constraints) if 0 in c.touches(model) for k in range(ends[n], ends[n + 1])]
-        ranks = [np.linalg.matrix_rank(J[out][:, first:], tol=1e-9) if out else 0 for first in (0, 6)]
-        known = _SUFFICE[id(model)] = bool(ranks[0] == ranks[1])
-        weakref.finalize(model, _SUFFICE.pop, id(model), None)
-    return known
+    q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
+    plain = replace(model, constraints=tuple(c.original for c in model.constraints))
+    J = jacobian(Motion(plain, q[:, None], np.zeros((model.nv, 1)), NUMPY))
+    out = [k for n, c in enumerate(model.constraints) if 0 in c.touches(model) for k in range(ends[n], ends[n + 1])]
+    ranks = [np.linalg.matrix_rank(J[out][:, first:], tol=1e-9) if out else 0 for first in (0, 6)]
+    return bool(ranks[0] == ranks[1])
 
 
 _SUFFICE: dict[int, bool] = {}

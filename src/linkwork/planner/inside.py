@@ -6,14 +6,12 @@ and comes out is converted at the edges; only a moved free base needs that. Foun
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
+from linkwork.model.memo import once
 from linkwork.planner.frames import reframed
 from linkwork.planner.rooting import Based, based
 
@@ -57,23 +55,15 @@ def inside(model: Model, frames: str = "best") -> Inside:
     """What to compute forward dynamics with: the model itself in "given" frames."""
     if frames != "best":
         return Inside(model)
-    base = _once(_BASED, model, lambda m: based(m, cheaper(m)))
+    base = once(_BASED, model, lambda m: based(m, cheaper(m)))
     return Inside(cheaper(model)) if base is None else Inside(base.model, base)
 
 
 def cheaper(model: Model, frames: str = "best") -> Model:
     """The same with the user's origin of a free base: for functions with other results than accelerations."""
-    return _once(_REFRAMED, model, reframed) if frames == "best" else model
+    return once(_REFRAMED, model, reframed) if frames == "best" else model
 
 
-Kept = TypeVar("Kept")
 _REFRAMED: dict[int, Model] = {}
 _BASED: dict[int, Based | None] = {}
 """By the id of models that are in use."""
-
-
-def _once(known: dict[int, Kept], model: Model, find: Callable[[Model], Kept]) -> Kept:
-    if id(model) not in known:
-        known[id(model)] = find(model)
-        weakref.finalize(model, known.pop, id(model), None)
-    return known[id(model)]

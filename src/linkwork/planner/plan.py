@@ -97,7 +97,7 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
                 return "a linkage in a cluster must not become singular: promise that with independent=True"
             if method.name == "c_lcaba":
                 return "with linkages in clusters its penalties need more digits than there are (3e-3 off on Digit)"
-    if method.embeds or method.name == "pv_fast":
+    if method.embeds or method.operator:
         return "its result is another one"
     return ""
 

@@ -11,7 +11,6 @@ postures, such as a four-bar lying flat, are reached at a slower, linear rate.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +23,7 @@ from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, not_found
 from linkwork.function import check_position
 from linkwork.model import Model, Motion
+from linkwork.model.memo import once
 
 Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """phi and D at q."""
@@ -272,9 +272,7 @@ def _closing(model: Model, only: Sequence[str] | None) -> _Closing:
             raise not_found("constraint with a position", name, names)
     chosen = tuple(c for c in positional if only is None or c.name in only)
     key = tuple(map(id, chosen))
-    known = _RESIDUALS.setdefault(id(model), {})
-    if not known:
-        weakref.finalize(model, _RESIDUALS.pop, id(model), None)
+    known = once(_RESIDUALS, model, lambda _: {})
     if key not in known:
         known[key] = _differentiated(replace(model, constraints=chosen))
     return _Closing(model, chosen, known[key])

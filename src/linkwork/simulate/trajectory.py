@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import CentreOfMass, Closure
-from linkwork.errors import InputError, MissingExtra, not_found
+from linkwork.errors import InputError, MissingExtra, listing, not_found
 from linkwork.function import unit_part
 
 if TYPE_CHECKING:
@@ -99,8 +99,14 @@ class Trajectory:
         path, about = Path(path), None
         if path.suffix not in FORMATS:
             raise not_found("format of a trajectory", path.suffix, FORMATS)
+        if not path.is_file():
+            raise InputError(f"there is no trajectory at '{path}'")
         if path.suffix == ".npz":
             with np.load(path) as data:
+                missing = {"t", *TABLES, "about"} - set(data.files)
+                if missing:
+                    raise InputError(f"'{path}' is not a trajectory that this version writes: it has no "
+                                     f"{listing(sorted(missing))}")
                 return _assembled([data[n] for n in ("t", *TABLES)], json.loads(str(data["about"])))
         if path.suffix == ".csv":
             with path.open(newline="") as stream:

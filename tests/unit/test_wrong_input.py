@@ -1,0 +1,29 @@
+"""Wrong input gets one sentence: files that are missing or foreign, names that nobody knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import linkwork as lw
+from linkwork.cli import app
+from linkwork.errors import InputError, LinkworkError
+
+
+def test_a_trajectory_that_is_not_there(tmp_path) -> None:
+    with pytest.raises(InputError, match="no trajectory at"):
+        lw.Trajectory.read(tmp_path / "none.npz")
+
+
+def test_an_archive_that_is_no_trajectory(tmp_path) -> None:
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(InputError, match="not a trajectory"):
+        lw.Trajectory.read(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("words", [["bench", "rollout", "--robots", "nobody"], ["plan", "nobody"], ["plan"],
+                                   ["bench", "papers", "--paper", "nobody"]])
+def test_commands_say_what_is_wrong(words) -> None:
+    told = CliRunner().invoke(app, words)
+    assert isinstance(told.exception, LinkworkError)
