@@ -30,8 +30,8 @@ class Method:
     `redundant`: rows may depend on each other and postures may be singular. `soft`: takes a softness R per row.
     `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates, `solves` how
     often it usually does with that. `local`: local loops are resolved in clusters, and must not be in a posture that is
-    singular for the joints chosen as independent; gears never are. `operator`: the matrix is never formed, it solves and
-    multiplies. `reference`: there to check others.
+    singular for the joints chosen as independent; gears never are. `operator`: it solves and multiplies, and
+    never forms the matrix. `reference`: there to check others.
     """
 
     name: str
