@@ -15,12 +15,13 @@ import numpy as np
 from linkwork.bench.measure import Conditions, Contender, Reading, passes
 from linkwork.function import Function
 from linkwork.kernels import Kernel
-from linkwork.kernels.arrays import Rows, table_of
+from linkwork.kernels.arrays import Rows, empty_lines, table_of
 
 ANYWHERE = Conditions()
 CALLS = ("function", "kernel", "bound")
-BLOCK = 256
-"""States per call of a batch kernel; its results go to the same memory every time, as in a user's loop."""
+BLOCK, BLOCK_BYTES = 256, 1 << 19
+"""States per call of a batch kernel, fewer if their results are larger than this (half of a second-level cache);
+results go to the same memory every time, as in a user's loop."""
 
 LARGE_BYTES = 1 << 24
 """Results of the batch that is split over threads take no more memory than this."""
@@ -40,10 +41,12 @@ class Native:
         self.conditions = conditions
         self.kernel = kernel  # the code lives as long as its kernel
         form = kernel._form(1 if single else kernel.lanes)
-        block = self.states if single else min(BLOCK, self.states)
+        width = sum(port.size for port in kernel.outputs) * kernel.dtype.itemsize
+        many = max(BLOCK_BYTES // max(width, 1), 1) // kernel.lanes * kernel.lanes
+        block = self.states if single else min(BLOCK, max(many, kernel.lanes), self.states)
         rows = 1 if single else block
         self.inputs = [np.ascontiguousarray(x, kernel.dtype) for x in inputs]
-        self.outputs = [np.zeros((rows, port.size), kernel.dtype) for port in kernel.outputs]
+        self.outputs = [empty_lines((rows, port.size), kernel.dtype) for port in kernel.outputs]
         self.workspace = form.workspace()
         self.tables: list[np.ndarray] = []
         self.calls: list[Callable[[], None]] = []
@@ -72,7 +75,7 @@ class Whole:
         width = sum(port.size for port in kernel.outputs) * kernel.dtype.itemsize
         copies = max(1, min(8, LARGE_BYTES // max(width * states, 1)))
         self.inputs = [np.tile(x, (copies, 1)) if len(x) > 1 else x[0] for x in inputs]
-        self.outputs = [np.empty((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
+        self.outputs = [empty_lines((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
         self.states, self.kernel = copies * states, kernel
 
     def round(self, budget: float) -> Reading:

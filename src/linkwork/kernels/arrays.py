@@ -17,6 +17,8 @@ from linkwork.kernels.driver import ALIGNED, BYTES, CONTIGUOUS, WRITABLE
 from linkwork.kernels.program import Port
 
 Array = NDArray[Any]
+CACHE_LINE = 64
+"""Bytes."""
 
 
 class Rows(NamedTuple):
@@ -53,11 +55,20 @@ def take_inputs(
     return rows, batch
 
 
+def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A new array that starts on a cache line: vectors that lie across two take a fifth more time to write."""
+    count = math.prod(shape)
+    memory = np.empty(count * dtype.itemsize + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
+
+
 def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: int | None) -> list[Rows]:
     """New output arrays, or the caller's: exact shape and dtype, writable, rows contiguous."""
     shapes = [port.shape if batch is None else (batch, *port.shape) for port in ports]
     if out is None:
-        return [Rows(np.empty(shape, dtype), port.size) for port, shape in zip(ports, shapes, strict=True)]
+        new = np.empty if batch is None else empty_lines
+        return [Rows(new(shape, dtype), port.size) for port, shape in zip(ports, shapes, strict=True)]
     arrays = list(out) if isinstance(out, list | tuple) else [out]
     if len(arrays) != len(ports):
         names = listing(port.name for port in ports)

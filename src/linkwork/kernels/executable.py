@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
 from linkwork.kernels.driver import STACK_LIMIT
 from linkwork.kernels.image import Image
@@ -59,9 +60,7 @@ class Executable:
 
     def workspace(self) -> NDArray[np.uint8]:
         """A new workspace, aligned to cache lines."""
-        memory = np.empty(self.image.workspace + 64, np.uint8)
-        start = -memory.ctypes.data % 64
-        return memory[start : start + self.image.workspace]
+        return empty_lines([self.image.workspace], np.dtype(np.uint8))
 
     def rows(self, table: NDArray[np.int64], begin: int, end: int) -> None:
         """Run on these rows, with a workspace that nobody else uses meanwhile."""

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import Array, Rows
+from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
 from linkwork.kernels.compile import emit
 from linkwork.kernels.driver import (
     Frame,
@@ -46,9 +46,6 @@ from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
 LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survived", _ONE)
-
-
-CACHE_LINE = 64
 
 
 class RolloutProgram:

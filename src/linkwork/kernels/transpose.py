@@ -49,18 +49,15 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
         mine.append(vector)
     rows = [f"%{tag}r{k}_0" for k in range(w)]
     distances = [1 << k for k in reversed(range(w.bit_length() - 1))]
-    if inward and not masked:
-        code += _load_halves(shape, user, rows)
+    if not masked:
+        code += _load_halves(shape, user if inward else mine, rows)
         distances = distances[1:]
-    else:
-        for k in range(w):
-            if inward:
-                arguments = f"ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask, {v} zeroinitializer"
-                code.append(f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0({arguments})")
-            else:
-                code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
-        if not inward and not masked:
-            distances = distances[1:]
+    for k in range(w if masked else 0):
+        if inward:
+            arguments = f"ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask, {v} zeroinitializer"
+            code.append(f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0({arguments})")
+        else:
+            code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
     for round_, distance in enumerate(distances, 1):
         low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
         high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
@@ -71,10 +68,10 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
                 code.append(f"  {after[k]} = {pair}, <{w} x i32> <{low}>")
                 code.append(f"  {after[k | distance]} = {pair}, <{w} x i32> <{high}>")
         rows = after
-    if not inward and not masked:
-        return "\n".join(code + _store_halves(shape, user, rows))
     for k in range(w):
-        if inward:
+        if not masked and not inward:
+            code.append(f"  store {v} {rows[k]}, ptr {user[k]}, align {shape.size}")
+        elif inward:
             code.append(f"  store {v} {rows[k]}, ptr {mine[k]}, align {shape.bytes}")
         else:
             arguments = f"{v} {rows[k]}, ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask"
@@ -95,22 +92,6 @@ def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
                 code.append(f"  {place} = load {h}, ptr {place}p, align {shape.size}")
             joined = f"shufflevector {h} %h{k}_{side}, {h} %h{k + half}_{side}, <{shape.lanes} x i32> <{both}>"
             code.append(f"  {rows[k + side * half]} = {joined}")
-    return code
-
-
-def _store_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
-    """The inverse: the last round is left to the stores."""
-    half, v = shape.lanes // 2, shape.vector
-    h = f"<{half} x {shape.scalar}>"
-    code = []
-    for k in range(half):
-        for side in range(2):
-            for row in (k, k + half):
-                part = ", ".join(f"i32 {j + (row // half) * half}" for j in range(half))
-                place, source = f"%h{row}_{side}", rows[k + side * half]
-                code.append(f"  {place} = shufflevector {v} {source}, {v} poison, <{half} x i32> <{part}>")
-                code.append(f"  {place}p = getelementptr {shape.scalar}, ptr {user[row]}, i64 {side * half}")
-                code.append(f"  store {h} {place}, ptr {place}p, align {shape.size}")
     return code
 
 
