@@ -232,3 +232,22 @@ def test_kernels_tell_what_they_are(program: Program) -> None:
     assert "lanes=4" in repr(kernel)
     assert kernel.inputs == program.inputs
     assert kernel.outputs == program.outputs
+
+
+def test_long_rows_of_a_batch_start_on_cache_lines() -> None:
+    """Matrices are padded to whole lines, vectors stay contiguous; either way they are what one state gives."""
+    nodes: list[Any] = [("input", 0, 0), ("input", 0, 1), *(("const", float(k)) for k in range(1, 150))]
+    nodes += [("mul", k % 2, 2 + k) for k in range(149)]
+    products = list(range(151, 300))
+    kernel = Kernel(Program([Port("x", (2,))], [Port("long", (149,)), Port("short", (5,))], nodes,
+                            [products, products[:5]]))
+    x = np.random.default_rng(0).normal(size=(37, 2))
+    long, short = kernel(x)
+    assert all(row.ctypes.data % 64 == 0 for row in long)
+    assert short.flags.c_contiguous
+    assert short.ctypes.data % 64 == 0
+    assert long.strides == (152 * 8, 8)
+    for k in (0, 8, 36):
+        one = kernel(x[k])
+        np.testing.assert_array_equal(long[k], one[0])
+        np.testing.assert_array_equal(short[k], one[1])

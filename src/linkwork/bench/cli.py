@@ -127,8 +127,8 @@ def loops(
     settings = _settings(quick, rounds, cpu, threads, compiling)
     with tempfile.TemporaryDirectory() as folder:
         robots = scenario_robots(_words(scenarios), others.find(peers or []), Path(folder))
-        _run("constrained", None, (), lambda _: suites.constrained_jobs(robots, [CASE], _words(methods)), peers, json,
-             settings, processor_time)
+        _run("loops", None, (), lambda _: suites.constrained_jobs(robots, [CASE], _words(methods), "loops"), peers,
+             json, settings, processor_time)
 
 
 @bench_app.command()

@@ -53,7 +53,7 @@ class Native:
         for begin in range(0, self.states, block):
             end = min(begin + block, self.states)
             ports = [Rows(x[begin:] if len(x) > 1 else x, x.shape[1] if len(x) > 1 else 0) for x in self.inputs]
-            ports += [Rows(y, 0 if single else y.shape[1]) for y in self.outputs]
+            ports += [Rows(y, 0 if single else y.strides[0] // y.itemsize) for y in self.outputs]
             table = table_of(ports)
             self.tables.append(table)
             self.calls.append(partial(form.run, table.ctypes.data, 0, end - begin, self.workspace.ctypes.data))

@@ -79,7 +79,8 @@ def kernel_jobs(robots: Sequence[Robot], functions: Sequence[str] = ()) -> list[
     return [known[name](robot) for robot in robots for name in functions or known]
 
 
-def constrained_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
+def constrained_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = (),
+                     suite: str = "constrained") -> list[Job]:
     """Forward dynamics, by every method that can handle the case."""
     jobs = []
     for robot, case in _cases(robots, cases):
@@ -87,7 +88,7 @@ def constrained_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods
         able = _methods("forward_dynamics", model, methods)
         make = _maker(lw.forward_dynamics, model)
         entry = _accelerations(robot, case)
-        jobs.append(Job("constrained", "forward_dynamics", robot, case, able, ("latency", "batch"), make, entry))
+        jobs.append(Job(suite, "forward_dynamics", robot, case, able, ("latency", "batch"), make, entry))
     return jobs
 
 
@@ -153,11 +154,13 @@ def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = l
     for p in rivals:
         enter(p.contender, role=p.role, library=p.library, method=p.algorithm, measure="latency", error=p.error,
               note=p.note)
-    if job.suite == "constrained" and model.rows:
+    if job.suite in ("constrained", "loops") and model.rows:
         for p in peers.fastest("constraintDynamics", job.robot, job.case, settings.host):
-            if p.role == "wheel":
-                enter(p.contender, role="wheel-python", library=p.library, method=p.algorithm, measure="latency",
-                      error=p.error, note="the solver that Python users have")
+            role, note = {"wheel": ("wheel-python", "the solver that Python users have"),
+                          "best": ("proxLTL", "their sparse factor, where theirs is another")}.get(p.role, ("", ""))
+            if role == "wheel-python" or (role and job.suite == "loops"):
+                enter(p.contender, role=role, library=p.library, method=p.algorithm, measure="latency", error=p.error,
+                      note=note)
     for name, readings in interleave(contenders, settings.rounds, settings.budget, tick).items():
         us, shares = zip(*readings, strict=True)
         records.append(Record(**waiting[name], samples=list(us), shares=[round(x, 3) for x in shares]))

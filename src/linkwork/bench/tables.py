@@ -19,6 +19,8 @@ NOTES = {
     "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst "
     "relative error of at most 1e-5 against a dense solve on the checked states; ours under the same condition. "
     "MuJoCo's constraints are soft.",
+    "loops": "theirs: as for contacts; proxLTL: their sparse factor alone (constraintDynamics), the fastest of its "
+    "settings that is right.",
     "delassus": "theirs: the fastest of EFPA, PV-OSIMr and the sparse Cholesky factor (upper triangle); ours writes "
     "the full matrix. Both are checked against a dense J M^-1 J^T.",
 }
@@ -39,6 +41,7 @@ class Line:
     wheel: Record | None
     mujoco: Record | None
     users: Record | None
+    proxLTL: Record | None
     latency: Record | None
     batch: Record | None
     float32: Record | None
@@ -82,7 +85,8 @@ def lines(records: Sequence[Record]) -> list[Line]:
         best, wheel, python = (fastest(role) for role in ("best", "wheel", "python"))
         users = fastest("wheel-python") or (python if key[0] == "forward_dynamics" else None)
         ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "one", "threads")]
-        out.append(Line(*key, best or wheel or python, best, wheel, fastest("mujoco"), users, *ours))
+        out.append(Line(*key, best or wheel or python, best, wheel, fastest("mujoco"), users,
+                        fastest("proxLTL"), *ours))
     return out
 
 
@@ -96,7 +100,8 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
     by = () if many else ("by",)
     heads = ["robot", "function" if many else "case", "theirs", "by", "wheel", "MuJoCo", "ours", *by, "x", "x wheel",
              "batch", *by, "x"]
-    for head in [*heads, *(("float32", "f32/f64", "threads") if many else ("users x", "batch x"))]:
+    more = {"kernels": ("float32", "f32/f64", "threads"), "loops": ("proxLTL", "x")}
+    for head in [*heads, *more.get(suite, ("users x", "batch x"))]:
         out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right", no_wrap=True)
     for line in rows:
         cells = [line.robot, line.function if many else line.case, _us(line.theirs), _method(line.theirs),
@@ -104,7 +109,9 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
                  *(_method(line.latency) for _ in by), _times(line.ratio("theirs", "latency")),
                  _times(line.ratio("wheel", "latency")), _us(line.batch), *(_method(line.batch) for _ in by),
                  _times(line.ratio("theirs", "batch"))]
-        if many:
+        if suite == "loops":
+            cells += [_us(line.proxLTL, False), _times(line.ratio("proxLTL", "latency"))]
+        elif many:
             cells += [_us(line.float32, False), _times(line.ratio("batch", "float32")),
                       _times(line.ratio("one", "threads"))]
         else:
@@ -180,6 +187,15 @@ def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) ->
             least("batch, one thread", 10.0, "best", "batch"),
             mean("one state against constraintDynamics of the wheel", 5.0, "users", "latency"),
             mean("batch against constraintDynamics of the wheel", 40.0, "users", "batch"),
+        ]
+    if suite == "loops":
+        digits = [line for line in rows if "digit" in line.robot]
+        against = _ratios(digits, "proxLTL", "latency")
+        where = min(against, key=lambda k: against[k], default="")
+        return [
+            mean("one state against the fastest solver", 2.5, "best", "latency"),
+            mean("batch, one thread", 16.0, "best", "batch"),
+            Target("one state: Digits against proxLTL, every case", against.get(where), 10.0, where=where),
         ]
     return [mean("one state", 2.5, "best", "latency"), mean("batch, one thread", 15.0, "best", "batch")]
 
