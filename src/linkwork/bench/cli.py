@@ -132,6 +132,36 @@ def loops(
 
 
 @bench_app.command()
+def chains(
+    links: Annotated[str, typer.Option(help="Numbers of links, comma-separated.")] = "30,100,300,1000",
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    quick: QuickOption = False,
+    rounds: RoundsOption = None,
+    cpu: CpuOption = None,
+    processor_time: ProcessorOption = False,
+) -> None:
+    """Long chains: seconds to trace and compile their aba, and its speed."""
+    import tempfile
+
+    from linkwork.bench import peers as others
+    from linkwork.bench import suites
+    from linkwork.bench.loops import CASE, chain_robots
+
+    settings = _settings(quick, rounds, cpu, None, True)
+    with tempfile.TemporaryDirectory() as folder:
+        robots = chain_robots([_links(word) for word in _words([links])], others.find(peers or []), Path(folder))
+        _run("chains", None, (), lambda _: suites.constrained_jobs(robots, [CASE], ["aba"], "chains"), peers, json,
+             settings, processor_time)
+
+
+def _links(word: str) -> int:
+    if not word.isdigit() or not int(word):
+        raise typer.BadParameter(f"'{word}' is not a number of links", param_hint="--links")
+    return int(word)
+
+
+@bench_app.command()
 def clusters(
     robots: RobotsOption = None,
     peers: PeersOption = None,

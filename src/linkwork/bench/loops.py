@@ -14,9 +14,10 @@ from linkwork.bench.peers import Peers
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, UnsupportedError, not_found
 from linkwork.model import Frame, Link, Model, Placement
+from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
-STATES = 100
+STATES, FEW_STATES = 100, 16
 CASE = "loops"
 DEFAULT = ("allegro_cube", "two_allegros_cube", "humanoid_allegros_cube", "humanoid_allegros_cube_standing",
            "digit_rods_standing", "digit_rods_box", "two_digits_rods_box")
@@ -50,10 +51,16 @@ def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folde
     return read_robot(folder, name)
 
 
-def states(model: Model) -> np.ndarray:
+def chain_robots(links: Sequence[int], peers: Peers, folder: Path) -> list[Robot]:
+    """Chains of so many hinges, in few states: their answers are known from dense algebra."""
+    models = {f"chain{n}": chain(n) for n in links}
+    return [harness_robot(name, model, states(model, FEW_STATES), peers, folder) for name, model in models.items()]
+
+
+def states(model: Model, count: int = STATES) -> np.ndarray:
     """Rows of [q v tau] with all loops closed and velocities that keep them so."""
-    q, v = lw.random_state(model, SEED, batch=STATES)
-    tau = np.random.default_rng(SEED).uniform(-1, 1, (STATES, model.nv))
+    q, v = lw.random_state(model, SEED, batch=count)
+    tau = np.random.default_rng(SEED).uniform(-1, 1, (count, model.nv))
     return np.hstack([q, v, tau])
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.bench.limit import Limit
 from linkwork.bench.measure import Conditions, Contender, Reading, passes
 from linkwork.function import Function
 from linkwork.kernels import Kernel
@@ -113,7 +114,7 @@ class Entry:
     def contenders(
         self, measures: Sequence[str], threads: int, conditions: Conditions = ANYWHERE
     ) -> dict[str, tuple[Contender, Kernel]]:
-        """What is to be measured, by name: latency, batch, float32, threads (and one, its yardstick)."""
+        """What is to be measured, by name: latency, batch, float32, limit, threads (and one, its yardstick)."""
         made: dict[str, tuple[Contender, Kernel]] = {}
         rows = self.controls()
         for measure in measures:
@@ -123,6 +124,9 @@ class Entry:
             elif measure in ("batch", "float32"):
                 kernel = self.kernel(dtype="float32" if measure == "float32" else "float64", threads=1)
                 made[measure] = Native(kernel, rows, False, conditions), kernel
+            elif measure == "limit":
+                kernel = self.kernel(threads=1)
+                made[measure] = Limit(kernel, conditions), kernel
             elif measure == "threads":
                 for name, count in (("one", 1), ("threads", threads)):
                     kernel = self.kernel(threads=count)

