@@ -54,6 +54,13 @@ def test_wrong_results_are_not_timed() -> None:
     assert not any(r.samples for r in run(job, NOBODY, Settings(rounds=1, budget=1e-4, threads=1)))
 
 
+def test_growth_is_a_degree_where_counts_are_polynomials() -> None:
+    sizes = (2, 4, 8, 12, 16, 20, 24)
+    assert suite.degree({n: 7.0 * n - 5 for n in sizes}) == "1"
+    assert suite.degree({n: n**3 - 2.0 * n for n in sizes}) == "3"
+    assert suite.degree({n: 2.0**n for n in sizes}) == "?"
+
+
 def test_growth_is_an_exponent() -> None:
     assert abs(suite.exponent({n: 3.0 * n**2 for n in (2, 8, 12, 24)}) - 2) < 1e-9
     assert np.isnan(suite.exponent({2: 1.0, 4: 2.0}))

@@ -248,17 +248,34 @@ def _rotors(records: Sequence[Record]) -> Table:
 
 
 def _growth(records: Sequence[Record]) -> Table:
-    """Exponents p of n^p through the sizes of eight and more links."""
+    """The degree of the polynomial that counts are, and exponents p of n^p through the sizes of eight and more links.
+
+    Up to 24 links the lower powers of a cubic still weigh as much as n^3, so its exponent is between 2 and 3.
+    """
     out = Table(title="growth with the number of links: exponents from 8 (quick: 6) links on", title_justify="left")
-    for head in ("chain", "method", "operations", "one state", "batch", "us at most links"):
+    for head in ("chain", "method", "degree", "operations", "one state", "batch", "us at most links"):
         out.add_column(head, justify="left" if head in ("chain", "method") else "right")
     for function, method in dict.fromkeys((r.function, r.method) for r in records):
         by = {m: {int(r.case): r for r in records if (r.function, r.method, r.measure) == (function, method, m)}
               for m in ("latency", "batch")}
         ops = {n: float(r.operations or 0) for n, r in by["latency"].items()}
         us = [{n: r.us for n, r in by[m].items()} for m in ("latency", "batch")]
-        out.add_row(function, method, *(f"{exponent(x):.2f}" for x in (ops, *us)), f"{us[0][max(us[0])]:.2f}")
+        exponents = (f"{exponent(x):.2f}" for x in (ops, *us))
+        out.add_row(function, method, degree(ops), *exponents, f"{us[0][max(us[0])]:.2f}")
     return out
+
+
+def degree(counts: dict[int, float]) -> str:
+    """The degree of the polynomial through counts at evenly spaced sizes of eight and more links, if it is one.
+
+    It is d if the differences of order d are all the same and not zero; there must be two of them to say so.
+    """
+    differences = np.array([counts[n] for n in sorted(counts) if n >= 8 and n % 4 == 0])
+    for d in range(len(differences) - 1):
+        if np.ptp(differences) == 0:
+            return str(d)
+        differences = np.diff(differences)
+    return "?"
 
 
 def exponent(figures: dict[int, float]) -> float:
