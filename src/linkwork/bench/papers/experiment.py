@@ -206,6 +206,8 @@ class Study(Experiment):
                     for method, measure, samples in self.ask(case, bench.quick)]
         except NotFound as problem:
             return [self.missing(case, problem)]
+        except LinkworkError as problem:  # the other cases and experiments go on
+            return [self.record(case, "", self.measure, note=f"failed: {problem}")]
 
 
 @dataclass(frozen=True)
