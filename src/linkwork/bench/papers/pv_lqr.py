@@ -341,8 +341,8 @@ TABLE2 = Times(
                  ratio("pv", "ltl", high=1.05),
                  why="on the iiwa without rows both need 1500 operations, and PV's take a fifth longer for one state"),
         Relation("PV-e beats PV for Atlas and Talos", "IX-C-1", ratio("pv_early", "pv", high=1.0, cases=LARGE),
-                 why="it has fewer operations in all of these cases, 9 % for Talos on two feet; but rows that leave one "
-                     "by one wait for each other, which costs one state time that our PV, with its multipliers solved "
+                 why="it has fewer operations in all of these cases, 9 % for Talos on two feet; but rows that leave one"
+                     " by one wait for each other, which costs one state time that our PV, with its multipliers solved "
                      "before the base, does not spend"),
         Relation("PV-e needs nearly 50 % less than LTL on large robots with many rows (here: 40 to 70 %)", "IX-C-1",
                  ratio("pv_early", "ltl", 0.3, 0.6, cases=HEAVY)),
