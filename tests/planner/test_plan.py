@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,3 +170,27 @@ def test_command_line() -> None:
     told = runner.invoke(app, ["plan", "go1", "--contact", "FR_foot:point", "--independent", "--use", "batch"])
     assert told.exit_code == 0
     assert "operations" in told.output
+
+
+def test_solves_are_counted_on_the_mechanism(empty_cache) -> None:
+    """Gears in clusters are exact in the first solve, Bricard's redundant loop takes more than two."""
+    gears = {c.method: c for c in lw.plan(mech.geared_chain(3)).candidates if c.possible}
+    assert gears["c_lcaba"].solves == 1.0
+    model = mech.bricard()
+    counted = next(c for c in lw.plan(model).candidates if c.method == "prox_ltl")
+    q = np.repeat(model.neutral()[None], 4, axis=0)
+    tau = np.random.default_rng(1).uniform(-1, 1, (4, model.nv))
+    result = lw.forward_dynamics(model, method="prox_ltl")(q, np.zeros_like(tau), tau)
+    assert abs(counted.solves - np.mean(result.iterations)) < 1.0
+    assert counted.solves > 2.0
+
+
+def test_what_does_not_converge_is_left_at_the_usual_number() -> None:
+    from linkwork.planner.iterations import samples, solves
+
+    model = standing()
+    method = registry.methods("forward_dynamics")["lcaba"]
+    program = lw.forward_dynamics(model, method="lcaba").program
+    assert 1.0 < solves(program, method.prox, samples(model)) < 5.0
+    assert solves(program, replace(method.prox, max_iterations=1), samples(model)) is None
+    assert solves(program, method.prox, {"q": model.neutral()}) is None

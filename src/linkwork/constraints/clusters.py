@@ -254,7 +254,7 @@ def _alone(model: Model, i: int) -> Cluster:
 def _built(model: Model) -> ClusterTree:
     t, merged = model.topology, local_loops(model)
     inside = {n for _, owners in merged for n in owners}
-    closed = _samples(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
+    closed = closed_positions(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
     samples = [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
     found = [_solved(model, tuple(sorted(b)), tuple(sorted(o)), samples) for b, o in merged]
     found += [_alone(model, i) for i in set(t.links) - {i for c in found for i in c.bodies}]
@@ -307,10 +307,10 @@ def _spanned(model: Model, c: Constraint) -> set[int]:
     return set() if floats or stiff or len(bodies) > LONG else bodies
 
 
-def _samples(model: Model) -> list[np.ndarray]:
-    """A few closed positions near the neutral one, by Gauss and Newton's method."""
+def closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4, 0.4)) -> list[np.ndarray]:
+    """Closed positions so far from the neutral one, by Gauss and Newton's method; the first, closed or not."""
     rng, out = np.random.default_rng(0), list[np.ndarray]()
-    for size in (0.0, 0.2, 0.4, 0.4):
+    for size in distances:
         q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))
         for _ in range(30 if model.constraints else 0):
             motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.registry import Method
@@ -109,10 +110,14 @@ def choose(
     methods: Iterable[tuple[Method, str]],
     program: Callable[[str, int | None], Program | IterativeProgram],
 ) -> Plan:
-    """The plan, from methods with the reasons against them, and from `program(method, limit)`, which traces one."""
-    from linkwork.kernels.values import Outgrown
+    """The plan, from methods with the reasons against them, and from `program(method, limit)`, which traces one.
 
-    costs, made, least = machine(), [], 0
+    How many solves an iterative method needs is counted if it could be the best: if it were with a single one.
+    """
+    from linkwork.kernels.values import Outgrown
+    from linkwork.planner.iterations import samples, solves
+
+    costs, made, least, given = machine(), list[Candidate](), 0, cache(partial(samples, model))
     for method, why_not in methods:
         if why_not:
             made.append(Candidate(method.name, why_not=why_not))
@@ -122,9 +127,14 @@ def choose(
         except Outgrown:
             made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
             continue
-        parts = all_features(traced, method.solves)
-        again = traced.iterate.operations if method.prox is not None else 0  # type: ignore[union-attr]
-        made.append(Candidate(method.name, traced.operations, again, method.solves, costs.us(parts, "state"),
+        best = min((getattr(c, use) for c in made), default=float("inf"))
+        expected, again = method.solves, 0
+        if method.prox is not None:
+            again = traced.iterate.operations  # type: ignore[union-attr]
+            if costs.us(all_features(traced), use) < best:
+                expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
+        parts = all_features(traced, expected)
+        made.append(Candidate(method.name, traced.operations, again, expected, costs.us(parts, "state"),
                               costs.us(parts, "batch")))
         least = min(least or traced.operations, traced.operations)
     made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
