@@ -29,7 +29,7 @@ from linkwork.bench.cli import bench_app
 from linkwork.constraints.clusters import local_loops
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
-from linkwork.planner.elimination import coupled_links, eliminate, loop_roots, picture
+from linkwork.planner.elimination import coupled_links, loop_roots, ordered, picture
 from linkwork.planner.plan import Plan
 from linkwork.simulate.cli import simulate_command
 from linkwork.view.cli import view_command
@@ -76,7 +76,7 @@ def info(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) ->
         for i, l in enumerate(model.links)
         if i
     ]
-    order = eliminate(model.topology, coupled_links(model))
+    order = ordered(model.topology, coupled_links(model))
     roots = loop_roots(model, coupled_links(model), [c.rows for c in model.constraints])
     constraints = [{"name": c.name, "what": c.describe(), "rows": c.rows, "loop_root": model.links[r].name}
                    for c, r in zip(model.constraints, roots, strict=True)]
@@ -149,7 +149,7 @@ def plan_command(
     if measure and task == "forward_dynamics":
         functions = {c.method: lw.forward_dynamics(model, method=c.method, modes=modes, threads=1) for c in able}
         took = planning.measure(functions, planning.states(model), ("state", "batch"))
-    order = eliminate(model.topology, coupled_links(model))
+    order = ordered(model.topology, coupled_links(model))
     inside = [[model.links[i].name for i in links] for links, _ in local_loops(model)]
     if as_json:
         print_json({"model": model.name, "task": task, "use": use, "method": made.method, "clusters": inside,

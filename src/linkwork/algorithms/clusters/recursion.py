@@ -20,7 +20,7 @@ from linkwork.constraints import Coupling, Custom
 from linkwork.constraints.clusters import Cluster, ClusterTree, embedding
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
-from linkwork.planner.elimination import eliminate
+from linkwork.planner.elimination import ordered
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def recursion(
     still = tree.stilled(motion) if fext is None else motion
     rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
     H = Hessian(still, rows, penalties or ())
-    order = eliminate(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
+    order = ordered(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
     by_first = {c.bodies[0]: c for c in tree.clusters}
     nodes: list[Single | Loop] = []
     for first in order.order if rows else reversed(by_first):
