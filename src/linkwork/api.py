@@ -54,7 +54,7 @@ def plan(
             return delassus(model, method=name).traced(limit)
         return forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes).traced(limit)
 
-    content = digest("plan 2", model, task, use, independent, soft, modes, asdict(machine()))
+    content = digest("plan 3", model, task, use, independent, soft, modes, asdict(machine()))
     methods = [(m, reason(m)) for m in registry.methods(task).values()]
     if all(why for _, why in methods):
         methods = [(m, "" if m is able[0] else why) for m, why in methods]

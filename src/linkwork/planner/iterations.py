@@ -12,28 +12,33 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.algorithms.iteration import Prox
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints import jacobian
 from linkwork.constraints.clusters import closed_positions
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.model import Model
+from linkwork.model import Model, Motion
 
-STATES = 8
+STATES, SMALL = 8, 40
+"""How many states, and up to how many degrees of freedom several positions are closed, which takes a while."""
 
 
 def samples(model: Model) -> dict[str, np.ndarray]:
     """States to count on, by the names of a function's inputs.
 
-    Random ones where every constraint holds on to the world; with loops the neutral one, closed and at rest, because
-    redundant rows contradict each other in most others.
+    Random ones where every constraint holds on to the world. With loops closed ones near the neutral one, in motion
+    that keeps them closed: in others redundant rows contradict each other.
     """
     rng = np.random.default_rng(0)
-    loops = any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints)
-    if loops:
+    v, tau = rng.uniform(-1, 1, (2, STATES, model.nv))
+    if any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints):
         plain = replace(model, constraints=tuple(c.original for c in model.constraints))
-        q = np.repeat([closed_positions(plain, (0.0,))[0]], STATES, axis=0)
+        found = closed_positions(plain, (0.0, 0.2) if model.nv <= SMALL else (0.0,))
+        q = np.stack([found[k % len(found)] for k in range(STATES)])
+        J = [jacobian(Motion(plain, x[:, None], np.zeros((model.nv, 1)), NUMPY)) for x in found]
+        moved = (np.linalg.pinv(J[k % len(J)], rcond=1e-9) @ (J[k % len(J)] @ v[k]) for k in range(STATES))
+        v = v - np.stack(list(moved))
     else:
         q = np.stack([model.random_q(rng) for _ in range(STATES)])
-    v, tau = rng.uniform(-1, 1, (2, STATES, model.nv))
-    v = 0 * v if loops else v
     return {"q": q, "v": v, "tau": tau, "active": np.ones(len(model.constraints))}
 
 
