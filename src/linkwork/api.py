@@ -19,7 +19,7 @@ from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.planner.cost import machine
 from linkwork.planner.inside import cheaper, inside
-from linkwork.planner.plan import USES, Plan, choose, kept, restored, unsuitable
+from linkwork.planner.plan import USES, Plan, choose, kept, restored, timed, unsuitable
 
 
 def plan(
@@ -30,12 +30,16 @@ def plan(
     independent: bool = False,
     soft: bool = False,
     modes: bool = False,
+    measure: bool = False,
 ) -> Plan:
     """The methods for a task ("forward_dynamics", "delassus") by predicted time: `print(plan(model).explain())`.
 
     `use` is "state" (one at a time) or "batch". `independent=True` promises constraint rows that are never redundant
     and postures that are never singular, so that methods without a proximal term count too. `soft` and `modes` are
     for functions with softness `R` and with the input `active`.
+
+    `measure=True` compiles the methods that are predicted to come near the best, times them on random states, and takes
+    the quickest; that is remembered in the cache, for this plan and for all functions made without `method=`.
     """
     from linkwork.kernels import recall
 
@@ -58,7 +62,15 @@ def plan(
     methods = [(m, reason(m)) for m in registry.methods(task).values()]
     if all(why for _, why in methods):
         methods = [(m, "" if m is able[0] else why) for m, why in methods]
-    return restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
+    made = restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
+    on_clock = None if content is None else f"{content} measured"
+    if measure:
+        from linkwork.bench.planning import timings
+
+        recall.keep(on_clock, took := timings(model, made, soft=soft, modes=modes))
+        return timed(made, took)
+    found = recall.known(on_clock)
+    return made if found is None else timed(made, found)
 
 
 def pick(task: str, method: str | None, model: Model, *, use: str = "state", independent: bool = False,

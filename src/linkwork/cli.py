@@ -30,7 +30,7 @@ from linkwork.constraints.clusters import local_loops
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
 from linkwork.planner.elimination import coupled_links, loop_roots, ordered, picture
-from linkwork.planner.plan import Plan
+from linkwork.planner.plan import USES, Plan
 from linkwork.simulate.cli import simulate_command
 from linkwork.view.cli import view_command
 
@@ -120,7 +120,9 @@ def plan_command(
         "--independent", help="Promise that rows are never redundant and postures never singular: direct methods "
                               "and clusters of linkages count too.")] = False,
     modes: Annotated[bool, typer.Option("--modes", help="Constraints are switched at run time.")] = False,
-    measure: Annotated[bool, typer.Option("--measure", help="Also compile and time every method.")] = False,
+    measure: Annotated[bool, typer.Option(
+        "--measure", help="Compile and time the methods that come near the best; the quickest is remembered, and used "
+                              "from then on where no method is named.")] = False,
     calibrate: Annotated[bool, typer.Option(
         "--calibrate", help="Measure some twenty kernels on this machine first (a minute or two) and keep what "
                             "operations cost on it.")] = False,
@@ -143,22 +145,16 @@ def plan_command(
             return
         raise InputError("a robot file or name is needed, or --calibrate")
     model = constrained(load_robot(file, base), contact, connect)
-    made = lw.plan(model, task, use=use, independent=independent, modes=modes)
-    able = [c for c in made.candidates if c.possible]
-    took: dict[str, dict[str, float]] = {}
-    if measure and task == "forward_dynamics":
-        functions = {c.method: lw.forward_dynamics(model, method=c.method, modes=modes, threads=1) for c in able}
-        took = planning.measure(functions, planning.states(model), ("state", "batch"))
+    made = lw.plan(model, task, use=use, independent=independent, modes=modes, measure=measure)
     order = ordered(model.topology, coupled_links(model))
     inside = [[model.links[i].name for i in links] for links, _ in local_loops(model)]
     if as_json:
         print_json({"model": model.name, "task": task, "use": use, "method": made.method, "clusters": inside,
                     "elimination": [model.links[i].name for i in order.order],
-                    "candidates": [{**{k: x for k, x in asdict(c).items() if x != float("inf")},
-                                    **{f"measured_{u}": t[c.method] for u, t in took.items() if c.method in t}}
+                    "candidates": [{k: x for k, x in asdict(c).items() if x != float("inf")}
                                    for c in made.candidates]})
         return
-    console.print(_plan_table(made, took))
+    console.print(_plan_table(made))
     for c in made.candidates:
         if not c.possible:
             console.print(f"  {c.method}: {c.why_not}", style="dim", highlight=False)
@@ -169,16 +165,17 @@ def plan_command(
         console.print(picture(model, order), highlight=False)
 
 
-def _plan_table(made: Plan, took: dict[str, dict[str, float]]) -> Table:
+def _plan_table(made: Plan) -> Table:
     how = "one state at a time" if made.use == "state" else "batches"
     table = Table(title=f"{made.task.replace('_', ' ')} of {made.model} for {how}: {made.method}")
     headings = ["method", "operations", "each iteration", "solves", "state us", "batch us"]
-    for heading in (*headings, *(f"measured, {use}" for use in took)):
+    uses = USES if made.measured else ()
+    for heading in (*headings, *(f"measured, {use}" for use in uses)):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for c in made.candidates:
         if c.possible:
             loop = (str(c.again), f"{c.solves:g}") if c.again else ("", "")
-            seen = [f"{t[c.method]:.4f}" if c.method in t else "-" for t in took.values()]
+            seen = [f"{c.measured[use]:.4f}" if use in c.measured else "-" for use in uses]
             table.add_row(c.method, str(c.operations), *loop, f"{c.state:.3f}", f"{c.batch:.4f}", *seen)
     return table
 

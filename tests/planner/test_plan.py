@@ -14,6 +14,7 @@ from linkwork.errors import NotFound
 from linkwork.kernels.trace import trace
 from linkwork.kernels.values import Outgrown
 from linkwork.planner.cost import FEATURES, USUAL, Machine, all_features, features, machine, remember_machine
+from linkwork.planner.plan import kept, restored, timed
 from linkwork.robots import mechanisms as mech
 
 FEET = ("front_left_foot", "rear_right_foot")
@@ -194,3 +195,31 @@ def test_solves_that_cannot_be_counted_are_not() -> None:
     assert 1.0 < solves(program, method.prox, samples(model)) < 5.0
     assert solves(program, replace(method.prox, max_iterations=1), samples(model)) == 1.0
     assert solves(program, method.prox, {"q": model.neutral()}) is None
+
+
+def test_measured_times_order_a_plan() -> None:
+    plan = lw.plan(standing())
+    first, second, third, *_ = (c.method for c in plan.candidates)
+    turned = timed(plan, {"state": {second: 0.1, first: 0.2}, "batch": {first: 0.05}})
+    assert [c.method for c in turned.candidates[:3]] == [second, first, third]
+    assert turned.measured
+    assert not plan.measured
+    assert "0.1000" in turned.explain()
+    assert {c.method for c in turned.candidates} == {c.method for c in plan.candidates}
+    assert restored(kept(turned), plan.task, plan.use) == turned
+
+
+def test_what_was_measured_is_remembered(empty_cache) -> None:
+    """A measured plan decides from then on, also for functions without `method=`."""
+    model = mech.four_bar()
+    before = lw.plan(model)
+    assert not before.measured
+    plan = lw.plan(model, measure=True)
+    times = [c.measured["state"] for c in plan.candidates if c.measured]
+    assert len(times) >= 2
+    assert times == sorted(times)
+    assert lw.plan(model) == plan
+    assert lw.forward_dynamics(model).method == plan.method
+    assert not lw.plan(model, use="batch").measured
+    delassus = lw.plan(standing(), "delassus", measure=True)
+    assert delassus.measured

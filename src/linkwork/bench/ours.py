@@ -24,8 +24,8 @@ BLOCK, BLOCK_BYTES = 256, 1 << 19
 """States per call of a batch kernel, fewer if their results are larger than this (half of a second-level cache);
 results go to the same memory every time, as in a user's loop."""
 
-LARGE_BYTES = 1 << 24
-"""Results of the batch that is split over threads take no more memory than this."""
+LARGE, LARGE_BYTES = 1 << 18, 1 << 26
+"""States of the batch that is split over threads, fewer if its results take more memory than this."""
 
 
 class Native:
@@ -74,7 +74,7 @@ class Whole:
     def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
         states = max(len(x) for x in inputs)
         width = sum(port.size for port in kernel.outputs) * kernel.dtype.itemsize
-        copies = max(1, min(8, LARGE_BYTES // max(width * states, 1)))
+        copies = max(1, min(LARGE // states, LARGE_BYTES // max(width * states, 1)))
         self.inputs = [np.tile(x, (copies, 1)) if len(x) > 1 else x[0] for x in inputs]
         self.outputs = [empty_lines((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
         self.states, self.kernel = copies * states, kernel

@@ -52,14 +52,26 @@ def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
 
 def noted(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` gives, or the note that is there of what it gave for this content before."""
-    if content is None:
-        return make()
-    key = hashlib.sha256(f"{content} {_sources()}".encode()).hexdigest()
-    note = cache.load_note(key)
+    note = known(content)
     if note is None:
         note = make()
-        cache.save_note(key, note)
+        keep(content, note)
     return note
+
+
+def known(content: str | None) -> dict[str, Any] | None:
+    """The note of this content, if there is one."""
+    return None if content is None else cache.load_note(_key(content))
+
+
+def keep(content: str | None, note: dict[str, Any]) -> None:
+    """Keep a note of this content for later processes."""
+    if content is not None:
+        cache.save_note(_key(content), note)
+
+
+def _key(content: str) -> str:
+    return hashlib.sha256(f"{content} {_sources()}".encode()).hexdigest()
 
 
 @remember

@@ -45,9 +45,11 @@ class Machine:
 
 
 USUAL = Machine(
-    state={"arithmetic": 0.106, "large": 0.077, "slow": 3.6, "pairs": 0.4, "numbers": 0.023, "chain": 0.11, "call": 30},
-    batch={"arithmetic": 0.02, "large": 0.008, "slow": 1.1, "pairs": 0.5, "numbers": 0.055, "chain": 0.036, "call": 23},
+    state={"arithmetic": 0.117, "large": 0.071, "slow": 0, "pairs": 9, "numbers": 0.13, "chain": 0.155, "call": 22},
+    batch={"arithmetic": 0.026, "large": 0.0174, "slow": 0.44, "pairs": 1.75, "numbers": 0.074, "chain": 0.0173,
+           "call": 41},
 )
+"""Fitted to 269 kernels of 74 mechanisms, of which four fifths are predicted within 15 %."""
 
 
 @remember

@@ -6,8 +6,8 @@ outgrown the best one so far is given up. What was decided is kept in the cache,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ OUTGROWN = 2.5
 class Candidate:
     """A method with its operations, those of one more iteration (`again`), and the predicted us per state.
 
-    `why_not` says why it is out of the question.
+    `why_not` says why it is out of the question; `measured` has us per state by use, once they were measured.
     """
 
     method: str
@@ -38,6 +38,7 @@ class Candidate:
     state: float = float("inf")
     batch: float = float("inf")
     why_not: str = ""
+    measured: dict[str, float] = field(default_factory=dict)
 
     @property
     def possible(self) -> bool:
@@ -61,18 +62,24 @@ class Plan:
     def method(self) -> str:
         return self.best.method
 
+    @property
+    def measured(self) -> bool:
+        """Whether the order is one of measured times."""
+        return self.use in self.best.measured
+
     def explain(self) -> str:
         """A table: methods, operations, predicted times; and why the others were left out."""
         how = "one state at a time" if self.use == "state" else "batches"
         lines = [f"{self.task.replace('_', ' ')} of '{self.model}' for {how}: {self.method}", "",
                  f"{'method':16s} {'operations':>10s} {'per iteration':>13s} {'solves':>6s} {'state us':>9s} "
-                 f"{'batch us':>9s}"]
+                 f"{'batch us':>9s}" + (f" {'measured':>9s}" if self.measured else "")]
         for c in self.candidates:
             if c.why_not:
                 lines.append(f"{c.method:16s} {c.why_not}")
                 continue
             repeated = f"{c.again:13d} {c.solves:6.1f}" if c.again else f"{'':13s} {'':6s}"
-            lines.append(f"{c.method:16s} {c.operations:10d} {repeated} {c.state:9.3f} {c.batch:9.4f}")
+            seen = f" {c.measured[self.use]:9.4f}" if self.use in c.measured else ""
+            lines.append(f"{c.method:16s} {c.operations:10d} {repeated} {c.state:9.3f} {c.batch:9.4f}{seen}")
         return "\n".join(lines)
 
 
@@ -139,6 +146,14 @@ def choose(
         least = min(least or traced.operations, traced.operations)
     made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
     return Plan(model.name, task, use, tuple(made))
+
+
+def timed(plan: Plan, took: Mapping[str, Mapping[str, float]]) -> Plan:
+    """The plan in the order of times that were measured, by use and method; the rest comes after them as it was."""
+    found = [replace(c, measured={use: of[c.method] for use, of in took.items() if c.method in of})
+             for c in plan.candidates]
+    found.sort(key=lambda c: (bool(c.why_not), c.measured.get(plan.use, float("inf")), getattr(c, plan.use)))
+    return replace(plan, candidates=tuple(found))
 
 
 def kept(plan: Plan) -> dict[str, Any]:
