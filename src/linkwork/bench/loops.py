@@ -17,7 +17,7 @@ from linkwork.model import Frame, Link, Model, Placement
 from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
-STATES, FEW_STATES = 100, 16
+STATES, FEW_STATES, LONGEST = 100, 16, 300
 CASE = "loops"
 DEFAULT = ("allegro_cube", "two_allegros_cube", "humanoid_allegros_cube", "humanoid_allegros_cube_standing",
            "digit_rods_standing", "digit_rods_box", "two_digits_rods_box")
@@ -52,15 +52,22 @@ def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folde
 
 
 def chain_robots(links: Sequence[int], peers: Peers, folder: Path) -> list[Robot]:
-    """Chains of so many hinges, in few states: their answers are known from dense algebra."""
-    models = {f"chain{n}": chain(n) for n in links}
-    return [harness_robot(name, model, states(model, FEW_STATES), peers, folder) for name, model in models.items()]
+    """Chains of so many hinges in few states; the harness, whose reference is dense, gets those of up to LONGEST."""
+    robots = []
+    for name, model in ((f"chain{n}", chain(n)) for n in links):
+        rng = np.random.default_rng(SEED)
+        q, (v, tau) = rng.uniform(-1, 1, (FEW_STATES, model.nq)), rng.uniform(-1, 1, (2, FEW_STATES, model.nv))
+        if model.nv <= LONGEST and peers.builds:
+            robots.append(harness_robot(name, model, np.hstack([q, v, tau]), peers, folder))
+        else:
+            robots.append(Robot(name, model, {CASE: ()}, q, v, tau))
+    return robots
 
 
-def states(model: Model, count: int = STATES) -> np.ndarray:
+def states(model: Model) -> np.ndarray:
     """Rows of [q v tau] with all loops closed and velocities that keep them so."""
-    q, v = lw.random_state(model, SEED, batch=count)
-    tau = np.random.default_rng(SEED).uniform(-1, 1, (count, model.nv))
+    q, v = lw.random_state(model, SEED, batch=STATES)
+    tau = np.random.default_rng(SEED).uniform(-1, 1, (STATES, model.nv))
     return np.hstack([q, v, tau])
 
 

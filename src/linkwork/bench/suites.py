@@ -93,6 +93,18 @@ def constrained_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods
     return jobs
 
 
+def chain_jobs(robots: Sequence[Robot], case: str) -> list[Job]:
+    """`aba` of long chains, checked against itself in NumPy: dense algebra would take hours."""
+    def entry(robot: Robot) -> Callable[[str, Function], Entry]:
+        known = cache(lambda: lw.forward_dynamics(robot.model, method="aba", backend="numpy")(
+            robot.q, robot.v, robot.tau)[0])
+        return lambda method, function: Entry(method, function, (robot.q, robot.v, robot.tau),
+                                              lambda out, kernel: errors(out[0], known()))
+
+    return [Job("chains", "forward_dynamics", robot, case, ("aba",), ("latency", "batch"),
+                _maker(lw.forward_dynamics, robot.model), entry(robot)) for robot in robots]
+
+
 def delassus_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
     """The Delassus matrix J M^-1 J^T, by every method that can handle the case."""
     jobs = []
