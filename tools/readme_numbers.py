@@ -62,7 +62,8 @@ def _needed(records: list[Record]) -> list[Record]:
     """The fastest of each role, one state and batch: what the tables and charts show."""
     chosen = []
     for line in lines(records):
-        wanted = {id(r) for r in (line.best, line.wheel, line.mujoco, line.latency, line.batch, line.theirs) if r}
+        wanted = {id(r) for r in (line.best, line.wheel, line.mujoco, line.latency, line.batch, line.theirs,
+                                  line.proxLTL) if r}
         chosen += [r for r in records if id(r) in wanted]
     return chosen
 
@@ -104,7 +105,7 @@ def block(results: dict[str, Results]) -> str:
     place = f"{facts.get('cpu', 'unknown processor')}{busy}; {when}"
     head = f"Geometric means of the ratios theirs / ours, smallest in brackets; one core, {place}:"
     table = ["| | one state | against pip's build | batch, one thread |", "|---|---|---|---|", *rows]
-    parts = [head, "\n".join(table), *_charts(results), *_talos(results), *_papers(results)]
+    parts = [head, "\n".join(table), *_charts(results), *_talos(results), *_digits(results), *_papers(results)]
     return "\n\n".join(p for p in parts if p)
 
 
@@ -169,6 +170,16 @@ def _talos(results: dict[str, Results]) -> list[str]:
                 text.append(f"{what}: {line.latency.us:.2g} us for one state and {line.batch.us:.2g} us in a batch, "
                             f"Pinocchio {line.best.us:.2g} us")
     return [f"Talos (38 degrees of freedom), {'; '.join(text)}."] if text else []
+
+
+def _digits(results: dict[str, Results]) -> list[str]:
+    """Digit's loops, against what most people would use."""
+    found = {line.robot: line.proxLTL.us / line.latency.us for line in lines(results[LOOPS].records)
+             if line.proxLTL and line.latency and "digit" in line.robot} if LOOPS in results else {}
+    names = {"digit_rods_standing": "on its feet", "digit_rods_box": "with a box", "two_digits_rods_box": "two of them"}
+    text = ", ".join(f"{what} {found[name]:.2g}" for name, what in names.items() if name in found)
+    return [f"Digit, with six closed loops, against Pinocchio's sparse factor (proxLTL), one state: {text} times faster."
+            ] if text else []
 
 
 def _papers(results: dict[str, Results]) -> list[str]:
