@@ -178,7 +178,7 @@ def _digits(results: dict[str, Results]) -> list[str]:
              if line.proxLTL and line.latency and "digit" in line.robot} if LOOPS in results else {}
     names = {"digit_rods_standing": "on its feet", "digit_rods_box": "with a box", "two_digits_rods_box": "two of them"}
     text = ", ".join(f"{what} {found[name]:.2g}" for name, what in names.items() if name in found)
-    return [f"Digit, with six closed loops, against Pinocchio's sparse factor (proxLTL), one state: {text} times faster."
+    return [f"Digit's closed loops against Pinocchio's sparse factor (proxLTL), one state: {text} times faster."
             ] if text else []
 
 
