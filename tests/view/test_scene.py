@@ -154,3 +154,14 @@ def test_a_motion_of_another_robot_is_refused(standing_quadruped):
         states_of(four_bar(), run)
     with pytest.raises(InputError, match="above zero"):
         states_of(standing_quadruped[0], run, fps=0)
+
+
+@pytest.mark.parametrize(("note", "shown"), [
+    ("mesh '/home/me/robots/arm/link.stl' is missing", "mesh 'link.stl' is missing"),
+    (r"mesh 'C:\robots\arm\link.stl' is missing", "mesh 'link.stl' is missing"),
+    ("2 of 3/4 done at 1/s: package://arm/link.stl", "2 of 3/4 done at 1/s: package://arm/link.stl"),
+])
+def test_pages_do_not_tell_where_files_are(note: str, shown: str) -> None:
+    from linkwork.view.html import _without_folders
+
+    assert _without_folders(note) == shown

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 import zlib
 from dataclasses import replace
 from importlib.resources import files
@@ -99,10 +100,15 @@ class _Blob:
         return place
 
 
+def _without_folders(note: str) -> str:
+    """A note for a page that goes to others: files by their names, not where they are on this machine."""
+    return re.sub(r"(?<![\w.:/])(?:[A-Za-z]:)?[/\\](?:[^\s'\"/\\]+[/\\])*([^\s'\"/\\]+)", r"\1", note)
+
+
 def _described(scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob) -> dict[str, Any]:
     model, t = scene.model, states.t - states.t[0]
     forces = trajectory is not None and has_forces(model, trajectory)
-    notes = list(scene.notes)
+    notes = [_without_folders(note) for note in scene.notes]
     if trajectory is not None and not forces and trajectory.lam.shape[1]:
         notes.append("the motion has forces of constraints that this model does not have: they are not shown")
     return {
