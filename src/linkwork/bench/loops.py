@@ -10,14 +10,14 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.bench.inputs import SEED, Robot, read_robot
-from linkwork.bench.peers import Peers
+from linkwork.bench.peers import LARGEST, Peers
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, UnsupportedError, not_found
 from linkwork.model import Frame, Link, Model, Placement
 from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
-STATES, FEW_STATES, LONGEST = 100, 16, 300
+STATES, FEW_STATES = 100, 16
 CASE = "loops"
 DEFAULT = ("allegro_cube", "two_allegros_cube", "humanoid_allegros_cube", "humanoid_allegros_cube_standing",
            "digit_rods_standing", "digit_rods_box", "two_digits_rods_box")
@@ -52,12 +52,12 @@ def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folde
 
 
 def chain_robots(links: Sequence[int], peers: Peers, folder: Path) -> list[Robot]:
-    """Chains of so many hinges in few states; the harness, whose reference is dense, gets those of up to LONGEST."""
+    """Chains of so many hinges in few states; the harness gets those that are not too long for it."""
     robots = []
     for name, model in ((f"chain{n}", chain(n)) for n in links):
         rng = np.random.default_rng(SEED)
         q, (v, tau) = rng.uniform(-1, 1, (FEW_STATES, model.nq)), rng.uniform(-1, 1, (2, FEW_STATES, model.nv))
-        if model.nv <= LONGEST and peers.builds:
+        if model.nv <= LARGEST and peers.builds:
             robots.append(harness_robot(name, model, np.hstack([q, v, tau]), peers, folder))
         else:
             robots.append(Robot(name, model, {CASE: ()}, q, v, tau))

@@ -34,6 +34,9 @@ CHECKED = 200
 NEAR, MOST = 1.4, 4
 """How near to the fastest at first glance an algorithm must be to run in the rounds, and how many do at most."""
 
+LARGEST = 400
+"""Degrees of freedom up to which Pinocchio is asked: its data has four tensors of their cube, 32 GB for a thousand."""
+
 ALGORITHMS = {
     "rnea": r"rnea",
     "crba": r"crba-(local|world)",
@@ -153,6 +156,8 @@ class Peers:
         A first glance only rules out what is clearly slower; the rest runs in the rounds, and the fastest there counts,
         as it does for our own methods.
         """
+        if robot.model.nv > LARGEST:
+            return []
         if not self.builds or robot.folder is None:
             return python_peers(function, robot, case, host) if self.python else []
         found: list[Peer] = []
