@@ -37,9 +37,8 @@ def samples(model: Model) -> dict[str, np.ndarray]:
         at = [Motion(plain, x[:, None], np.zeros((model.nv, 1)), NUMPY) for x in found]
         if np.abs(position_error(at[0])).max(initial=0.0) > 1e-6:
             return {}
-        J = [jacobian(motion) for motion in at]
-        moved = (np.linalg.pinv(J[k % len(J)], rcond=1e-9) @ (J[k % len(J)] @ v[k]) for k in range(STATES))
-        v = v - np.stack(list(moved))
+        opening = [np.linalg.pinv(J, rcond=1e-9) @ J for J in map(jacobian, at)]
+        v = v - np.stack([opening[k % len(at)] @ v[k] for k in range(STATES)])
     else:
         q = np.stack([model.random_q(rng) for _ in range(STATES)])
     return {"q": q, "v": v, "tau": tau, "active": np.ones(len(model.constraints))}
