@@ -65,9 +65,13 @@ def plan(
     made = restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
     on_clock = None if content is None else f"{content} measured"
     if measure:
-        from linkwork.bench.planning import timings
+        from linkwork.planner.iterations import samples
+        from linkwork.planner.stopwatch import NEAR, timings
 
-        recall.keep(on_clock, took := timings(model, made, soft=soft, modes=modes))
+        least = NEAR * min(getattr(c, use) for c in made.candidates if c.possible)
+        near = [c.method for c in made.candidates if c.possible and getattr(c, use) <= least]
+        known = registry.methods(task)
+        recall.keep(on_clock, took := timings([(known[m], program(m, None)) for m in near], samples(model)))
         return timed(made, took)
     found = recall.known(on_clock)
     return made if found is None else timed(made, found)

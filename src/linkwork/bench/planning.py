@@ -19,7 +19,6 @@ from linkwork.errors import LinkworkError
 from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, Machine, all_features, machine
-from linkwork.planner.plan import USES, Plan
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
@@ -129,22 +128,6 @@ def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: 
     found = interleave(contenders, rounds, 0.01)
     return {use: {n: float(np.median([r.us for r in found[f"{use} {n}"]])) for n in (*functions, YARDSTICK)
                   if f"{use} {n}" in found} for use in uses}
-
-
-def timings(model: Model, plan: Plan, soft: bool = False, modes: bool = False) -> dict[str, dict[str, float]]:
-    """Measured us per state, by use and method, of those that are predicted to come near the best of a plan."""
-    near = [c.method for c in plan.candidates if c.possible and getattr(c, plan.use) <= NEAR * min(
-        getattr(x, plan.use) for x in plan.candidates if x.possible)]
-    q, v, tau = states(model)
-    if plan.task == "delassus":
-        functions = {name: lw.delassus(model, method=name, threads=1) for name in near}
-        inputs: list[np.ndarray] = [q]
-    else:
-        functions = {name: lw.forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes, threads=1)
-                     for name in near}
-        inputs = [q, v, tau, *([np.ones((1, len(model.constraints)))] if modes else [])]
-    took = measure(functions, inputs, USES)
-    return {use: {n: us for n, us in found.items() if n != YARDSTICK} for use, found in took.items()}
 
 
 def judge(name: str, model: Model, use: str, independent: bool, rounds: int = ROUNDS,

@@ -44,10 +44,17 @@ def samples(model: Model) -> dict[str, np.ndarray]:
     return {"q": q, "v": v, "tau": tau, "active": np.ones(len(model.constraints))}
 
 
+def settings(prox: Prox | None) -> dict[str, np.ndarray]:
+    """The inputs with which a program iterates, by name."""
+    if prox is None:
+        return {}
+    numbers = {"mu": prox.mu, "tolerance": prox.tolerance, "max_iterations": prox.max_iterations - 1}
+    return {name: np.array([float(x)]) for name, x in numbers.items()}
+
+
 def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> float | None:
     """The mean number of solves, the first included; None if it takes inputs that nobody gave."""
-    settings = {"mu": prox.mu, "tolerance": prox.tolerance, "max_iterations": prox.max_iterations - 1}
-    known = {**given, **{name: np.array([float(x)]) for name, x in settings.items()}}
+    known = {**given, **settings(prox)}
     if any(port.name not in known for port in program.inputs):
         return None
     with np.errstate(all="ignore"):
