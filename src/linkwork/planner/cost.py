@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache as remember
 from typing import TYPE_CHECKING
@@ -94,11 +94,18 @@ def features(program: Program) -> dict[str, float]:
 
 def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
     """The same of a program with a loop that runs `solves` times, the first time included in its start."""
-    parts = getattr(program, "iterate", None)
-    if parts is None:
-        return features(program)  # type: ignore[arg-type]
-    total = dict.fromkeys(FEATURES, 0.0)
-    for part, times in ((program.start, 1.0), (program.iterate, solves - 1.0), (program.finish, 1.0)):  # type: ignore[union-attr]
-        for name, count in features(part).items():
-            total[name] += times * count
+    return in_all(parts_of(program), solves)
+
+
+def parts_of(program: Program | IterativeProgram) -> list[dict[str, float]]:
+    """The features of a program, or of start, iterate and finish of one with a loop."""
+    loop = getattr(program, "iterate", None)
+    parts = [program] if loop is None else [program.start, loop, program.finish]  # type: ignore[union-attr]
+    return [features(part) for part in parts]  # type: ignore[arg-type]
+
+
+def in_all(parts: Sequence[Mapping[str, float]], solves: float = 1.0) -> dict[str, float]:
+    """The features of all parts together, where the loop runs `solves` times."""
+    times = (1.0, solves - 1.0, 1.0) if len(parts) > 1 else (1.0,)
+    total = {f: sum(n * part[f] for n, part in zip(times, parts, strict=True)) for f in FEATURES}
     return {**total, "call": 1.0}

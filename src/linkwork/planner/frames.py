@@ -22,6 +22,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
 from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
+from linkwork.model.memo import once
 from linkwork.planner.frame_choice import between, choose, turned
 from linkwork.planner.lumping import lumped
 
@@ -47,6 +48,14 @@ def reframed(model: Model) -> Model:
 
 def operations(model: Model) -> int:
     """What the forward dynamics of the tree alone take."""
+    return once(_OPERATIONS, model, _counted)
+
+
+_OPERATIONS: dict[int, int] = {}
+"""By the id of models that are in use."""
+
+
+def _counted(model: Model) -> int:
     from linkwork.kernels.trace import trace
 
     n = model.topology

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.registry import Method
 from linkwork.model import Model
-from linkwork.planner.cost import all_features, machine
+from linkwork.planner.cost import in_all, machine, parts_of
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -135,14 +135,14 @@ def choose(
             made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
             continue
         best = min((getattr(c, use) for c in made), default=float("inf"))
-        expected, again = method.solves, 0
+        parts, expected, again = parts_of(traced), method.solves, 0
         if method.prox is not None:
             again = traced.iterate.operations  # type: ignore[union-attr]
-            if costs.us(all_features(traced), use) < best:
+            if costs.us(in_all(parts), use) < best:
                 expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
-        parts = all_features(traced, expected)
-        made.append(Candidate(method.name, traced.operations, again, expected, costs.us(parts, "state"),
-                              costs.us(parts, "batch")))
+        total = in_all(parts, expected)
+        made.append(Candidate(method.name, traced.operations, again, expected, costs.us(total, "state"),
+                              costs.us(total, "batch")))
         least = min(least or traced.operations, traced.operations)
     made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
     return Plan(model.name, task, use, tuple(made))
