@@ -49,7 +49,7 @@ USUAL = Machine(
     batch={"arithmetic": 0.026, "large": 0.0174, "slow": 0.44, "pairs": 1.75, "numbers": 0.074, "chain": 0.0173,
            "call": 41},
 )
-"""Fitted to 269 kernels of 74 mechanisms, of which four fifths are predicted within 15 %."""
+"""Fitted to 269 kernels of 74 mechanisms, of which it has four fifths within 15 %; measured anew, seven tenths."""
 
 
 @remember
