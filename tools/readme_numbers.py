@@ -44,7 +44,7 @@ def take(files: list[Path]) -> None:
         run = read(file)
         parts: dict[str, list[Record]] = {}
         for r in run.records:
-            parts.setdefault(_name(r), []).append(r)
+            parts.setdefault(r.suite, []).append(r)
         for name, records in parts.items():
             kept = records if name == "papers" else _needed(records)
             facts = {k: run.circumstances[k] for k in ("date", "cpu", "cores", "load", "clock", "versions", "quick")
@@ -52,10 +52,6 @@ def take(files: list[Path]) -> None:
             text = [json.dumps({"format": FORMAT, **facts}), *(_trimmed(r) for r in kept)]
             RESULTS.joinpath(f"{name}.jsonl").write_text("\n".join(text) + "\n")
             print(f"{name}: {len(kept)} figures of {file.name}")
-
-
-def _name(r: Record) -> str:
-    return LOOPS if r.suite == "constrained" and r.case == LOOPS else r.suite
 
 
 def _needed(records: list[Record]) -> list[Record]:

@@ -58,7 +58,7 @@ def plan(
             return delassus(model, method=name).traced(limit)
         return forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes).traced(limit)
 
-    content = digest("plan 3", model, task, use, independent, soft, modes, asdict(machine()))
+    content = digest("plan", model, task, use, independent, soft, modes, asdict(machine()))
     methods = [(m, reason(m)) for m in registry.methods(task).values()]
     if all(why for _, why in methods):
         methods = [(m, "" if m is able[0] else why) for m, why in methods]
@@ -66,12 +66,11 @@ def plan(
     on_clock = None if content is None else f"{content} measured"
     if measure:
         from linkwork.planner.iterations import samples
-        from linkwork.planner.stopwatch import NEAR, timings
+        from linkwork.planner.stopwatch import timings
 
-        least = NEAR * min(getattr(c, use) for c in made.candidates if c.possible)
-        near = [c.method for c in made.candidates if c.possible and getattr(c, use) <= least]
         known = registry.methods(task)
-        recall.keep(on_clock, took := timings([(known[m], program(m, None)) for m in near], samples(model)))
+        programs = [(known[c.method], program(c.method, None)) for c in made.near]
+        recall.keep(on_clock, took := timings(programs, samples(model)))
         return timed(made, took)
     found = recall.known(on_clock)
     return made if found is None else timed(made, found)

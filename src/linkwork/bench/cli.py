@@ -150,7 +150,7 @@ def chains(
 
     settings = _settings(quick, rounds, cpu, None, True)
     with tempfile.TemporaryDirectory() as folder:
-        robots = chain_robots([_links(word) for word in _words([links])], others.find(peers or []), Path(folder))
+        robots = chain_robots([_links(word) for word in links.split(",")], others.find(peers or []), Path(folder))
         _run("chains", None, (), lambda _: suites.chain_jobs(robots, CASE), peers, json, settings, processor_time)
 
 

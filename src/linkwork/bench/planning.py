@@ -19,10 +19,10 @@ from linkwork.errors import LinkworkError
 from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, Machine, all_features, machine
+from linkwork.planner.plan import NEAR
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
-NEAR = 1.6
 STATES = 64
 ROUNDS = 5
 YARDSTICK = "yardstick"
@@ -134,8 +134,7 @@ def judge(name: str, model: Model, use: str, independent: bool, rounds: int = RO
           processor_time: bool = False) -> Verdict | None:
     """The planner's pick against what was measured; None if it could not be measured."""
     made = lw.plan(model, use=use, independent=independent)
-    near = [c for c in made.candidates if c.possible and getattr(c, use) <= NEAR * getattr(made.best, use)]
-    functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in near}
+    functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in made.near}
     try:
         took = measure(functions, states(model), (use,), rounds, processor_time)[use]
     except LinkworkError:  # no closed state was found, or none that a method can solve
@@ -143,7 +142,7 @@ def judge(name: str, model: Model, use: str, independent: bool, rounds: int = RO
     now = took.pop(YARDSTICK) / machine().us(all_features(_yardstick().program), use)  # how slow the clock runs
     if made.method not in took:
         return None
-    predicted = {c.method: float(getattr(c, use)) * now for c in near if c.method in took}
+    predicted = {c.method: float(getattr(c, use)) * now for c in made.near if c.method in took}
     return Verdict(name, use, made.method, predicted, took)
 
 

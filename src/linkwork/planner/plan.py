@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 USES = ("state", "batch")
+NEAR = 1.6
+"""Methods that are predicted to take so many times as long as the best are not worth compiling."""
+
 OUTGROWN = 2.5
 """Tracing stops at this many times the operations of the best so far: it counts before dead code goes."""
 
@@ -61,6 +64,13 @@ class Plan:
     @property
     def method(self) -> str:
         return self.best.method
+
+    @property
+    def near(self) -> list[Candidate]:
+        """Those that are predicted to come near the best."""
+        able = [c for c in self.candidates if c.possible]
+        least = min((getattr(c, self.use) for c in able), default=0.0)
+        return [c for c in able if getattr(c, self.use) <= NEAR * least]
 
     @property
     def measured(self) -> bool:

@@ -14,8 +14,6 @@ from linkwork.kernels import IterativeProgram, Kernel, Program
 from linkwork.planner.iterations import settings
 
 ROUNDS, STATES = 7, 256
-NEAR = 1.6
-"""Methods that are predicted to take so many times as long as the best are not worth compiling."""
 
 
 def timings(
