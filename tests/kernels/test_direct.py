@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import casadi
 import numpy as np
+import pytest
 
+from linkwork.errors import InputError
+from linkwork.kernels import executable
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.program import Program
 
@@ -27,6 +31,48 @@ def test_answers_are_returned_with_a_reference_each() -> None:
         direct(good, good)
     after = [sys.getrefcount(x) for x in (None, True, False)]
     assert all(abs(a - b) < 1000 for a, b in zip(before, after, strict=True))
+
+
+def test_results_are_new_arrays_that_nobody_else_holds() -> None:
+    one, x = kernel(), np.array([4.0, 9.0, 16.0])
+    one(x)
+    dtype = sys.getrefcount(np.dtype("float64"))
+    results = [one(x) for _ in range(1000)]
+    assert {type(r) for r in results} == {type(results[0])}
+    assert results[0]._fields == ("root", "scaled")
+    assert len({a.ctypes.data for r in results for a in r}) == 2000
+    assert all(sys.getrefcount(a) == 3 for a in results[0])  # the tuple, the loop, the count itself
+    assert all(a.flags.owndata and a.flags.writeable for a in results[0])
+    assert abs(sys.getrefcount(np.dtype("float64")) - dtype - 2000) < 100
+    assert gc.is_tracked(results[0])
+    del results
+    gc.collect()
+    assert abs(sys.getrefcount(np.dtype("float64")) - dtype) < 100
+
+
+def test_given_outputs_are_filled_or_refused() -> None:
+    one, x = kernel(), np.array([4.0, 9.0, 16.0])
+    outs = np.empty(3), np.empty(3)
+    result = one(x, out=list(outs))
+    assert result.root is outs[0]
+    np.testing.assert_array_equal(outs[1], [16.0, 36.0, 64.0])
+    locked = np.empty(3)
+    locked.flags.writeable = False
+    with pytest.raises(InputError, match="writable"):
+        one(x, out=[np.empty(3), locked])
+
+
+def test_bound_calls_keep_references_whether_short_or_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.array([4.0, 9.0, 16.0])
+    for limit in (executable.LONG, -1):
+        monkeypatch.setattr(executable, "LONG", limit)
+        bound = kernel().bind()
+        bound.inputs.x[...] = x
+        before = sys.getrefcount(None)
+        for _ in range(5000):
+            bound()
+        assert abs(sys.getrefcount(None) - before) < 1000
+        np.testing.assert_array_equal(bound.outputs.root, [2.0, 3.0, 4.0])
 
 
 def test_results_that_are_no_numbers_and_arrays_that_do_not_fit_give_none() -> None:

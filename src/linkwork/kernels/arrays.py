@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import sys
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, listing
-from linkwork.kernels.driver import ALIGNED, BYTES, CONTIGUOUS, WRITABLE
 from linkwork.kernels.program import Port
 
 Array = NDArray[Any]
@@ -119,41 +115,3 @@ def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:
     if contiguous and x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
         return Rows(x, x.strides[0] // dtype.itemsize)
     return Rows(_packed(x, dtype), math.prod(x.shape[1:]))
-
-
-class _ArrayHeader(ctypes.Structure):
-    _fields_ = (
-        ("count", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("data", ctypes.c_void_p), ("nd", ctypes.c_int),
-        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p),
-        ("descr", ctypes.c_void_p), ("flags", ctypes.c_int),
-    )  # fmt: skip
-
-
-@cache
-def object_layout(dtype: str) -> NDArray[np.int64] | None:
-    """What ``run_arrays`` must know about this Python and NumPy; None if their objects are not as it expects."""
-    sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
-    odd.flags.writeable = False
-    pair = sample, odd
-    if sys.implementation.name != "cpython" or object.__basicsize__ != 16:
-        return None
-    header, other = (_ArrayHeader.from_address(id(x)) for x in pair)
-    words = (ctypes.c_ssize_t * (tuple.__basicsize__ // 8 + 2)).from_address(id(pair))
-    flags = CONTIGUOUS | ALIGNED | WRITABLE
-    expected = (
-        header.type == id(np.ndarray)
-        and header.data == sample.ctypes.data
-        and header.nd == 2
-        and list(header.dimensions[:2]) == [2, 3]
-        and header.descr == id(np.dtype(dtype)) == id(sample.dtype)
-        and header.flags & flags == flags
-        and other.flags & flags == ALIGNED
-        and words[2] == 2
-        and list(words[tuple.__basicsize__ // 8 :]) == [id(sample), id(odd)]
-        and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
-    )
-    if not expected:
-        return None
-    # None, True and False are immortal from Python 3.12 on: no reference is counted then
-    types, answers = [id(np.ndarray), id(np.dtype(dtype))], [id(None), id(True), id(False)]
-    return np.array([*types, tuple.__basicsize__, *answers, int(sys.version_info < (3, 12))], np.int64)

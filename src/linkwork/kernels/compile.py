@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
+from linkwork.kernels.objects import python_functions
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
 
@@ -92,8 +93,10 @@ class Linked:
 
 @cache
 def _register_symbols() -> None:
-    """Tell the linker where the C library's functions are."""
+    """Tell the linker where the functions of the C library and of Python are."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
     for name in {*LIBM.values(), "sin", "cos"}:
         address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        llvm.add_symbol(name, address)
+    for name, address in python_functions().items():
         llvm.add_symbol(name, address)

@@ -17,14 +17,6 @@ from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.transpose import transposition
 from linkwork.kernels.vector_math import literal
 
-BYTES = bytes.__basicsize__ - 1
-"""Where the content of a bytes object starts."""
-
-STACK_LIMIT = 256 * 1024
-"""Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
-
-CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
-
 
 @dataclass(frozen=True)
 class Frame:
@@ -72,7 +64,6 @@ finished:
 exit:
   ret void
 }}
-{entries(frame)}
 {ATTRIBUTES}"""
 
 
@@ -81,114 +72,6 @@ def constant_table(shape: Shape, constants: Iterable[float]) -> str:
     numbers = ", ".join(f"{shape.scalar} {literal(value, shape.scalar)}" for value in constants)
     table = f"[{numbers.count(',') + 1} x {shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
     return f"@constants = internal constant {table}, align 64"
-
-
-def entries(frame: Frame) -> str:
-    """Two more ways in. ``run_bound(context)``: begin, end, workspace and table in one block of memory.
-
-    ``run_arrays(layout, arrays)``: one state, straight from a Python tuple of NumPy arrays (inputs, then outputs).
-    Each is checked first: exact type, dtype and shape, contiguous, aligned, outputs writable. It returns 0, or 1
-    with nothing done when something is otherwise and has to be looked at in Python. ``layout`` holds the addresses
-    of the array type and the dtype and the place of a tuple's first item; an array object starts with: header,
-    data, nd, dimensions, strides, base, descr, flags. (:mod:`linkwork.kernels.arrays` tests that this is so.)
-
-    ``run_object(self, arrays)`` is the same as a method that Python calls without ctypes in between. ``self`` is a
-    bytes object that holds the layout, then the addresses of its answers, None (done), True (refused) and False (done,
-    but the first output is not all finite), and what counts as one more reference to them.
-    """
-    newline = "\n"
-    bound = f"""
-define void @run_bound(ptr %context) #0 {{
-{newline.join(field_of("%begin", "%context", 0, "i64") + field_of("%end", "%context", 8, "i64"))}
-{newline.join(field_of("%ws", "%context", 16))}
-  %table = getelementptr i8, ptr %context, i64 24
-  call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
-  ret void
-}}
-"""
-    ports = [*frame.inputs, *frame.outputs]
-    if frame.workspace > STACK_LIMIT or frame.shape.lanes > 1 or not frame.outputs or not frame.outputs[0].size:
-        return bound
-    code = field_of("%type", "%layout", 0) + field_of("%descr", "%layout", 8) + field_of("%first", "%layout", 16, "i64")
-    code += ["  %items = getelementptr i8, ptr %arrays, i64 %first", *field_of("%size", "%arrays", 16, "i64")]
-    code.append(f"  %complete = icmp eq i64 %size, {len(ports)}")
-    code.append("  br i1 %complete, label %port0, label %refuse")
-    for k, port in enumerate(ports):
-        flags = CONTIGUOUS | ALIGNED | (WRITABLE if k >= len(frame.inputs) else 0)
-        checks = [("%type", f"%type{k}", "ptr"), ("%descr", f"%descr{k}", "ptr"), (f"%kept{k}", str(flags), "i32")]
-        checks.append((f"%nd{k}", str(len(port.shape)), "i32"))
-        code += [f"port{k}:", *field_of(f"%o{k}", "%items", 8 * k), *field_of(f"%type{k}", f"%o{k}", 8)]
-        code += _branch(f"type{k}", checks[:1], f"array{k}")
-        code += [f"array{k}:", *field_of(f"%data{k}", f"%o{k}", 16), *field_of(f"%descr{k}", f"%o{k}", 56)]
-        code += [*field_of(f"%nd{k}", f"%o{k}", 24, "i32"), *field_of(f"%flags{k}", f"%o{k}", 64, "i32")]
-        code.append(f"  %kept{k} = and i32 %flags{k}, {flags}")
-        code += [*_branch(f"kind{k}", checks[1:], f"sized{k}"), f"sized{k}:", *field_of(f"%dims{k}", f"%o{k}", 32)]
-        sizes = []
-        for axis, n in enumerate(port.shape):
-            code += field_of(f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")
-            sizes.append((f"%dim{k}_{axis}", str(n), "i64"))
-        code += [
-            f"  %t{k} = getelementptr i8, ptr %table, i64 {16 * k}",
-            f"  store ptr %data{k}, ptr %t{k}, align 8",
-            f"  %z{k} = getelementptr i8, ptr %table, i64 {16 * k + 8}",
-            f"  store i64 0, ptr %z{k}, align 8",
-            *_branch(f"fits{k}", sizes, f"port{k + 1}"),
-        ]
-    return f"""{bound}
-define i32 @run_arrays(ptr %layout, ptr %arrays) #0 {{
-  %table = alloca [{16 * len(ports)} x i8], align 16
-  %ws = alloca [{frame.workspace} x i8], align 64
-{newline.join(code)}
-port{len(ports)}:
-  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
-  ret i32 0
-refuse:
-  ret i32 1
-}}
-
-define ptr @run_object(ptr %self, ptr %arrays) #0 {{
-  %layout = getelementptr i8, ptr %self, i64 {BYTES}
-  %code = call i32 @run_arrays(ptr %layout, ptr %arrays)
-  %refused = icmp ne i32 %code, 0
-{newline.join(field_of("%none", "%layout", 24) + field_of("%true", "%layout", 32) + field_of("%false", "%layout", 40))}
-{newline.join(field_of("%reference", "%layout", 48, "i64") + field_of("%items", "%layout", 16, "i64"))}
-  br i1 %refused, label %answered, label %done
-done:
-  %firsts = getelementptr i8, ptr %arrays, i64 %items
-{newline.join(field_of("%output", "%firsts", 8 * len(frame.inputs)) + field_of("%data", "%output", 16))}
-  br label %look
-look:
-  %k = phi i64 [0, %done], [%k1, %look]
-  %sum = phi {frame.shape.scalar} [0.0, %done], [%sum1, %look]
-  %place = getelementptr {frame.shape.scalar}, ptr %data, i64 %k
-  %x = load {frame.shape.scalar}, ptr %place, align {frame.shape.size}
-  %nothing = fsub {frame.shape.scalar} %x, %x
-  %sum1 = fadd {frame.shape.scalar} %sum, %nothing
-  %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, {max(frame.outputs[0].size, 1) if frame.outputs else 1}
-  br i1 %more, label %look, label %looked
-looked:
-  %numbers = fcmp ord {frame.shape.scalar} %sum1, %sum1
-  %well = select i1 %numbers, ptr %none, ptr %false
-  br label %answered
-answered:
-  %answer = phi ptr [%true, %0], [%well, %looked]
-  %old = load i64, ptr %answer, align 8
-  %new = add i64 %old, %reference
-  store i64 %new, ptr %answer, align 8
-  ret ptr %answer
-}}
-"""
-
-
-def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
-    """Go on only if all these pairs are equal."""
-    lines = [f"  %{name}_{k} = icmp eq {kind} {a}, {b}" for k, (a, b, kind) in enumerate(equal)]
-    together = f"%{name}_0"
-    for k in range(1, len(equal)):
-        lines.append(f"  %{name}_to{k} = and i1 {together}, %{name}_{k}")
-        together = f"%{name}_to{k}"
-    return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
 
 
 def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from numpy.typing import NDArray
 
 from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
-from linkwork.kernels.driver import STACK_LIMIT
 from linkwork.kernels.image import Image
+from linkwork.kernels.objects import has_objects
+from linkwork.kernels.program import Port
 
 LONG = 100_000
 """Instructions for one state up to which a call holds the interpreter's lock: some 50 microseconds."""
 
-ONE_ARGUMENT = 0x0008
-"""METH_O: a method of one argument."""
+NO_ARGUMENT, MANY = 0x0004, 0x0080
+"""METH_NOARGS, METH_FASTCALL: a method without arguments, or with many."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -31,31 +33,44 @@ class _MethodDef(ctypes.Structure):
 class Executable:
     """An image in executable memory, and the workspaces that its callers share.
 
-    ``run(table, begin, end, workspace)`` and ``bound(context)`` are described in :mod:`linkwork.kernels.driver`.
+    ``run(table, begin, end, workspace)`` is described in :mod:`linkwork.kernels.driver`.
     """
 
-    def __init__(self, image: Image, first_output: int) -> None:
+    def __init__(self, image: Image, outputs: Sequence[Port]) -> None:
         self.image = image
         self._linked = Linked(image.objects)
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self.run = ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self._linked.address("run"))
-        self.bound = ctypes.CFUNCTYPE(None, pointer)(self._linked.address("run_bound"))
-        self._direct = image.lanes == 1 and image.workspace <= STACK_LIMIT and first_output > 0
+        self._bound = ctypes.CFUNCTYPE(None, pointer)(self._linked.address("run_bound"))
+        # a call that holds the interpreter's lock must not keep other threads waiting for long
+        self._direct = image.cost <= LONG and has_objects(image.lanes, image.workspace, outputs)
         self._methods: list[_MethodDef] = []
         self._free: deque[NDArray[np.uint8]] = deque()
 
-    def arrays(self, layout: NDArray[np.int64]) -> Callable[[tuple[Any, ...]], Any] | None:
-        """``run_object`` as a built-in function of Python, for arrays of this layout: True when it did nothing.
+    def given(self, words: bytes) -> Callable[..., Any] | None:
+        """``run_given`` of :mod:`linkwork.kernels.objects`; None when there is none, or it would take long."""
+        return self._method("run_given", MANY, words) if self._direct else None
 
-        None when one state's workspace is too large for the stack, or its work too long to keep other threads waiting.
+    def new(self, words: bytes) -> Callable[..., Any] | None:
+        """``run_new``, likewise."""
+        return self._method("run_new", MANY, words) if self._direct else None
+
+    def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:
+        """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.objects`).
+
+        Short ones are a built-in function of Python too; long ones let other threads run meanwhile.
         """
-        if not self._direct or self.image.cost > LONG:
-            return None
-        method = _MethodDef(b"run", self._linked.address("run_object"), ONE_ARGUMENT, None)
+        if words is None or self.image.cost * -(-rows // self.image.lanes) > LONG:
+            return partial(self._bound, ctypes.c_void_p(context.ctypes.data))
+        return self._method("run_bound_object", NO_ARGUMENT, words + context.tobytes())
+
+    def _method(self, name: str, arguments: int, self_: bytes) -> Callable[..., Any]:
+        """Machine code as a built-in function of Python, with these bytes as its object."""
+        method = _MethodDef(name.encode(), self._linked.address(name), arguments, None)
         new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
         make = new(("PyCFunction_NewEx", ctypes.pythonapi))
         self._methods.append(method)
-        function: Callable[[tuple[Any, ...]], Any] = make(ctypes.byref(method), layout.tobytes(), None)
+        function: Callable[..., Any] = make(ctypes.byref(method), self_, None)
         return function
 
     def workspace(self) -> NDArray[np.uint8]:

@@ -7,6 +7,8 @@ that one lane, eight lanes and every chunk round alike.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from linkwork.kernels.program import Node, Program
 from linkwork.kernels.simplify import remove_dead
 
@@ -14,8 +16,9 @@ _NEGATED = {"fma": "fnms", "fnms": "fma", "fms": "fnma", "fnma": "fms"}
 LATENCY = {"div": 14, "sqrt": 18, "const": 0, "input": 0, "sin_of": 0, "cos_of": 0, "sincos": 40}
 
 
+@lru_cache(maxsize=8)
 def fuse(program: Program) -> Program:
-    """Sincos pairs, fused multiply-adds, swallowed signs."""
+    """Sincos pairs, fused multiply-adds, swallowed signs. (Kept for a while: both forms of a kernel start from it.)"""
     return remove_dead(swallow_signs(fuse_products(pair_sines(program)))).check()
 
 

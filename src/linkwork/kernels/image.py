@@ -11,6 +11,7 @@ from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
+from linkwork.kernels.objects import object_module
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
@@ -76,7 +77,8 @@ def lower(program: Program, options: Options) -> Lowered:
     calls = step_calls(plan, options.shape, options.register, "chunk")
     constants: dict[float, int] = {}
     modules = chunk_modules(plan, "chunk", options, constants)
-    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), sine_module(options)]
+    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), object_module(frame)]
+    modules.append(sine_module(options))
     return Lowered(modules, workspace, cost_of(plan))
 
 
@@ -100,7 +102,7 @@ def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     constants: dict[float, int] = {}
     modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
-    modules += [driver_module(frame, steps, names, constants), sine_module(options)]
+    modules += [driver_module(frame, steps, names, constants), object_module(frame), sine_module(options)]
     return Lowered(modules, workspace, sum(map(cost_of, plans.values())))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 import os
 import threading
 from collections import namedtuple
@@ -15,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import Rows, object_layout, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.objects import object_words, words_for_new
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
@@ -63,6 +62,7 @@ class Kernel:
         self._result: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
         self._forms: dict[int, Executable] = {}
         self._compiling = threading.Lock()
+        self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single = self._first_single
 
     @property
@@ -125,7 +125,7 @@ class Kernel:
                     if image is None:
                         image = build(getattr(self.program, "whole", self.program), options)
                         cache.save(key, image)
-                    form = self._forms[lanes] = Executable(image, self.outputs[0].size if self.outputs else 0)
+                    form = self._forms[lanes] = Executable(image, self.outputs)
         return form
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
@@ -139,48 +139,28 @@ class Kernel:
 
     def _single_call(self) -> Any:
         """A function for one state in arrays that need no conversion; it returns None for anything else."""
-        form, layout = self._form(1), object_layout(str(self.dtype))
-        native = None if layout is None else form.arrays(layout)
-        if native is None:
+        words = object_words(str(self.dtype))
+        given, new = None if words is None else self._form(1).given(words), self._new(strict=False)
+        if given is None or new is None:
             return lambda arrays, out: None
-        empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
-        shapes = [port.shape for port in self.outputs]
+        result = self._result
 
         def one(arrays: tuple[ArrayLike, ...], out: Any) -> Any:
             if out is None:
-                outs = (empty(shapes[0], dtype),) if len(shapes) == 1 else tuple([empty(s, dtype) for s in shapes])
-            elif isinstance(out, list | tuple):
-                outs = tuple(out)
-            else:
-                outs = (out,)
-            if native(arrays + outs):
-                return None
-            return new(result, outs)
+                return new(*arrays)
+            outs = out if isinstance(out, list | tuple) else (out,)
+            return None if given(*arrays, *outs) else result(*outs)
 
         return one
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if these are numbers: None for anything else."""
-        form, layout = self._form(1), object_layout(str(self.dtype))
-        native = None if layout is None else form.arrays(layout)
-        if native is None:
-            return lambda *arrays: None
-        empty, dtype, result, new = np.empty, self.dtype, self._result, tuple.__new__
-        first, *others = (port.shape for port in self.outputs)
+        return self._new(strict=True) or (lambda *arrays: None)
 
-        def one(*arrays: Any) -> Any:
-            outs = (empty(first, dtype), *[empty(s, dtype) for s in others])
-            return new(result, outs) if native(arrays + outs) is None else None
-
-        if any(math.prod(shape) for shape in others):
-            return one
-        rest = tuple(empty(shape, dtype) for shape in others)  # without entries: one array for all calls
-
-        def only(*arrays: Any) -> Any:
-            outs = (empty(first, dtype), *rest)
-            return new(result, outs) if native(arrays + outs) is None else None
-
-        return only
+    def _new(self, strict: bool) -> Callable[..., Any] | None:
+        """One state straight from arrays to new results; without entries, these are the same for all calls."""
+        words = object_words(str(self.dtype))
+        return None if words is None else self._form(1).new(words_for_new(words, self._result, strict, self._kept))
 
     def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """Any valid call: convert what must be converted, split what is worth it."""
@@ -222,11 +202,10 @@ class Bound:
         count = 1 if batch is None else batch
         context = np.concatenate([np.array([0, count, workspace.ctypes.data], np.int64), table])
         self._kept = form, workspace, context
-        self._native = form.bound
-        self._context = ctypes.c_void_p(context.ctypes.data)
+        self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
 
     def __call__(self) -> Any:
-        self._native(self._context)
+        self._native()
         return self.outputs
 
 

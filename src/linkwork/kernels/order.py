@@ -1,10 +1,14 @@
 """The order of operations, and which values stay in registers.
 
 A processor with 32 registers runs a program of thousands of operations; every value that does not fit is stored and
-loaded again. Two classic ideas keep that traffic low, and compilers apply neither to blocks of this size:
+loaded again. Three classic ideas keep that traffic low, and compilers apply none to blocks of this size:
 
-- *Order*: of all operations that could come next, take one that leaves the fewest values alive (ties: the earliest
-  in program order). A chain of uses is followed while it lasts, and branches of a tree finish one after another.
+- *Order*: of all operations that could come next, take one that leaves the fewest values alive. A chain of uses is
+  followed while it lasts, and branches of a tree finish one after another. Ties decide much: they follow the program,
+  or one of two orders that were made the same way from the end (of all operations whose users are placed, the one that
+  asks for the fewest new values), whichever keeps the fewest values in memory.
+- *Waiting*: a result is there some cycles after its operation began. What would have to wait for longer than the
+  processor looks ahead steps back while others can go on: up to a fifth less time for one state.
 - *Eviction* (Belady): when registers run out, the value whose next use is furthest away goes to the workspace, and
   comes back as an operand in memory.
 """
@@ -14,72 +18,178 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from linkwork.kernels.program import Node, Program
 
 MEMORY = frozenset({"input", "sin_of", "cos_of"})
 """Kinds whose values are found in the workspace from the start."""
 
+LATENCY = {"div": 32, "sqrt": 40}
+USUAL_LATENCY = 8
+"""Until a result is there, counted in operations that could begin meanwhile: two per cycle."""
+
+AHEAD = 60
+"""How far the processor looks ahead for an operation that need not wait, in the same unit."""
+
+KEPT = 100
+"""A value that is used again after more operations than this will have lost its register."""
+
 
 def order(program: Program, block: Sequence[int]) -> list[int]:
-    """The nodes of a block, topologically sorted again so that few values are alive at any time."""
-    nodes = program.nodes
-    rank = {v: t for t, v in enumerate(block)}
-    operands = {v: [a for a in arguments(nodes[v]) if nodes[a][0] != "const"] for v in block}
-    users: dict[int, list[int]] = {}
-    for v, used in operands.items():
-        for a in used:
-            users.setdefault(a, []).append(v)
-    left = {a: len(u) for a, u in users.items()}
-    missing = {v: sum(a in rank and nodes[a][0] != "const" for a in used) for v, used in operands.items()}
-    alive: set[int] = set()
+    """The nodes of a block, topologically sorted again so that few values are alive at any time and few wait."""
+    graph = _Graph(program, block)
+    ties = [range(len(block)), _backward(graph, 1), _backward(graph, -1)]
+    best = min((_forward(graph, each) for each in ties), key=partial(_in_memory, graph))
+    return [block[k] for k in best]
 
-    def growth(v: int) -> int:
-        """How many more values are alive after this operation."""
-        change = 1 if v in users else 0
+
+class _Graph:
+    """Who uses what in a block, by place: its nodes have the first places, values from outside the ones after."""
+
+    def __init__(self, program: Program, block: Sequence[int]) -> None:
+        nodes, self.size = program.nodes, len(block)
+        place = {v: k for k, v in enumerate(block)}
+        self.latency = [LATENCY.get(nodes[v][0], USUAL_LATENCY) for v in block]
+        self.operands: list[list[int]] = []
+        for v in block:
+            used = [a for a in arguments(nodes[v]) if nodes[a][0] != "const"]
+            self.operands.append([place.setdefault(a, len(place)) for a in used])
+        self.users: list[list[int]] = [[] for _ in place]
+        for k, used in enumerate(self.operands):
+            for a in used:
+                self.users[a].append(k)
+
+
+def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
+    """From the beginning: the operation that leaves the fewest values alive, of those that need not wait for long."""
+    size, operands, users, latency = graph.size, graph.operands, graph.users, graph.latency
+    rank = [0] * size
+    for t, v in enumerate(ties):
+        rank[v] = t
+    left = [len(u) for u in users]
+    missing = [sum(a < size for a in used) for used in operands]
+    alive = bytearray(len(users))
+    growth: dict[int, int] = {}  # of every operation that could come next: how many more values are alive after it
+    start = [0] * size  # when its operands are there
+    finish = [0] * len(users)
+    ready: list[tuple[int, int]] = []  # (growth, rank): need not wait
+    early: list[tuple[int, int]] = []  # (growth, rank): would have to wait
+    alarm: list[tuple[int, int]] = []  # (time, operation): until then
+    now = 0
+
+    def offer(v: int) -> None:
+        change = 1 if users[v] else 0
         for a in operands[v]:
-            if a in alive:
+            if alive[a]:
                 change -= left[a] == 1
             else:
                 change += left[a] > 1
-        return change
+        if growth.get(v) != change:
+            growth[v] = change
+            heapq.heappush(ready if start[v] <= now + AHEAD else early, (change, rank[v]))
 
-    current: dict[int, int] = {}
-    heap: list[tuple[int, int]] = []
-
-    def offer(v: int) -> None:
-        current[v] = growth(v)
-        heapq.heappush(heap, (current[v], rank[v]))
-
-    for v in block:
+    for v in range(size):
         if not missing[v]:
             offer(v)
     result: list[int] = []
-    while heap:
-        score, place = heapq.heappop(heap)
-        v = block[place]
-        if current.get(v) != score:
-            continue  # an old offer
-        del current[v]
+    while growth:
+        while alarm and alarm[0][0] <= now + AHEAD:
+            v = heapq.heappop(alarm)[1]
+            if v in growth:
+                heapq.heappush(ready, (growth[v], rank[v]))
+        v = -1
+        for heap in (ready, early):
+            while v < 0 and heap:
+                change, t = heapq.heappop(heap)
+                v = ties[t] if growth.get(ties[t]) == change else -1  # otherwise an old offer
+        del growth[v]
         result.append(v)
+        now = max(now, start[v] - AHEAD) + 1
+        finish[v] = max(now, start[v]) + latency[v]
         touched: set[int] = set()
         for a in operands[v]:
             left[a] -= 1
-            if a not in alive or left[a] == 1:
-                touched.update(u for u in users[a] if u in current)
-            if left[a]:
-                alive.add(a)
-            else:
-                alive.discard(a)
-        if v in users:
-            alive.add(v)
+            if not alive[a] or left[a] == 1:
+                touched.update([u for u in users[a] if u in growth])
+            alive[a] = left[a] > 0
+        if users[v]:
+            alive[v] = 1
             for u in users[v]:
                 missing[u] -= 1
                 if not missing[u]:
+                    start[u] = max([finish[a] for a in operands[u]])
                     touched.add(u)
+                    if start[u] > now + AHEAD:
+                        heapq.heappush(alarm, (start[u], u))
         for u in touched:
             offer(u)
     return result
+
+
+def _backward(graph: _Graph, sign: int) -> list[int]:
+    """From the end: of operations whose users are placed, the one that asks for the fewest values not yet asked for.
+
+    Ties: the last of the program, or with ``sign`` -1 the first.
+    """
+    size, operands, users = graph.size, graph.operands, graph.users
+    left = [len(u) for u in users]
+    alive = bytearray(len(users))
+    growth: dict[int, int] = {}
+    heap: list[tuple[int, int]] = []
+
+    def offer(v: int) -> None:
+        change = -alive[v]
+        for a in operands[v]:
+            change += not alive[a]
+        if growth.get(v) != change:
+            growth[v] = change
+            heapq.heappush(heap, (change, -sign * v))
+
+    for v in range(size):
+        if not left[v]:
+            offer(v)
+    result: list[int] = []
+    while heap:
+        change, v = heapq.heappop(heap)
+        v *= -sign
+        if growth.get(v) != change:
+            continue  # an old offer
+        del growth[v]
+        result.append(v)
+        alive[v] = 0
+        touched: set[int] = set()
+        for a in operands[v]:
+            left[a] -= 1
+            if not alive[a]:
+                alive[a] = 1
+                touched.update([u for u in users[a] if u in growth])
+            if not left[a] and a < size:
+                touched.add(a)
+        for u in touched:
+            offer(u)
+    return result[::-1]
+
+
+def _in_memory(graph: _Graph, sequence: Sequence[int]) -> int:
+    """About how many slots and stores an order needs: the most values alive at once, and those kept for long."""
+    begin, end = [0] * len(graph.users), [0] * len(graph.users)
+    for t, v in enumerate(sequence):
+        begin[v] = t
+        for a in graph.operands[v]:
+            end[a] = t
+    change = [0] * (len(sequence) + 1)
+    kept = 0
+    for first, last in zip(begin, end, strict=True):
+        if last > first:
+            change[first] += 1
+            change[last] -= 1
+            kept += last - first > KEPT
+    alive = most = 0
+    for step in change:
+        alive += step
+        most = max(most, alive)
+    return most + kept
 
 
 @dataclass(frozen=True)

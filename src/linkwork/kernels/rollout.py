@@ -27,7 +27,6 @@ from linkwork.kernels.driver import (
     Frame,
     chunk_names,
     constant_table,
-    entries,
     field_of,
     move,
     place_tables,
@@ -38,6 +37,7 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Lowered, Options, chunk_modules, cost_of, places_of, sine_module
 from linkwork.kernels.kernel import cores, slices_of
 from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Node, Port, Program
 from linkwork.kernels.schedule import Layout, schedule
@@ -123,6 +123,7 @@ def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:
     constants: dict[float, int] = {}
     modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
     modules += [_driver(frame, len(program.timed), calls, names, constants), sine_module(options)]
+    modules.append(object_module(Frame((), (), (), shape, workspace)))
     return Lowered(modules, workspace, cost_of(plans["step"]) + cost_of(plans["blend"]))
 
 
@@ -210,7 +211,6 @@ finished:
 exit:
   ret void
 }}
-{entries(Frame((), (), (), shape, frame.workspace))}
 {ATTRIBUTES}"""
 
 
@@ -255,7 +255,7 @@ class RolloutKernel:
                     lowered = lower_rollout(self.program, options)
                     image = Image(tuple(emit(lowered.modules, options.target)), lowered.workspace, lanes, lowered.cost)
                     cache.save(key, image)
-                self._forms[lanes] = Executable(image, 0)
+                self._forms[lanes] = Executable(image, ())
         return self._forms[lanes]
 
     def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from linkwork.kernels.operations import ARITY
@@ -80,33 +81,30 @@ def schedule(
     ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names,
     outputs under their names with ``suffix``. Unless inputs are to be kept for others, their slots are used again
     once they have been read for the last time: the smaller the workspace, the better it fits the cache. With
-    ``share``, equal outputs have one slot, found in the schedule's ``outputs`` and not in the layout.
+    ``share``, outputs have the slots that are free when they are computed, equal ones the same, found in the
+    schedule's ``outputs`` and not in the layout.
     """
-    blocks, batches = _stages(program)
+    blocks, batches = _arranged(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
-    outputs = (
-        _shared(program, layout)
-        if share
-        else [
-            tuple(range(first, first + port.size))
-            for port in program.outputs
-            for first in [layout.port(port.name + suffix, port.size)]
-        ]
-    )
+    outputs = [
+        tuple(range(first, first + port.size))
+        for port in (() if share else program.outputs)
+        for first in [layout.port(port.name + suffix, port.size)]
+    ]
     loads: dict[int, int] = {}
     stores: dict[int, list[int]] = {}
     steps: list[Code | Sincos] = []
     for i, node in enumerate(program.nodes):
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
-    for slots, result in zip(outputs, program.results, strict=True):
+    for slots, result in zip(outputs, program.results, strict=not share):
         for slot, v in zip(slots, result, strict=True):
             if slot not in stores.setdefault(v, []):
                 stores[v].append(slot)
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
     for block, batch in zip(blocks, batches, strict=True):
-        for part in _cut(order(program, block), chunk):
+        for part in _cut(block, chunk):
             steps.append(Code(part, allocate(program, part, registers)))
         if batch:
             argument, sine, cosine = (layout.region(len(batch)) for _ in range(3))
@@ -117,17 +115,18 @@ def schedule(
     for i, node in enumerate(program.nodes):
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
-    _connect(program, steps, loads, stores, layout, keep)
+    shared = {v for result in program.results for v in result} if share else set()
+    places = _connect(program, steps, loads, stores, layout, keep, shared)
+    outputs = [tuple(places[v] for v in result) for result in program.results] if share else outputs
     fixed = {v: tuple(slots) for v, slots in stores.items()}
     return Schedule(program, tuple(steps), loads, fixed, tuple(outputs))
 
 
-def _shared(program: Program, layout: Layout) -> list[tuple[int, ...]]:
-    """One slot for each value that is an output, however often."""
-    values = dict.fromkeys(v for result in program.results for v in result)
-    first = layout.region(len(values))
-    slot = {v: first + k for k, v in enumerate(values)}
-    return [tuple(slot[v] for v in result) for result in program.results]
+@lru_cache(maxsize=8)
+def _arranged(program: Program) -> tuple[list[list[int]], list[list[int]]]:
+    """Blocks of code in the order of their execution, and the sincos batches between them: the same for any lanes."""
+    blocks, batches = _stages(program)
+    return [order(program, block) for block in blocks], batches
 
 
 def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:
@@ -183,8 +182,12 @@ def _connect(
     stores: dict[int, list[int]],
     layout: Layout,
     keep: bool,
-) -> None:
-    """Give a slot to every value that is read again from memory; slots are used again after their last reader."""
+    results: set[int],
+) -> dict[int, int]:
+    """Give a slot to every value that is read again from memory; slots are used again after their last reader.
+
+    Results have theirs for good; which, is returned.
+    """
     nodes = program.nodes
     flat = [i for step in steps if isinstance(step, Code) for i in step.order]
     home: dict[int, int] = {}
@@ -213,16 +216,23 @@ def _connect(
                 expiring.setdefault(last[i], []).append(slot)
     lines = _Lines(program, flat, loads)
     free: list[int] = []
+    places: dict[int, int] = {}
     for clock, i in enumerate(flat):
         free.extend(expiring.pop(clock, ()))
         lines.advance(clock)
-        if i in wanted:
+        if i in wanted or i in results:
             if not free:
                 first = layout.region(layout.padding)
                 free.extend(range(first + layout.padding - 1, first - 1, -1))
-            loads[i] = lines.choose(free)
-            stores.setdefault(i, []).append(loads[i])
-            expiring.setdefault(last[i], []).append(loads[i])
+            slot = lines.choose(free)
+            stores.setdefault(i, []).append(slot)
+            if i in wanted:
+                loads[i] = slot
+            if i in results:
+                places[i] = slot
+            else:
+                expiring.setdefault(last[i], []).append(slot)
+    return places
 
 
 class _Lines:

@@ -2,8 +2,9 @@
 
 ``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
 vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
-table (offsets in bytes), because equal outputs (zeros, a symmetric matrix) are computed and kept once. Whole tiles
-are transposed in registers, W x W elements at a time; the last, incomplete one goes element by element.
+table (offsets in bytes), because outputs are kept where there is room, and equal ones (zeros, a symmetric matrix)
+once. Whole tiles are transposed in registers, W x W elements at a time, the last ones of a row together with some
+that were moved before; the last, incomplete tile goes element by element.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
 
 
 def _fast(shape: Shape, inward: bool) -> str:
-    """Whole tiles: full blocks of W columns, then what is left under a mask."""
+    """Whole tiles: blocks of W columns, the last one up to the last column; rows of fewer under a mask."""
     name, w = ("in" if inward else "out"), shape.lanes
     numbers = ", ".join(f"i64 {k}" for k in range(w))
     return f"""
@@ -111,22 +112,20 @@ partial:
 fast:
   %offset = mul i64 %row, %stride
   %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
-  %full = and i64 %n, {-w}
-  %some = icmp ne i64 %full, 0
-  br i1 %some, label %loop, label %rest
+  %least = sub i64 %n, {w}
+  %narrow = icmp ult i64 %n, {w}
+  br i1 %narrow, label %few, label %loop
 loop:
   %fc = phi i64 [0, %fast], [%fnext, %loop]
 {_block(shape, inward, False)}
-  %fnext = add i64 %fc, {w}
-  %more = icmp ult i64 %fnext, %full
-  br i1 %more, label %loop, label %rest
-rest:
-  %mc = add i64 %full, 0
-  %left = sub i64 %n, %full
-  %something = icmp ne i64 %left, 0
-  br i1 %something, label %last, label %exit
-last:
-  %l0 = insertelement <{w} x i64> poison, i64 %left, i32 0
+  %behind = add i64 %fc, {w}
+  %over = icmp ugt i64 %behind, %least
+  %fnext = select i1 %over, i64 %least, i64 %behind
+  %more = icmp ult i64 %behind, %n
+  br i1 %more, label %loop, label %exit
+few:
+  %mc = add i64 0, 0
+  %l0 = insertelement <{w} x i64> poison, i64 %n, i32 0
   %ls = shufflevector <{w} x i64> %l0, <{w} x i64> poison, <{w} x i32> zeroinitializer
   %mask = icmp ult <{w} x i64> <{numbers}>, %ls
 {_block(shape, inward, True)}

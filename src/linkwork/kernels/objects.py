@@ -1,0 +1,297 @@
+"""Ways from Python into a kernel for one state, as LLVM IR: built-in functions that take and give NumPy arrays.
+
+A call through ctypes costs more than a small kernel; these functions look into Python's objects themselves:
+
+- ``run_new(self, items, count)``: inputs in, a new result out (a named tuple of new arrays). None when something has
+  to be looked at in Python first, or (if ``self`` asks for it) when the first output is not all finite.
+- ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when nothing was.
+- ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``.
+- ``run_bound(context)``: begin, end, workspace and table in one block of memory; for ctypes.
+
+Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
+the words of :func:`object_words` and what each function needs behind them. An array object starts with: header, data,
+nd, dimensions, strides, base, descr, flags; that it does, and a tuple as it is expected, is tested before anything is
+called.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from linkwork.kernels.driver import Frame, field_of
+from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.program import Port
+
+BYTES = bytes.__basicsize__ - 1
+"""Where the content of a bytes object starts."""
+
+ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
+"""Where ``self`` has the addresses of the array type, the dtype, None and True, and where more begins."""
+
+TYPE, STRICT, KEPT = BEHIND, BEHIND + 8, BEHIND + 16
+"""For ``run_new``: the type of the result, whether it must be finite, and outputs without entries."""
+
+ITEMS = 24
+"""Where the items of a tuple start."""
+
+STACK_LIMIT = 256 * 1024
+"""Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
+
+CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
+_EMPTY_ARRAY = 184
+"""The place of PyArray_Empty in NumPy's table of functions."""
+
+
+def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
+    """Whether a kernel has ``run_new`` and ``run_given``: one lane, on the stack, with something to give."""
+    return lanes == 1 and workspace <= STACK_LIMIT and bool(outputs) and outputs[0].size > 0
+
+
+def object_module(frame: Frame) -> str:
+    """IR of all of them around ``run``."""
+    bound = f"""
+declare void @run(ptr, i64, i64, ptr)
+declare void @Py_IncRef(ptr)
+
+define void @run_bound(ptr %context) #0 {{
+{_fields(("%begin", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
+  %table = getelementptr i8, ptr %context, i64 24
+  call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
+  ret void
+}}
+
+define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{
+  %words = getelementptr i8, ptr %self, i64 {BYTES}
+  %context = getelementptr i8, ptr %words, i64 {BEHIND}
+  call void @run_bound(ptr %context)
+{_fields(("%none", "%words", NONE, "ptr"))}
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
+"""
+    if not has_objects(frame.shape.lanes, frame.workspace, frame.outputs):
+        return bound + ATTRIBUTES
+    return bound + _given(frame) + _new(frame) + ATTRIBUTES
+
+
+def _given(frame: Frame) -> str:
+    inputs, outputs = len(frame.inputs), len(frame.outputs)
+    return f"""
+{_check("inputs", frame.inputs, CONTIGUOUS | ALIGNED)}
+{_check("outputs", frame.outputs, CONTIGUOUS | ALIGNED | WRITABLE)}
+
+define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
+  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %ws = alloca [{frame.workspace} x i8], align 64
+  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_fields(("%none", "%words", NONE, "ptr"), ("%true", "%words", TRUE, "ptr"))}
+  %complete = icmp eq i64 %count, {inputs + outputs}
+  br i1 %complete, label %look, label %refuse
+look:
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, ptr %table)
+  %behind = getelementptr i8, ptr %items, i64 {8 * inputs}
+  %rest = getelementptr i8, ptr %table, i64 {16 * inputs}
+  br i1 %fits, label %further, label %refuse
+further:
+  %suits = call i1 @check_outputs(ptr %words, ptr %behind, ptr %rest)
+  br i1 %suits, label %work, label %refuse
+work:
+  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+refuse:
+  call void @Py_IncRef(ptr %true)
+  ret ptr %true
+}}
+"""
+
+
+def _new(frame: Frame) -> str:
+    scalar, inputs = frame.shape.scalar, len(frame.inputs)
+    dims, make = [], []
+    for k, port in enumerate(frame.outputs):
+        if port.size:
+            sizes = ", ".join(f"i64 {n}" for n in port.shape)
+            dims.append(f"@dims{k} = internal constant [{len(port.shape)} x i64] [{sizes}], align 8")
+            make.append(f"""
+  call void @Py_IncRef(ptr %descr)
+  %a{k} = call ptr @PyArray_Empty(i32 {len(port.shape)}, ptr @dims{k}, ptr %descr, i32 0)
+  %none{k} = icmp eq ptr %a{k}, null
+  br i1 %none{k}, label %fail, label %made{k}
+made{k}:""")
+        else:
+            make += [_fields((f"%a{k}", "%words", KEPT + 8 * k, "ptr")), f"  call void @Py_IncRef(ptr %a{k})"]
+        make += [_fields((f"%data{k}", f"%a{k}", 16, "ptr")), _store(f"%a{k}", "%result", ITEMS + 8 * k, f"i{k}")]
+        make += [_store(f"%data{k}", "%table", 16 * (inputs + k), f"d{k}")]
+        make += [_store("0", "%table", 16 * (inputs + k) + 8, f"s{k}", "i64")]
+    newline, last = "\n", f"made{max(k for k, port in enumerate(frame.outputs) if port.size)}"
+    return f"""
+{newline.join(dims)}
+declare void @Py_DecRef(ptr)
+declare ptr @PyType_GenericAlloc(ptr, i64)
+declare ptr @PyArray_Empty(i32, ptr, ptr, i32)
+
+define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
+  %table = alloca [{16 * (inputs + len(frame.outputs))} x i8], align 16
+  %ws = alloca [{frame.workspace} x i8], align 64
+  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_fields(("%none", "%words", NONE, "ptr"), ("%descr", "%words", DESCR, "ptr"), ("%type", "%words", TYPE, "ptr"))}
+{_fields(("%strict", "%words", STRICT, "i64"))}
+  %complete = icmp eq i64 %count, {inputs}
+  br i1 %complete, label %look, label %refuse
+look:
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, ptr %table)
+  br i1 %fits, label %begin, label %refuse
+begin:
+  %result = call ptr @PyType_GenericAlloc(ptr %type, i64 {len(frame.outputs)})
+  %nothing = icmp eq ptr %result, null
+  br i1 %nothing, label %out, label %make
+make:
+{newline.join(make)}
+  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
+  %asked = icmp ne i64 %strict, 0
+  br i1 %asked, label %each, label %out
+each:
+  %k = phi i64 [0, %{last}], [%k1, %each]
+  %sum = phi {scalar} [0.0, %{last}], [%sum1, %each]
+  %place = getelementptr {scalar}, ptr %data0, i64 %k
+  %x = load {scalar}, ptr %place, align {frame.shape.size}
+  %zero = fsub {scalar} %x, %x
+  %sum1 = fadd {scalar} %sum, %zero
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, {frame.outputs[0].size}
+  br i1 %more, label %each, label %judge
+judge:
+  %numbers = fcmp ord {scalar} %sum1, %sum1
+  br i1 %numbers, label %out, label %drop
+out:
+  ret ptr %result
+fail:
+  call void @Py_DecRef(ptr %result)
+  ret ptr null
+drop:
+  call void @Py_DecRef(ptr %result)
+  br label %refuse
+refuse:
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
+"""
+
+
+def _check(name: str, ports: Iterable[Port], flags: int) -> str:
+    """A function that fills the table from arrays, and says whether all are as they must be."""
+    code, ports = [], list(ports)
+    for k, port in enumerate(ports):
+        code += [f"port{k}:", _fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr"))]
+        code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}")
+        code += [f"array{k}:", _fields((f"%data{k}", f"%o{k}", 16, "ptr"), (f"%descr{k}", f"%o{k}", 56, "ptr"),
+                                       (f"%nd{k}", f"%o{k}", 24, "i32"), (f"%flags{k}", f"%o{k}", 64, "i32"))]
+        code.append(f"  %kept{k} = and i32 %flags{k}, {flags}")
+        checks = [("%descr", f"%descr{k}", "ptr"), (f"%kept{k}", str(flags), "i32")]
+        code += _branch(f"form{k}", [*checks, (f"%nd{k}", str(len(port.shape)), "i32")], f"sized{k}")
+        code += [f"sized{k}:", _fields((f"%dims{k}", f"%o{k}", 32, "ptr"))]
+        sizes = []
+        for axis, n in enumerate(port.shape):
+            code.append(_fields((f"%dim{k}_{axis}", f"%dims{k}", 8 * axis, "i64")))
+            sizes.append((f"%dim{k}_{axis}", str(n), "i64"))
+        code += [_store(f"%data{k}", "%table", 16 * k, f"d{k}"), _store("0", "%table", 16 * k + 8, f"s{k}", "i64")]
+        code += _branch(f"fits{k}", sizes, f"port{k + 1}")
+    newline = "\n"
+    return f"""
+define internal i1 @check_{name}(ptr %words, ptr %items, ptr %table) #0 {{
+{_fields(("%type", "%words", ARRAY, "ptr"), ("%descr", "%words", DESCR, "ptr"))}
+  br label %port0
+{newline.join(code)}
+port{len(ports)}:
+  ret i1 true
+refuse:
+  ret i1 false
+}}"""
+
+
+def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
+    """Go on only if all these pairs are equal."""
+    if not equal:
+        return [f"  br label %{following}"]
+    lines = [f"  %{name}_{k} = icmp eq {kind} {a}, {b}" for k, (a, b, kind) in enumerate(equal)]
+    together = f"%{name}_0"
+    for k in range(1, len(equal)):
+        lines.append(f"  %{name}_to{k} = and i1 {together}, %{name}_{k}")
+        together = f"%{name}_to{k}"
+    return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
+
+
+def _fields(*fields: tuple[str, str, int, str]) -> str:
+    return "\n".join(line for field in fields for line in field_of(*field))
+
+
+def _store(value: str, base: str, offset: int, name: str, kind: str = "ptr") -> str:
+    return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
+  store {kind} {value}, ptr %to_{name}, align 8"""
+
+
+class _ArrayHeader(ctypes.Structure):
+    _fields_ = (
+        ("count", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("data", ctypes.c_void_p), ("nd", ctypes.c_int),
+        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p), ("flags", ctypes.c_int),
+    )  # fmt: skip
+
+
+@cache
+def object_words(dtype: str) -> bytes | None:
+    """What these functions must know about this Python and NumPy; None if their objects are not as they expect."""
+    sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
+    odd.flags.writeable = False
+    pair = sample, odd
+    if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or tuple.__basicsize__ != ITEMS:
+        return None
+    header, other = (_ArrayHeader.from_address(id(x)) for x in pair)
+    words = (ctypes.c_ssize_t * (ITEMS // 8 + 2)).from_address(id(pair))
+    flags = CONTIGUOUS | ALIGNED | WRITABLE
+    expected = (
+        header.type == id(np.ndarray)
+        and header.data == sample.ctypes.data
+        and header.nd == 2
+        and list(header.dimensions[:2]) == [2, 3]
+        and header.descr == id(np.dtype(dtype)) == id(sample.dtype)
+        and header.flags & flags == flags
+        and other.flags & flags == ALIGNED
+        and words[2] == 2
+        and list(words[ITEMS // 8 :]) == [id(sample), id(odd)]
+        and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
+        and "PyArray_Empty" in python_functions()
+    )
+    return _words(id(np.ndarray), id(np.dtype(dtype)), id(None), id(True)) if expected else None
+
+
+def words_for_new(words: bytes, result: type, strict: bool, kept: Sequence[Any]) -> bytes:
+    """The object of ``run_new``; ``kept`` are outputs that every call gives, by place (None: made anew)."""
+    return words + _words(id(result), strict, *(0 if x is None else id(x) for x in kept))
+
+
+def _words(*values: int) -> bytes:
+    return np.array(values, np.int64).tobytes()
+
+
+@cache
+def python_functions() -> dict[str, int]:
+    """The addresses of what the code above calls."""
+    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
+    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
+    core = "numpy._core._multiarray_umath" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else (
+        "numpy.core._multiarray_umath")
+    capsule = getattr(import_module(core), "_ARRAY_API", None)
+    if capsule is not None:
+        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+        table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
+        found["PyArray_Empty"] = (ctypes.c_void_p * (_EMPTY_ARRAY + 1)).from_address(table)[_EMPTY_ARRAY] or 0
+    return found
