@@ -160,24 +160,31 @@ class Function:
     @cached_property
     def program(self) -> Program | IterativeProgram:
         """The traced and simplified operations."""
-        return self.traced()
+        from linkwork.kernels.recall import recent
+
+        return recent(self._content) or self.traced()
 
     def traced(self, limit: int | None = None) -> Program | IterativeProgram:
         """The program, traced now; given up with `Outgrown` when it needs more than `limit` operations."""
         from linkwork.kernels.hoist import hoist
+        from linkwork.kernels.recall import remember
         from linkwork.kernels.trace import trace
 
         program = trace(self.name, self._written, limit)
         program.source = self.casadi
-        return program if self.prox is None else hoist(program)
+        return remember(self._content, program if self.prox is None else hoist(program))
+
+    @cached_property
+    def _content(self) -> str | None:
+        """A name for all that the program depends on."""
+        return None if self._identity is None else digest(self.name, self.model, self.method, *self._identity)
 
     @cached_property
     def _known(self) -> Any:
         """The program, or what is remembered of it: a function that was compiled before is not traced again."""
         from linkwork.kernels.recall import recalled
 
-        content = None if self._identity is None else digest(self.name, self.model, self.method, *self._identity)
-        return recalled(content, lambda: self.program)
+        return recalled(self._content, lambda: self.program)
 
     @cached_property
     def kernel(self) -> Kernel:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.kernels import recall
 from linkwork.planner import elimination
 from linkwork.planner.elimination import best_order, coupled_links, eliminate, ordered
 from linkwork.robots import mechanisms as mech
@@ -58,6 +59,7 @@ def test_better_orders_save_operations_and_change_no_result(
     operations = []
     for steps in (elimination.SEARCHED, 1):
         monkeypatch.setattr(elimination, "SEARCHED", steps)
+        monkeypatch.setattr(recall, "_RECENT", {})
         monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / str(steps)))
         function = lw.forward_dynamics(model, method="lcaba")
         operations.append(function.operations)

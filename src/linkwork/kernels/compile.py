@@ -6,8 +6,9 @@ import ctypes
 import ctypes.util
 import os
 import threading
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -25,20 +26,51 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_BUSY.acquire, after_in_parent=_BUSY.release, after_in_child=_BUSY.release)
 
 
-def emit(modules: Sequence[str], target: Target, level: int = 2) -> list[bytes]:
-    """The object code of every module, compiled in parallel, the longest first."""
-    with _BUSY:
+def emit(modules: Iterable[str], target: Target, level: int = 2) -> list[bytes]:
+    """The object code of every module, compiled in parallel."""
+    with emitter(target, level) as made:
+        for text in modules:
+            made.append(text)
+        return made.objects()
+
+
+class Emitter:
+    """Modules are appended, and compiled on all cores from then on; ``objects`` waits for all."""
+
+    def __init__(self, pool: ThreadPoolExecutor, target: Target, level: int) -> None:
+        self._pool, self._target, self._level = pool, target, level
+        self._work: list[Future[bytes]] = []
+
+    def append(self, module: str) -> None:
+        self._work.append(self._pool.submit(_emit_one, module, self._target, self._level))
+
+    def objects(self) -> list[bytes]:
+        return [work.result() for work in self._work]
+
+
+@contextmanager
+def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
+    """Something to append modules to, while more of them are written."""
+    with _BUSY, _in_the_given_order(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         target.machine(level)  # initialises LLVM once, before the threads start
-        longest = sorted(range(len(modules)), key=lambda k: -len(modules[k]))
-        with ThreadPoolExecutor(min(len(modules), os.cpu_count() or 1)) as pool:
-            work = {k: pool.submit(_emit_one, modules[k], target, level) for k in longest}
-            return [work[k].result() for k in range(len(modules))]
+        yield Emitter(pool, target, level)
+
+
+@contextmanager
+def _in_the_given_order() -> Iterator[None]:
+    """LLVM's scheduler off: the order is ours already, and it would take two thirds of the time to change little."""
+    llvm.set_option("linkwork", "-enable-misched=false")
+    try:
+        yield
+    finally:
+        llvm.set_option("linkwork", "-enable-misched=true")
 
 
 def assembly(module: str, target: Target, level: int = 2) -> str:
     """The assembly text of a module, to look at."""
     machine = target.machine(level)
-    return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
+    with _in_the_given_order():
+        return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
 
 
 def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.ModuleRef:

@@ -84,26 +84,27 @@ def _extract(
 ) -> Program:
     """The part of a program that computes `results`, with some nodes read from ports instead."""
     place = {port.name: k for k, port in enumerate(inputs)}
-    needed: set[int] = set()
-    stack = [n for result in results for n in result]
-    while stack:
-        n = stack.pop()
-        if n in needed:
-            continue
-        needed.add(n)
-        if n not in leaves and program.nodes[n][0] not in LEAVES:
-            stack.extend(program.nodes[n][1:])
+    old = program.nodes
+    needed = bytearray(len(old))
+    for result in results:
+        for n in result:
+            needed[n] = 1
+    for n in range(len(old) - 1, -1, -1):
+        if needed[n] and n not in leaves and old[n][0] not in LEAVES:
+            for a in old[n][1:]:
+                needed[a] = 1
     nodes: list[Node] = []
-    new: dict[int, int] = {}
-    for n in sorted(needed):
-        node = program.nodes[n]
+    new = [0] * len(old)
+    for n, node in enumerate(old):
+        if not needed[n]:
+            continue
         if n in leaves:
             port, element = leaves[n]
             node = ("input", place[port], element)
         elif node[0] == "input":
             node = ("input", place[program.inputs[node[1]].name], node[2])
-        elif node[0] not in LEAVES:
-            node = (node[0], *(new[a] for a in node[1:]))
+        elif node[0] != "const":
+            node = (node[0], *[new[a] for a in node[1:]])
         new[n] = len(nodes)
         nodes.append(node)
     return Program(inputs, outputs, nodes, [[new[n] for n in result] for result in results], name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from linkwork.kernels.compile import emit
+from linkwork.kernels.compile import emitter
 from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
@@ -53,22 +53,30 @@ class Image:
 
 
 def build(program: Program | IterativeProgram, options: Options) -> Image:
-    """Fuse, schedule, lower and compile."""
-    lowered = lower_iterative(program, options) if isinstance(program, IterativeProgram) else lower(program, options)
-    objects = emit(lowered.modules, options.target)
-    return Image(tuple(objects), lowered.workspace, options.lanes, lowered.cost)
+    """Fuse, schedule and lower; modules are compiled as soon as they are written."""
+    with emitter(options.target) as modules:
+        if isinstance(program, IterativeProgram):
+            needs = lower_iterative(program, options, modules)
+        else:
+            needs = lower(program, options, modules)
+        return Image(tuple(modules.objects()), needs.workspace, options.lanes, needs.cost)
 
 
-class Lowered(NamedTuple):
-    """IR modules, bytes of workspace, instructions per tile."""
+class Modules(Protocol):
+    """What takes IR modules: a list, or something that compiles them."""
 
-    modules: list[str]
+    def append(self, module: str, /) -> None: ...
+
+
+class Needs(NamedTuple):
+    """Bytes of workspace, instructions per tile."""
+
     workspace: int
     cost: int
 
 
-def lower(program: Program, options: Options) -> Lowered:
-    """The modules of a straight program: its chunks and the driver that calls them."""
+def lower(program: Program, options: Options, modules: Modules) -> Needs:
+    """Write the modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
     plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False, share=options.lanes > 1)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
@@ -76,34 +84,36 @@ def lower(program: Program, options: Options) -> Lowered:
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     constants: dict[float, int] = {}
-    modules = chunk_modules(plan, "chunk", options, constants)
-    modules += [driver_module(frame, calls, chunk_names(plan, "chunk"), constants), object_module(frame)]
+    write_chunks(plan, "chunk", options, constants, modules)
+    modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), constants))
+    modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Lowered(modules, workspace, cost_of(plan))
+    return Needs(workspace, cost_of(plan))
 
 
-def lower_iterative(program: IterativeProgram, options: Options) -> Lowered:
-    """The modules of an iterative program: the chunks of its parts, and a driver with the loop.
+def lower_iterative(program: IterativeProgram, options: Options, modules: Modules) -> Needs:
+    """Write the modules of an iterative program: the chunks of its parts, and a driver with the loop.
 
     All parts share one workspace: inputs and state are found there by name. An iteration writes its results
     beside the state (names with a prime); ``blend`` takes them over in the lanes that are still active.
     """
     layout = Layout(max(options.lanes, options.register))
     primes = {"iterate": "'", "finish": "''"}
-    plans = {
-        name: schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
-        for name, part in program.parts().items()
-    }
+    constants: dict[float, int] = {}
+    plans: dict[str, Schedule] = {}
+    for name, part in program.parts().items():
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
+        write_chunks(plans[name], name, options, constants, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.outputs[-2:]))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    constants: dict[float, int] = {}
-    modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
-    modules += [driver_module(frame, steps, names, constants), object_module(frame), sine_module(options)]
-    return Lowered(modules, workspace, sum(map(cost_of, plans.values())))
+    modules.append(driver_module(frame, steps, names, constants))
+    modules.append(object_module(frame))
+    modules.append(sine_module(options))
+    return Needs(workspace, sum(map(cost_of, plans.values())))
 
 
 def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:
@@ -111,9 +121,12 @@ def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], .
     return tuple(tuple(range(layout.named[p.name], layout.named[p.name] + p.size)) for p in ports)
 
 
-def chunk_modules(plan: Schedule, prefix: str, options: Options, constants: dict[float, int]) -> list[str]:
-    numbered = [(k, step) for k, step in enumerate(plan.steps) if isinstance(step, Code)]
-    return [lower_chunk(plan, step, f"{prefix}{k}", options.shape, constants) for k, step in numbered]
+def write_chunks(
+    plan: Schedule, prefix: str, options: Options, constants: dict[float, int], modules: Modules
+) -> None:
+    for k, step in enumerate(plan.steps):
+        if isinstance(step, Code):
+            modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape, constants))
 
 
 def sine_module(options: Options) -> str:

@@ -29,7 +29,7 @@ LATENCY = {"div": 32, "sqrt": 40}
 USUAL_LATENCY = 8
 """Until a result is there, counted in operations that could begin meanwhile: two per cycle."""
 
-AHEAD = 60
+AHEAD = 40
 """How far the processor looks ahead for an operation that need not wait, in the same unit."""
 
 KEPT = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import cache as remember
+from functools import cache as once
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,8 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 
 Whole = Program | IterativeProgram
+RECENT = 8
+"""How many programs are kept in a process: as many as the planner compares."""
 
 
 class Sketch:
@@ -50,6 +52,23 @@ def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
     return made[0] if made else Sketch(found, trace)
 
 
+def remember(content: str | None, program: Whole) -> Whole:
+    """Keep a program in this process for a while: what the planner traced need not be traced again."""
+    if content is not None:
+        _RECENT[content] = program
+        while len(_RECENT) > RECENT:
+            _RECENT.pop(next(iter(_RECENT)), None)
+    return program
+
+
+def recent(content: str | None) -> Whole | None:
+    """The program of this content, if it was traced not long ago."""
+    return None if content is None else _RECENT.get(content)
+
+
+_RECENT: dict[str, Whole] = {}
+
+
 def noted(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` gives, or the note that is there of what it gave for this content before."""
     note = known(content)
@@ -74,7 +93,7 @@ def _key(content: str) -> str:
     return hashlib.sha256(f"{content} {_sources()}".encode()).hexdigest()
 
 
-@remember
+@once
 def _sources() -> str:
     """A digest of everything that a trace depends on: this package, and CasADi's version."""
     root = Path(__file__).parents[1]

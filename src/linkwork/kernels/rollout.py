@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
-from linkwork.kernels.compile import emit
+from linkwork.kernels.compile import emitter
 from linkwork.kernels.driver import (
     Frame,
     chunk_names,
@@ -34,13 +34,13 @@ from linkwork.kernels.driver import (
 )
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fuse import fuse
-from linkwork.kernels.image import Image, Lowered, Options, chunk_modules, cost_of, places_of, sine_module
+from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.kernel import cores, slices_of
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Node, Port, Program
-from linkwork.kernels.schedule import Layout, schedule
+from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.transpose import transposition
 
@@ -105,13 +105,14 @@ class RolloutProgram:
         return {"start": start, "step": getattr(self.step, "whole", self.step), "blend": blend}
 
 
-def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:
-    """The modules: chunks of the parts, and a driver with the loop over time inside the loop over tiles."""
+def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -> Needs:
+    """Write the modules: chunks of the parts, and a driver with the loop over time inside the loop over tiles."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
-    plans = {
-        name: schedule(fuse(part), options.chunk, options.held, layout, "'" if name == "step" else "")
-        for name, part in program.parts().items()
-    }
+    constants: dict[float, int] = {}
+    plans: dict[str, Schedule] = {}
+    for name, part in program.parts().items():
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name == "step" else "")
+        write_chunks(plans[name], name, options, constants, modules)
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
     for port in inputs:
@@ -120,11 +121,10 @@ def lower_rollout(program: RolloutProgram, options: Options) -> Lowered:
     frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
     calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    constants: dict[float, int] = {}
-    modules = [text for name, plan in plans.items() for text in chunk_modules(plan, name, options, constants)]
-    modules += [_driver(frame, len(program.timed), calls, names, constants), sine_module(options)]
+    modules.append(_driver(frame, len(program.timed), calls, names, constants))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
-    return Lowered(modules, workspace, cost_of(plans["step"]) + cost_of(plans["blend"]))
+    modules.append(sine_module(options))
+    return Needs(workspace, cost_of(plans["step"]) + cost_of(plans["blend"]))
 
 
 def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str],
@@ -252,8 +252,9 @@ class RolloutKernel:
                 key = cache.key_of(self.program.digest, options)
                 image = cache.load(key)
                 if image is None:
-                    lowered = lower_rollout(self.program, options)
-                    image = Image(tuple(emit(lowered.modules, options.target)), lowered.workspace, lanes, lowered.cost)
+                    with emitter(options.target) as modules:
+                        needs = lower_rollout(self.program, options, modules)
+                        image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
                     cache.save(key, image)
                 self._forms[lanes] = Executable(image, ())
         return self._forms[lanes]

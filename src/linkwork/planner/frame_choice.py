@@ -8,7 +8,7 @@ most: what is gained is that they gather in few joints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
+from linkwork.model.memo import once
 from linkwork.planner.lumping import shared
 from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.moves import is_permutation
@@ -51,25 +52,42 @@ def choose(model: Model, free_base: bool = False) -> list[Placement]:
 
     With `free_base` the frame of link 1 on a free joint may be shifted too: then q, v, a, tau must be converted.
     """
-    t, held = model.topology, _held(model)
-    best: dict[int, list[Choice]] = {}
-    for i in reversed(t.links):
-        best[i] = []
-        for W in candidates(model, i, held[i], free_base):
-            cost, behind = own_cost(model, i, W, held[i]), {i: W}
-            for child in t.children[i]:
-                costs = [c.cost + joint_cost(model, child, W, c.W) for c in best[child]]
-                n = int(np.argmin(costs))
-                cost += costs[n]
-                behind |= best[child][n].behind
-            best[i].append(Choice(W, cost, behind))
+    best = once(_CHOICES, model, _choices)
     out = [Placement()] * len(model.links)
-    for root in t.children[0]:
+    for root in model.topology.children[0]:
         # nothing but gravity passes the joint at the world
-        pick = min(best[root], key=lambda c: c.cost)
-        for i, W in pick.behind.items():
+        at_root = _choices_of(model, root, _held(model)[root], best, free_base) if free_base else best[root]
+        for i, W in min(at_root, key=lambda c: c.cost).behind.items():
             out[i] = W
     return out
+
+
+_CHOICES: dict[int, dict[int, list[Choice]]] = {}
+"""By the id of models that are in use."""
+
+
+def _choices(model: Model) -> dict[int, list[Choice]]:
+    """The candidates of every link, with the best of all links behind it."""
+    held = _held(model)
+    best: dict[int, list[Choice]] = {}
+    for i in reversed(model.topology.links):
+        best[i] = _choices_of(model, i, held[i], best)
+    return best
+
+
+def _choices_of(model: Model, i: int, held: Sequence[Placement], best: Mapping[int, Sequence[Choice]],
+                free_base: bool = False) -> list[Choice]:
+    """The candidates of link i, from those of its children."""
+    made = []
+    for W in candidates(model, i, held, free_base):
+        cost, behind = own_cost(model, i, W, held), {i: W}
+        for child in model.topology.children[i]:
+            costs = [c.cost + joint_cost(model, child, W, c.W) for c in best[child]]
+            n = int(np.argmin(costs))
+            cost += costs[n]
+            behind |= best[child][n].behind
+        made.append(Choice(W, cost, behind))
+    return made
 
 
 def _held(model: Model) -> list[list[Placement]]:

@@ -15,6 +15,7 @@ import numpy as np
 from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.model.body import Moments
+from linkwork.model.memo import once
 
 
 def lumped(model: Model) -> Model:
@@ -23,6 +24,14 @@ def lumped(model: Model) -> Model:
     Everything that depends on positions, velocities, accelerations, forces from outside and constraints is the same;
     inertias of single links are not those of bodies any more.
     """
+    return once(_LUMPED, model, _lumped)
+
+
+_LUMPED: dict[int, Model] = {}
+"""By the id of models that are in use."""
+
+
+def _lumped(model: Model) -> Model:
     bodies = [Moments.of(l.inertia) for l in model.links]
     for i in reversed(model.topology.links):
         link = model.links[i]
