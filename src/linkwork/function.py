@@ -160,16 +160,16 @@ class Function:
     @cached_property
     def program(self) -> Program | IterativeProgram:
         """The traced and simplified operations."""
-        from linkwork.kernels.recall import recent
-
-        return recent(self._content) or self.traced()
+        return self.traced()
 
     def traced(self, limit: int | None = None) -> Program | IterativeProgram:
-        """The program, traced now; given up with `Outgrown` when it needs more than `limit` operations."""
+        """The program, traced now or just before; given up with `Outgrown` if it needs more than `limit` operations."""
         from linkwork.kernels.hoist import hoist
-        from linkwork.kernels.recall import remember
+        from linkwork.kernels.recall import recent, remember
         from linkwork.kernels.trace import trace
 
+        if (known := recent(self._content)) is not None:
+            return known
         program = trace(self.name, self._written, limit)
         program.source = self.casadi
         return remember(self._content, program if self.prox is None else hoist(program))
