@@ -30,7 +30,7 @@ def plan(
     independent: bool = False,
     soft: bool = False,
     modes: bool = False,
-    measure: bool = False,
+    measure: bool | str = False,
 ) -> Plan:
     """The methods for a task ("forward_dynamics", "delassus") by predicted time: `print(plan(model).explain())`.
 
@@ -39,12 +39,15 @@ def plan(
     for functions with softness `R` and with the input `active`.
 
     `measure=True` compiles the methods that are predicted to come near the best, times them on random states, and takes
-    the quickest; that is remembered in the cache, for this plan and for all functions made without `method=`.
+    the quickest; that is remembered in the cache, for this plan and for all functions made without `method=`. These
+    measure "ties" themselves: only what predictions cannot tell apart, and only once.
     """
     from linkwork.kernels import recall
 
     if use not in USES:
         raise not_found("use", use, USES)
+    if measure not in (True, False, "ties"):
+        raise not_found("measure", str(measure), ("True", "False", "ties"))
     if task not in ("forward_dynamics", "delassus"):
         raise not_found("task to plan", task, ("forward_dynamics", "delassus"))
     able = registry.able(task, model, soft=soft, modes=modes)
@@ -64,28 +67,33 @@ def plan(
         methods = [(m, "" if m is able[0] else why) for m, why in methods]
     made = restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
     on_clock = None if content is None else f"{content} measured"
-    if measure:
+    found = None if measure is True else recall.known(on_clock)
+    contest = made.near if measure is True else made.tied if measure and found is None else []
+    if contest:
         from linkwork.planner.iterations import samples
         from linkwork.planner.stopwatch import timings
 
-        known = registry.methods(task)
-        programs = [(known[c.method], program(c.method, None)) for c in made.near]
-        recall.keep(on_clock, took := timings(programs, samples(model)))
-        return timed(made, took)
-    found = recall.known(on_clock)
+        given, known = samples(model), registry.methods(task)
+        if given or measure is True:
+            programs = [(known[c.method], program(c.method, None)) for c in contest]
+            recall.keep(on_clock, found := timings(programs, given, USES if measure is True else (use,)))
     return made if found is None else timed(made, found)
 
 
 def pick(task: str, method: str | None, model: Model, *, use: str = "state", independent: bool = False,
-         soft: bool = False, modes: bool = False) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the one that the planner chooses."""
+         soft: bool = False, modes: bool = False, compiled: bool = True) -> registry.Method:
+    """The method of this name, if it can handle the model; without a name the one that the planner chooses.
+
+    What is not going to be compiled is not timed either.
+    """
     if method is not None:
         return registry.named(task, method, model, soft=soft, modes=modes)
     able = registry.able(task, model, soft=soft, modes=modes)
     suitable = [m for m in able if not unsuitable(m, model, independent, modes)] or able[:1]
     if len(suitable) == 1 or task not in ("forward_dynamics", "delassus"):
         return suitable[0]
-    chosen = plan(model, task, use=use, independent=independent, soft=soft, modes=modes).method
+    chosen = plan(model, task, use=use, independent=independent, soft=soft, modes=modes,
+                  measure="ties" if compiled else False).method
     return registry.methods(task)[chosen]
 
 
@@ -122,7 +130,8 @@ def forward_dynamics(
     """
     model.check_forward()
     where = _frames(frames, backend)
-    chosen = pick("forward_dynamics", method, model, use=use, independent=independent, soft=R is not None, modes=modes)
+    chosen = pick("forward_dynamics", method, model, use=use, independent=independent, soft=R is not None, modes=modes,
+                  compiled=backend == "kernel")
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     solve, softness = chosen.load(), _softness(model, R)

@@ -59,7 +59,7 @@ def test_better_orders_save_operations_and_change_no_result(
     operations = []
     for steps in (elimination.SEARCHED, 1):
         monkeypatch.setattr(elimination, "SEARCHED", steps)
-        monkeypatch.setattr(recall, "_RECENT", {})
+        recall.forget()
         monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / str(steps)))
         function = lw.forward_dynamics(model, method="lcaba")
         operations.append(function.operations)

@@ -13,6 +13,7 @@ from linkwork.algorithms import registry
 from linkwork.errors import NotFound
 from linkwork.kernels.trace import trace
 from linkwork.kernels.values import Outgrown
+from linkwork.planner import plan as planning
 from linkwork.planner.cost import FEATURES, USUAL, Machine, all_features, features, machine, remember_machine
 from linkwork.planner.plan import kept, restored, timed
 from linkwork.robots import mechanisms as mech
@@ -147,7 +148,7 @@ def test_other_costs_make_another_plan(empty_cache) -> None:
 def test_features_of_a_program() -> None:
     program = trace("f", lambda xp, symbol: (lambda x: {"y": xp.sin(x[0, 0]) * x[1, 0] + 1 / x[1, 0]})(symbol("x", 2)))
     assert features(program) == {"arithmetic": 2, "large": 0, "slow": 1, "pairs": 1, "numbers": 3, "chain": 48,
-                                 "call": 1}
+                                 "sines": 1, "loop": 0, "call": 1}
 
 
 def test_traces_are_given_up_when_they_outgrow() -> None:
@@ -223,3 +224,43 @@ def test_what_was_measured_is_remembered(empty_cache) -> None:
     assert not lw.plan(model, use="batch").measured
     delassus = lw.plan(standing(), "delassus", measure=True)
     assert delassus.measured
+
+
+def test_functions_time_what_predictions_cannot_tell_apart(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mech.four_bar()
+    monkeypatch.setattr(planning, "TIED", 10.0)
+    tied = {c.method for c in lw.plan(model).tied}
+    assert len(tied) >= 2
+    lw.forward_dynamics(model, backend="numpy")
+    assert not lw.plan(model).measured  # nothing is compiled for it
+    chosen = lw.forward_dynamics(model).method
+    plan = lw.plan(model)
+    assert plan.measured
+    assert plan.method == chosen
+    assert {c.method for c in plan.candidates if c.measured} == tied
+    assert plan.best.measured["state"] == min(c.measured["state"] for c in plan.candidates if c.measured)
+    monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)  # from now on it is known
+    assert lw.forward_dynamics(model).method == chosen
+
+
+def test_ties_of_large_programs_and_without_closed_states_are_left_to_prediction(
+    empty_cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = mech.four_bar()
+    monkeypatch.setattr(planning, "TIED", 10.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(planning, "TIMED", 100)
+        assert lw.forward_dynamics(model).method == lw.plan(model).method
+    with monkeypatch.context() as patch:
+        patch.setattr("linkwork.planner.iterations.samples", lambda model: {})
+        assert lw.forward_dynamics(model).method == lw.plan(model).method
+    assert not lw.plan(model).measured
+
+
+def test_penalties_without_loops_are_looked_at_once() -> None:
+    why = {c.method: c.why_not for c in lw.plan(standing()).candidates}
+    assert "constrained_aba" in why["lcaba"]
+    assert not why["constrained_aba"]
+    assert not {c.method: c.why_not for c in lw.plan(mech.four_bar()).candidates}["lcaba"]
+    with pytest.raises(NotFound, match="measure"):
+        lw.plan(standing(), measure="always")

@@ -182,16 +182,18 @@ def compile_times(make: Callable[[], Function]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LINKWORK_CACHE"] = folder
         try:
+            recall.forget()
             begin = clock()
             program = make().program
             times["trace"] = clock() - begin
             for where in ("cold", "cached"):
                 for form in ("batch", "single"):
+                    recall.forget()
                     begin = clock()
                     Kernel(program).prepare(single=form == "single", batch=form == "batch")
                     times[f"{where} {form}"] = clock() - begin
             make().kernel.prepare()
-            recall._sources.cache_clear()
+            recall.forget()
             function = make()
             begin = clock()
             function.kernel.prepare()

@@ -133,7 +133,7 @@ def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: 
 def judge(name: str, model: Model, use: str, independent: bool, rounds: int = ROUNDS,
           processor_time: bool = False) -> Verdict | None:
     """The planner's pick against what was measured; None if it could not be measured."""
-    made = lw.plan(model, use=use, independent=independent)
+    made = lw.plan(model, use=use, independent=independent, measure="ties")  # as functions without a method do
     functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in made.near}
     try:
         took = measure(functions, states(model), (use,), rounds, processor_time)[use]

@@ -50,7 +50,7 @@ def pair_sines(program: Program) -> Program:
         elif node[0] in ("const", "input"):
             nodes.append(node)
         else:
-            nodes.append((node[0], *(place[a] for a in node[1:])))
+            nodes.append((node[0], *[place[a] for a in node[1:]]))
         place.append(len(nodes) - 1)
     return program.derive(nodes, [[place[v] for v in result] for result in program.results])
 

@@ -134,15 +134,16 @@ class Program:
     def check(self) -> Program:
         """Raise :class:`KernelError` unless every node is known, well-formed and defined before its use."""
         nodes = self.nodes
+        pairs = {i for i, node in enumerate(nodes) if node[0] == "sincos"}
         for i, node in enumerate(nodes):
             kind, *arguments = node
             arity = ARITY.get(kind)
             if arity is not None:
                 ok = len(arguments) == arity and min(arguments) >= 0 and max(arguments) < i
                 if ok and kind in ("sin_of", "cos_of"):
-                    ok = nodes[arguments[0]][0] == "sincos"
-                elif ok:
-                    ok = kind == "sincos" or "sincos" not in [nodes[a][0] for a in arguments]
+                    ok = arguments[0] in pairs
+                elif ok and pairs:
+                    ok = kind == "sincos" or pairs.isdisjoint(arguments)
             elif kind == "const":
                 ok = len(arguments) == 1 and isinstance(arguments[0], float)
             elif kind == "input":

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from linkwork.kernels import cache
+from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.schedule import arranged
 
 Whole = Program | IterativeProgram
 RECENT = 8
@@ -67,6 +69,13 @@ def recent(content: str | None) -> Whole | None:
 
 
 _RECENT: dict[str, Whole] = {}
+
+
+def forget() -> None:
+    """Drop all that this process keeps of programs, as if it had just begun: for measuring."""
+    _RECENT.clear()
+    for kept in (fuse, arranged, _sources):
+        kept.cache_clear()
 
 
 def noted(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def schedule(
     ``share``, outputs have the slots that are free when they are computed, equal ones the same, found in the
     schedule's ``outputs`` and not in the layout.
     """
-    blocks, batches = _arranged(program)
+    blocks, batches = arranged(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
     outputs = [
         tuple(range(first, first + port.size))
@@ -123,7 +123,7 @@ def schedule(
 
 
 @lru_cache(maxsize=8)
-def _arranged(program: Program) -> tuple[list[list[int]], list[list[int]]]:
+def arranged(program: Program) -> tuple[list[list[int]], list[list[int]]]:
     """Blocks of code in the order of their execution, and the sincos batches between them: the same for any lanes."""
     blocks, batches = _stages(program)
     return [order(program, block) for block in blocks], batches

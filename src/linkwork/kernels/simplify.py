@@ -27,12 +27,14 @@ def share_reciprocals(program: Program) -> Program:
 
     CasADi turns ``x * (1 / d)`` into ``x / d``; this undoes it, at one more rounding per quotient.
     """
-    quotients = Counter(node[2] for node in program.nodes if node[0] == "div")
+    quotients = Counter([node[2] for node in program.nodes if node[0] == "div"])
+    if all(count == 1 for count in quotients.values()):
+        return program
     nodes: list[Node] = []
     place: list[int] = []
     reciprocals: dict[int, int] = {}
     for node in program.nodes:
-        new = node if node[0] in ("const", "input") else (node[0], *(place[a] for a in node[1:]))
+        new = node if node[0] in ("const", "input") else (node[0], *[place[a] for a in node[1:]])
         if node[0] == "div" and quotients[node[2]] > 1:
             divisor = new[2]
             if divisor not in reciprocals:
@@ -64,6 +66,6 @@ def remove_dead(program: Program) -> Program:
     for i, node in enumerate(nodes):
         if alive[i]:
             place[i] = len(kept)
-            kept.append(node if node[0] in ("const", "input") else (node[0], *(place[a] for a in node[1:])))
+            kept.append(node if node[0] in ("const", "input") else (node[0], *[place[a] for a in node[1:]]))
     results = tuple(tuple(place[v] for v in result) for result in program.results)
     return program.derive(kept, results)

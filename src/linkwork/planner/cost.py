@@ -2,9 +2,10 @@
 
     time = sum over features of (count x cost),   features: products and sums, quotients and roots, sine-cosine pairs,
                                                   numbers in and out, the longest chain of dependent operations,
-                                                  operations beyond LARGE, and one for the call
+                                                  operations beyond LARGE, and one each for the call, for having
+                                                  sines at all, and for having a loop
 
-The longest chain matters most for one state, where the processor waits for it; lanes fill the waiting. Code of over
+The longest chain matters for one state, where the processor waits for it; lanes fill the waiting. Code of over
 LARGE operations does not stay in the first instruction cache. The costs of a machine are fitted once to measured
 kernels (`linkwork plan --calibrate`); until then those of a common server apply.
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
     from linkwork.kernels.program import Program
 
-FEATURES = ("arithmetic", "large", "slow", "pairs", "numbers", "chain", "call")
+FEATURES = ("arithmetic", "large", "slow", "pairs", "numbers", "chain", "sines", "loop", "call")
 LARGE = 4000
 SLOW = ("div", "sqrt")
 LATENCY = {"div": 14, "sqrt": 18, "sin": 40, "cos": 40}
@@ -45,11 +46,12 @@ class Machine:
 
 
 USUAL = Machine(
-    state={"arithmetic": 0.117, "large": 0.071, "slow": 0, "pairs": 9, "numbers": 0.13, "chain": 0.155, "call": 22},
-    batch={"arithmetic": 0.026, "large": 0.0174, "slow": 0.44, "pairs": 1.75, "numbers": 0.074, "chain": 0.0173,
-           "call": 41},
+    state={"arithmetic": 0.155, "large": 0.0385, "slow": 0, "pairs": 0, "numbers": 0.15, "chain": 0.0231, "sines": 51,
+           "loop": 18.4, "call": 23.5},
+    batch={"arithmetic": 0.0261, "large": 0.0096, "slow": 0.29, "pairs": 2.4, "numbers": 0.0935, "chain": 0,
+           "sines": 21.3, "loop": 7.1, "call": 25.8},
 )
-"""Fitted to 269 kernels of 74 mechanisms, of which it has four fifths within 15 %; measured anew, seven tenths."""
+"""Fitted to 238 kernels of 43 mechanisms, of which it has four fifths within 15 %."""
 
 
 @remember
@@ -73,7 +75,7 @@ def _key() -> str:
     from linkwork.kernels.target import Target
 
     host = Target.host()
-    return hashlib.sha256(json.dumps(["costs", 1, str(host), os.cpu_count()]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(["costs", *FEATURES, str(host), os.cpu_count()]).encode()).hexdigest()
 
 
 def features(program: Program) -> dict[str, float]:
@@ -89,7 +91,7 @@ def features(program: Program) -> dict[str, float]:
     numbers = sum(port.size for port in (*program.inputs, *program.outputs))
     arithmetic = program.operations - slow - counts.get("sin", 0) - counts.get("cos", 0)
     return {"arithmetic": arithmetic, "large": max(0, arithmetic - LARGE), "slow": slow, "pairs": pairs,
-            "numbers": numbers, "chain": max(depth, default=0), "call": 1}
+            "numbers": numbers, "chain": max(depth, default=0), "sines": float(pairs > 0), "loop": 0.0, "call": 1.0}
 
 
 def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
@@ -108,4 +110,4 @@ def in_all(parts: Sequence[Mapping[str, float]], solves: float = 1.0) -> dict[st
     """The features of all parts together, where the loop runs `solves` times."""
     times = (1.0, solves - 1.0, 1.0) if len(parts) > 1 else (1.0,)
     total = {f: sum(n * part[f] for n, part in zip(times, parts, strict=True)) for f in FEATURES}
-    return {**total, "call": 1.0}
+    return {**total, "sines": float(total["pairs"] > 0), "loop": float(len(parts) > 1), "call": 1.0}

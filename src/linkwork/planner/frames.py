@@ -37,13 +37,15 @@ def reframed(model: Model) -> Model:
     """The same mechanism with lumped inertias and link frames in which its dynamics take fewer operations.
 
     q, v, a, tau and the constraints' forces are the same. So are external forces, rows and frames on links: a frame
-    with the link's name keeps what users mean by it. Whichever of the model itself, the lumped one and the one in new
-    frames takes fewest operations (in `aba`) comes back; the model itself, if it has constraints of unknown types.
+    with the link's name keeps what users mean by it. Whichever of the lumped model and the one in new frames takes
+    fewer operations (in `aba`) comes back; the model itself, if that takes fewer than lumped in the same frames, or
+    has constraints of unknown types.
     """
     if any(type(c) not in KEPT for c in model.constraints):
         return model
     light = lumped(model)
-    return min((model, light, lumped(moved(light, choose(light)))), key=operations)
+    best = min((light, lumped(moved(light, choose(light)))), key=operations)
+    return min((model, light), key=operations) if best is light else best
 
 
 def operations(model: Model) -> int:

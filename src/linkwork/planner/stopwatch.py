@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,13 +13,15 @@ from linkwork.errors import InputError
 from linkwork.kernels import IterativeProgram, Kernel, Program
 from linkwork.planner.iterations import settings
 
-ROUNDS, STATES = 7, 256
+ROUNDS, STATES = 15, 256
 
 
 def timings(
-    programs: Iterable[tuple[Method, Program | IterativeProgram]], given: Mapping[str, np.ndarray]
+    programs: Iterable[tuple[Method, Program | IterativeProgram]],
+    given: Mapping[str, np.ndarray],
+    uses: Sequence[str] = ("state", "batch"),
 ) -> dict[str, dict[str, float]]:
-    """us per state by use and method: one state after another in a native loop, and many at once; medians of rounds."""
+    """us per state by use and method: one state after another in a native loop, or many at once; medians of rounds."""
     if not given:
         raise InputError("its loops do not close from the neutral position, so there are no states to measure on: "
                          "choose by prediction, or name a method")
@@ -28,15 +30,15 @@ def timings(
         known = {**given, **settings(method.prox)}
         inputs = [known[port.name] for port in program.inputs]
         rows = [x if len(x) == 1 or x.ndim == 1 else np.resize(x, (STATES, *x.shape[1:])) for x in inputs]
-        for use, lanes in (("state", 1), ("batch", None)):
-            ready[use, method.name] = Kernel(program, lanes=lanes, threads=1), rows
+        for use in uses:
+            ready[use, method.name] = Kernel(program, lanes=1 if use == "state" else None, threads=1), rows
     took: dict[tuple[str, str], list[float]] = {key: [] for key in ready}
     for _ in range(ROUNDS + 1):
         for key, (kernel, rows) in ready.items():
             begin = time.perf_counter()
             kernel(*rows)
             took[key].append(time.perf_counter() - begin)
-    found: dict[str, dict[str, float]] = {"state": {}, "batch": {}}
+    found: dict[str, dict[str, float]] = {use: {} for use in uses}
     for (use, name), seconds in took.items():
         found[use][name] = 1e6 * statistics.median(seconds[1:]) / STATES  # the first call compiles
     return found
