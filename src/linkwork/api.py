@@ -81,10 +81,10 @@ def plan(
 
 
 def pick(task: str, method: str | None, model: Model, *, use: str = "state", independent: bool = False,
-         soft: bool = False, modes: bool = False, compiled: bool = True) -> registry.Method:
+         soft: bool = False, modes: bool = False, compiled: bool = False) -> registry.Method:
     """The method of this name, if it can handle the model; without a name the one that the planner chooses.
 
-    What is not going to be compiled is not timed either.
+    Ties are timed only for what is going to be `compiled` as it is.
     """
     if method is not None:
         return registry.named(task, method, model, soft=soft, modes=modes)
@@ -283,7 +283,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
     linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w].
     """
-    chosen = pick("delassus", method, model)
+    chosen = pick("delassus", method, model, compiled=options.get("backend", "kernel") == "kernel")
     compute = chosen.load()
     if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
