@@ -16,6 +16,7 @@ from linkwork.kernels.values import Outgrown
 from linkwork.planner import plan as planning
 from linkwork.planner.cost import FEATURES, USUAL, Machine, all_features, features, machine, remember_machine
 from linkwork.planner.plan import kept, restored, timed
+from linkwork.planner.stopwatch import beside
 from linkwork.robots import mechanisms as mech
 
 FEET = ("front_left_foot", "rear_right_foot")
@@ -265,3 +266,9 @@ def test_penalties_without_loops_are_looked_at_once() -> None:
     assert not {c.method: c.why_not for c in lw.plan(mech.four_bar()).candidates}["lcaba"]
     with pytest.raises(NotFound, match="measure"):
         lw.plan(standing(), measure="always")
+
+
+def test_times_are_compared_within_their_rounds() -> None:
+    clock = np.array([1.0, 1.0, 3.0, 1.0, 2.0, 1.0, 1.5])
+    found = beside({"quick": list(0.9 * clock), "slow": list(clock * [1, 1, 1, 1, 1, 1, 9])})
+    assert found["quick"] / found["slow"] == pytest.approx(0.9, rel=0.01)
