@@ -21,18 +21,22 @@ from linkwork.model import Model, Motion
 STATES, SMALL = 32, 40
 """How many states, and up to how many degrees of freedom several positions are closed, which takes a while."""
 
+DISTANCES = (0.0, 0.2, 0.6, 1.0)
+"""Of these positions from the neutral one: mean changes of the joint coordinates."""
+
 
 def samples(model: Model) -> dict[str, np.ndarray]:
     """States to count on, by the names of a function's inputs.
 
-    Random ones where every constraint holds on to the world. With loops closed ones near the neutral one, in motion
-    that keeps them closed: in others redundant rows contradict each other. Nothing if loops do not close from there.
+    Random ones where every constraint holds on to the world. With loops closed ones at some DISTANCES from the neutral
+    one, in motion that keeps them closed: in others redundant rows contradict each other. Nothing if loops do not close
+    from there.
     """
     rng = np.random.default_rng(0)
     v, tau = rng.uniform(-1, 1, (2, STATES, model.nv))
     if any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints):
         plain = replace(model, constraints=tuple(c.original for c in model.constraints))
-        found = closed_positions(plain, (0.0, 0.2) if model.nv <= SMALL else (0.0,))
+        found = closed_positions(plain, DISTANCES if model.nv <= SMALL else DISTANCES[:1])
         q = np.stack([found[k % len(found)] for k in range(STATES)])
         at = [Motion(plain, x[:, None], np.zeros((model.nv, 1)), NUMPY) for x in found]
         if np.abs(position_error(at[0])).max(initial=0.0) > 1e-6:

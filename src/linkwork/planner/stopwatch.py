@@ -13,7 +13,7 @@ from linkwork.errors import InputError
 from linkwork.kernels import IterativeProgram, Kernel, Program
 from linkwork.planner.iterations import settings
 
-ROUNDS, STATES = 41, 256
+ROUNDS, STATES = 101, 256
 Key = TypeVar("Key", bound=Hashable)
 
 
