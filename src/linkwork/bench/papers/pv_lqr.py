@@ -346,8 +346,8 @@ TABLE2 = Times(
                      "before the base, does not spend"),
         Relation("PV-e needs nearly 50 % less than LTL on large robots with many rows (here: 40 to 70 %)", "IX-C-1",
                  ratio("pv_early", "ltl", 0.3, 0.6, cases=HEAVY),
-                 why="it is 39 to 42 %: ordering operations for few values in memory gained most for the sparse factor, "
-                     "a sixth of its time"),
+                 why="it is 39 to 42 %: ordering operations for few values in memory gained most for the sparse "
+                     "factor, a sixth of its time"),
         Relation("PV-e needs nearly 30 % less than PV there (here: 20 to 40 %)", "IX-C-1",
                  ratio("pv_early", "pv", 0.6, 0.8, cases=HEAVY),
                  why="our PV solves for multipliers before the base, limb by limb (eq. 49), which saves a part of that "
