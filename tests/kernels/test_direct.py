@@ -12,7 +12,7 @@ import pytest
 from linkwork.errors import InputError
 from linkwork.kernels import executable
 from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Program
+from linkwork.kernels.program import Port, Program
 
 
 def kernel(dtype: str = "float64") -> Kernel:
@@ -90,3 +90,21 @@ def test_results_that_are_no_numbers_and_arrays_that_do_not_fit_give_none() -> N
 def test_float32() -> None:
     root = kernel("float32").finite()(np.array([4, 9, 16], np.float32)).root
     np.testing.assert_array_equal(root, np.array([2, 3, 4], np.float32))
+
+
+def test_calls_outlive_their_kernel() -> None:
+    """A built-in function keeps its code and the type of its results alive by itself."""
+    nodes = [("input", 0, 0), ("add", 0, 0)]
+    program = Program([Port("x", (1,))], [Port("y", (1,)), Port("none", (0, 3))], nodes, [[1], []])
+    finite, one = Kernel(program).finite(), Kernel(program)._single_call()
+    gc.collect()
+    junk = [bytes(4096) for _ in range(1000)]
+    for result in (finite(np.ones(1)), one((np.ones(1),), None), one((np.ones(1),), [np.empty(1), np.empty((0, 3))])):
+        assert result.y == 2.0
+        assert result.none.shape == (0, 3)
+    assert len(junk) == 1000
+
+
+def test_bound_to_a_negative_number_of_states_is_refused() -> None:
+    with pytest.raises(InputError, match="batch=-1"):
+        kernel().bind(-1)

@@ -51,9 +51,9 @@ class Executable:
         """``run_given`` of :mod:`linkwork.kernels.objects`; None when there is none, or it would take long."""
         return self._method("run_given", MANY, words) if self._direct else None
 
-    def new(self, words: bytes) -> Callable[..., Any] | None:
-        """``run_new``, likewise."""
-        return self._method("run_new", MANY, words) if self._direct else None
+    def new(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
+        """``run_new``, likewise; ``kept`` are the objects whose addresses are in its words."""
+        return self._method("run_new", MANY, words, *kept) if self._direct else None
 
     def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:
         """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.objects`).
@@ -64,13 +64,16 @@ class Executable:
             return partial(self._bound, ctypes.c_void_p(context.ctypes.data))
         return self._method("run_bound_object", NO_ARGUMENT, words + context.tobytes())
 
-    def _method(self, name: str, arguments: int, self_: bytes) -> Callable[..., Any]:
-        """Machine code as a built-in function of Python, with these bytes as its object."""
+    def _method(self, name: str, arguments: int, self_: bytes, *kept: Any) -> Callable[..., Any]:
+        """Machine code as a built-in function of Python, with these bytes as its object.
+
+        In the place of its module it holds what must live as long as it does: the code, and ``kept``.
+        """
         method = _MethodDef(name.encode(), self._linked.address(name), arguments, None)
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.c_void_p)
+        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object)
         make = new(("PyCFunction_NewEx", ctypes.pythonapi))
         self._methods.append(method)
-        function: Callable[..., Any] = make(ctypes.byref(method), self_, None)
+        function: Callable[..., Any] = make(ctypes.byref(method), self_, (self, *kept))
         return function
 
     def workspace(self) -> NDArray[np.uint8]:

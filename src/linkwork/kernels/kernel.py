@@ -160,7 +160,10 @@ class Kernel:
     def _new(self, strict: bool) -> Callable[..., Any] | None:
         """One state straight from arrays to new results; without entries, these are the same for all calls."""
         words = object_words(str(self.dtype))
-        return None if words is None else self._form(1).new(words_for_new(words, self._result, strict, self._kept))
+        if words is None:
+            return None
+        words = words_for_new(words, self._result, strict, self._kept)
+        return self._form(1).new(words, self._result, *self._kept)
 
     def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """Any valid call: convert what must be converted, split what is worth it."""
@@ -190,6 +193,8 @@ class Bound:
     """
 
     def __init__(self, kernel: Kernel, batch: int | None) -> None:
+        if batch is not None and batch < 0:
+            raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
         lead = () if batch is None else (batch,)
         names = [port.name for port in kernel.inputs]
