@@ -27,7 +27,7 @@ NEAR = 1.6
 TIED, TIMED = 1.15, 40_000
 """Methods that are predicted to be closer than that to the best are compiled and timed when a function is made, if they
 have no more operations than this together: some seconds at most, once. (Of 43 mechanisms for two uses, predictions that
-were fitted to others picked within 5 % of the best in nine cases of ten; the best by the clock was always this close.)"""
+were fitted to others picked within 5 % of the best in nine cases of ten; the best by the clock was always so close.)"""
 
 OUTGROWN = 2.5
 """Tracing stops at this many times the operations of the best so far: it counts before dead code goes."""
