@@ -88,20 +88,20 @@ def test_the_page_shows_the_links_where_they_are(opened, motion):
 
 
 def test_play_moves_the_picture_pause_holds_it_and_speed_slows_it(opened):
-    before = pixels(opened)
+    """At a tenth of the speed the motion lasts ten seconds: a slow machine, too, pauses before it repeats."""
+    start = pixels(opened)
+    opened.select_option("#speed", "0.1")
+    clicked = opened.evaluate("performance.now()")
     opened.click("#play")
-    opened.wait_for_function("linkwork.time > 0.15")
+    opened.wait_for_function("linkwork.time > 0.2")
     opened.click("#play")
     assert opened.get_attribute("#play", "aria-label") == "Play"
     at, after = opened.evaluate("linkwork.time"), pixels(opened)
-    assert changed(before, after) > 0.003
+    assert at < 0.1 * (opened.evaluate("performance.now()") - clicked) / 1000
+    assert changed(start, after) > 0.003
     opened.wait_for_timeout(150)
     assert opened.evaluate("linkwork.time") == at
-    opened.keyboard.press("Home")
-    opened.select_option("#speed", "0.1")
-    opened.click("#play")
-    opened.wait_for_timeout(500)
-    assert 0 < opened.evaluate("linkwork.time") < 0.3
+    assert changed(after, pixels(opened)) == 0.0
 
 
 def test_scrubbing_goes_to_the_time_and_back_to_the_same_picture(opened, motion):
