@@ -5,14 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
+import casadi as ca
 import numpy as np
 import pytest
 from kernels_examples import chain, states
 
 from linkwork.kernels import Kernel, Program
-from linkwork.kernels.kernel import slices_of
+from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.pool import POOL, Pool
 
 LINKS = 4
@@ -31,14 +33,32 @@ def test_threads_change_nothing(kernel: Kernel, batch: int) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_slices_cover_every_row_once(kernel: Kernel) -> None:
-    form = kernel._form(kernel.lanes)
-    for count in (1, 7, 8, 100, 4096, 4097, 99_999):
-        slices = slices_of(form.image.cost, form.image.lanes, count, kernel.threads)
-        assert [row for begin, end in slices for row in (begin, end)][1:-1:2] == [b for b, _ in slices[1:]]
-        assert slices[0][0] == 0
-        assert slices[-1][1] == count
-        assert all(begin < end and begin % kernel.lanes == 0 for begin, end in slices)
+@pytest.mark.parametrize("size", [8, 24, 1 << 20])
+def test_shared_rows_are_taken_once(kernel: Kernel, size: int) -> None:
+    """Two that share a place share the rows: what one has taken, the other does not touch."""
+    form, count = kernel._form(8), 99
+    inputs = states(LINKS, count)
+    right = kernel(*inputs)
+    outputs = [np.full((count, *port.shape), np.nan) for port in kernel.outputs]
+    table = table_of([Rows(x, x[0].size) for x in (*inputs, *outputs)])
+    place, workspace = np.array([16]), form.workspace()
+    form._shared(table.ctypes.data, place.ctypes.data, size, count, workspace.ctypes.data)
+    assert place[0] >= count
+    for y, all_rows in zip(outputs, right, strict=True):
+        assert np.isnan(y[:16]).all()
+        np.testing.assert_array_equal(y[16:], all_rows[16:])
+
+
+def test_long_batches_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of which moving numbers is most of the work."""
+    helped: list[int] = []
+    monkeypatch.setattr(POOL, "run", lambda work, threads: (helped.append(threads), work()))
+    x = ca.SX.sym("x", 400)
+    copies = Kernel(Program.from_casadi(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
+    copies(np.ones((100, 400)))
+    assert helped == []
+    np.testing.assert_array_equal(copies(np.ones((20_000, 400))).y, np.full((20_000, 400), 2.0))
+    assert helped == [3]
 
 
 def test_many_python_threads_at_once(kernel: Kernel) -> None:
@@ -65,38 +85,52 @@ def test_first_calls_from_many_threads_compile_once(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:
-    pool = Pool()
-    done: list[int] = []
+    pool, todo = Pool(), deque(range(8))
 
-    def work(begin: int, end: int) -> None:
-        if begin == 3:
-            raise ValueError("slice three")
-        done.append(begin)
+    def work() -> None:
+        while todo:
+            if todo.popleft() == 3:
+                raise ValueError("number three")
 
-    with pytest.raises(ValueError, match="slice three"):
-        pool.run(work, [(k, k + 1) for k in range(8)], 3)
-    assert sorted(done) == [0, 1, 2, 4, 5, 6, 7]
-    pool.run(lambda begin, end: done.append(100), [(0, 1), (1, 2)], 3)
-    assert done.count(100) == 2
+    with pytest.raises(ValueError, match="number three"):
+        pool.run(work, 1)
+    assert list(todo) == [4, 5, 6, 7]
+    pool.run(work, 3)
+    assert not todo
+
+
+def test_the_caller_waits_for_its_helpers() -> None:
+    pool, both, done = Pool(), threading.Barrier(2, timeout=20), threading.Event()
+    caller = threading.current_thread()
+
+    def work() -> None:
+        both.wait()
+        if threading.current_thread() is not caller:
+            done.wait(0.05)
+            done.set()
+
+    pool.run(work, 2)
+    assert done.is_set()
 
 
 def test_a_busy_pool_does_not_hold_up_a_caller() -> None:
     pool, gate, entered = Pool(), threading.Event(), threading.Semaphore(0)
 
-    def wait(begin: int, end: int) -> None:
+    def wait() -> None:
         entered.release()
         assert gate.wait(20)
 
-    hog = threading.Thread(target=pool.run, args=(wait, [(0, 1), (1, 2)], 2))
+    hog = threading.Thread(target=pool.run, args=(wait, 2))
     hog.start()
     for _ in range(2):
         assert entered.acquire(timeout=20)  # the pool's only thread is taken
-    rows: list[int] = []
-    pool.run(lambda begin, end: rows.append(begin), [(0, 1), (1, 2), (2, 3)], 2)
-    assert sorted(rows) == [0, 1, 2]
+    workers: list[threading.Thread] = []
+    pool.run(lambda: workers.append(threading.current_thread()), 2)
+    assert workers == [threading.current_thread()]
     gate.set()
     hog.join(20)
     assert not hog.is_alive()
+    assert len(workers) == 1
 
 
 def test_the_gil_is_free_while_a_kernel_runs(kernel: Kernel) -> None:

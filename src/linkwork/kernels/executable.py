@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,14 @@ from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
 from linkwork.kernels.image import Image
 from linkwork.kernels.objects import has_objects
+from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port
 
 LONG = 100_000
 """Instructions for one state up to which a call holds the interpreter's lock: some 50 microseconds."""
+
+PARALLEL, TAKEN = 1_000_000, 200_000
+"""Instructions from which on other threads are worth waking (half a millisecond), and what each takes at a time."""
 
 NO_ARGUMENT, MANY = 0x0004, 0x0080
 """METH_NOARGS, METH_FASTCALL: a method without arguments, or with many."""
@@ -41,6 +46,8 @@ class Executable:
         self._linked = Linked(image.objects)
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         self.run = ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self._linked.address("run"))
+        shared = ctypes.CFUNCTYPE(None, pointer, pointer, number, number, pointer)
+        self._shared = shared(self._linked.address("run_shared"))
         self._bound = ctypes.CFUNCTYPE(None, pointer)(self._linked.address("run_bound"))
         # a call that holds the interpreter's lock must not keep other threads waiting for long
         self._direct = image.cost <= LONG and has_objects(image.lanes, image.workspace, outputs)
@@ -80,11 +87,26 @@ class Executable:
         """A new workspace, aligned to cache lines."""
         return empty_lines([self.image.workspace], np.dtype(np.uint8))
 
-    def rows(self, table: NDArray[np.int64], begin: int, end: int) -> None:
-        """Run on these rows, with a workspace that nobody else uses meanwhile."""
+    def rows(self, table: NDArray[np.int64], count: int, threads: int, steps: int = 1) -> None:
+        """Run on all ``count`` rows of a table, each of so many steps; on several threads if it takes long enough."""
+        tiles, cost = -(-count // self.image.lanes), self.image.cost * steps
+        place, size = np.zeros(1, np.int64), max(1, TAKEN // cost) * self.image.lanes
+
+        def work() -> None:
+            with self._borrowed() as workspace:
+                self._shared(table.ctypes.data, place.ctypes.data, size, count, workspace.ctypes.data)
+
+        if threads == 1 or tiles * cost < PARALLEL:
+            work()
+        else:
+            POOL.run(work, min(threads, -(-count // size)))
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[NDArray[np.uint8]]:
+        """A workspace that nobody else uses meanwhile."""
         try:
             workspace = self._free.pop()
         except IndexError:
             workspace = self.workspace()
-        self.run(table.ctypes.data, begin, end, workspace.ctypes.data)
+        yield workspace
         self._free.append(workspace)

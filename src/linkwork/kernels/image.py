@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -16,6 +16,9 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
+
+SINCOS, MOVED = 40, 2
+"""What sines and cosines of a register take, and a number of every lane moved in or out, in instructions."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def lower(program: Program, options: Options, modules: Modules) -> Needs:
     modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), constants))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Needs(workspace, cost_of(plan))
+    return Needs(workspace, cost_of([plan], (*program.inputs, *program.outputs)))
 
 
 def lower_iterative(program: IterativeProgram, options: Options, modules: Modules) -> Needs:
@@ -113,7 +116,7 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     modules.append(driver_module(frame, steps, names, constants))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Needs(workspace, sum(map(cost_of, plans.values())))
+    return Needs(workspace, cost_of(plans.values(), (*program.inputs, *program.outputs)))
 
 
 def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:
@@ -133,5 +136,8 @@ def sine_module(options: Options) -> str:
     return sincos_function(options.scalar, options.register, options.target.has_fma) + ATTRIBUTES
 
 
-def cost_of(plan: Schedule) -> int:
-    return sum(len(step.order) for step in plan.steps if isinstance(step, Code))
+def cost_of(plans: Iterable[Schedule], ports: Iterable[Port] = ()) -> int:
+    """Instructions that a tile takes, some two per nanosecond: its code, its sines, the ports that it moves."""
+    steps = [step for plan in plans for step in plan.steps]
+    code = sum(len(step.order) if isinstance(step, Code) else SINCOS * step.count for step in steps)
+    return 1 + code + MOVED * sum(port.size for port in ports)

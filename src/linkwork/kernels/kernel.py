@@ -18,7 +18,6 @@ from linkwork.kernels.executable import Executable
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.objects import object_words, words_for_new
-from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     import casadi as ca
 
 Array = NDArray[Any]
-_PARALLEL_FROM = 500e-6
-"""Seconds of work from which on waking other threads is worth it."""
-
 
 class Kernel:
     """A program as native code.
@@ -179,11 +175,7 @@ class Kernel:
             return
         form = self._form(1 if count == 1 else self.lanes)
         table = table_of([*inputs, *outputs])
-        slices = slices_of(form.image.cost, form.image.lanes, count, self.threads)
-        if len(slices) == 1:
-            form.rows(table, 0, count)
-        else:
-            POOL.run(lambda begin, end: form.rows(table, begin, end), slices, self.threads)
+        form.rows(table, count, self.threads)
 
 
 class Bound:
@@ -212,16 +204,6 @@ class Bound:
     def __call__(self) -> Any:
         self._native()
         return self.outputs
-
-
-def slices_of(cost: int, lanes: int, count: int, threads: int) -> list[tuple[int, int]]:
-    """Rows for each piece of work: whole tiles, a few pieces per thread so that a late thread costs little."""
-    seconds = cost * count / lanes / 4e9
-    if threads == 1 or seconds < _PARALLEL_FROM:
-        return [(0, count)]
-    pieces = threads * (4 if seconds > 8 * _PARALLEL_FROM else 1)
-    size = -(-count // (pieces * lanes)) * lanes
-    return [(k, min(k + size, count)) for k in range(0, count, size)]
 
 
 def cores() -> int:

@@ -1,12 +1,17 @@
-"""Ways from Python into a kernel for one state, as LLVM IR: built-in functions that take and give NumPy arrays.
+"""Ways from Python into a kernel, as LLVM IR.
 
-A call through ctypes costs more than a small kernel; these functions look into Python's objects themselves:
+For one state, a call through ctypes costs more than a small kernel; built-in functions take and give NumPy arrays:
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a named tuple of new arrays). None when something has
   to be looked at in Python first, or (if ``self`` asks for it) when the first output is not all finite.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when nothing was.
 - ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``.
-- ``run_bound(context)``: begin, end, workspace and table in one block of memory; for ctypes.
+
+Through ctypes:
+
+- ``run_bound(context)``: begin, end, workspace and table in one block of memory.
+- ``run_shared(table, next, size, end, workspace)``: until none are left, take ``size`` rows and run on them. Threads
+  that share ``next`` share the work, and whoever is slowed down takes less of it.
 
 Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
 the words of :func:`object_words` and what each function needs behind them. An array object starts with: header, data,
@@ -64,6 +69,23 @@ define void @run_bound(ptr %context) #0 {{
 {_fields(("%begin", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
   %table = getelementptr i8, ptr %context, i64 24
   call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
+  ret void
+}}
+
+define void @run_shared(ptr %table, ptr %next, i64 %size, i64 %end, ptr %ws) #0 {{
+entry:
+  br label %take
+take:
+  %begin = atomicrmw add ptr %next, i64 %size monotonic
+  %some = icmp ult i64 %begin, %end
+  br i1 %some, label %work, label %exit
+work:
+  %full = add i64 %begin, %size
+  %whole = icmp ule i64 %full, %end
+  %stop = select i1 %whole, i64 %full, i64 %end
+  call void @run(ptr %table, i64 %begin, i64 %stop, ptr %ws)
+  br label %take
+exit:
   ret void
 }}
 

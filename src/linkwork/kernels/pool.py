@@ -1,50 +1,53 @@
 """A persistent pool of threads for native calls.
 
-A job is a list of slices. Whoever calls works on its own job too, and pool threads only help: if all of them are
-busy for others, the caller does everything itself. So no call ever waits for a thread to become free, and any
-number of Python threads may call kernels at once. The pool starts on first use, and again in a forked child.
+A job is a function that works until nothing is left to do, on one thread or on several at once. Whoever calls works
+on its own job too, and pool threads only help: if all of them are busy for others, the caller does everything itself.
+So no call ever waits for a thread to become free, and any number of Python threads may call kernels at once. The pool
+starts on first use, and again in a forked child.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from queue import SimpleQueue
-
-Slice = tuple[int, int]
 
 
 class _Job:
-    def __init__(self, work: Callable[[int, int], None], slices: Iterable[Slice]) -> None:
+    def __init__(self, work: Callable[[], None]) -> None:
         self.work = work
-        self.slices = deque(slices)
-        self.left = len(self.slices)
         self.lock = threading.Lock()
-        self.done = threading.Event()
+        self.inside, self.closed = 0, False
+        self.left = threading.Event()
         self.error: BaseException | None = None
 
     def help(self) -> None:
-        """Work on slices until none are left to take."""
-        while True:
-            try:
-                begin, end = self.slices.popleft()
-            except IndexError:
+        """Work until nothing is left to do; whoever comes too late does nothing."""
+        with self.lock:
+            if self.closed:
                 return
-            try:
-                self.work(begin, end)
-            except BaseException as error:
-                self.error = error
-            with self.lock:
-                self.left -= 1
-                last = self.left == 0
-            if last:
-                self.done.set()
+            self.inside += 1
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+        with self.lock:
+            self.inside -= 1
+            if self.closed and not self.inside:
+                self.left.set()
+
+    def close(self) -> None:
+        """Let nobody in any more, and wait until everybody has left."""
+        with self.lock:
+            self.closed = True
+            empty = not self.inside
+        if not empty:
+            self.left.wait()
 
 
 class Pool:
-    """``run(work, slices, threads)`` calls ``work(begin, end)`` for every slice, on up to ``threads`` threads."""
+    """``run(work, threads)`` calls ``work()`` on this thread and on up to ``threads - 1`` others that are free."""
 
     def __init__(self) -> None:
         self._reset()
@@ -56,17 +59,13 @@ class Pool:
         self._lock = threading.Lock()
         self._started = 0
 
-    def run(self, work: Callable[[int, int], None], slices: Iterable[Slice], threads: int) -> None:
-        job = _Job(work, slices)
-        if not job.left:
-            return
-        helpers = min(threads, job.left) - 1
-        if helpers > 0:
-            self._start(helpers)
-            for _ in range(helpers):
-                self._queue.put(job)
+    def run(self, work: Callable[[], None], threads: int) -> None:
+        job = _Job(work)
+        self._start(threads - 1)
+        for _ in range(threads - 1):
+            self._queue.put(job)
         job.help()
-        job.done.wait()
+        job.close()
         if job.error is not None:
             raise job.error
 

@@ -35,10 +35,9 @@ from linkwork.kernels.driver import (
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
-from linkwork.kernels.kernel import cores, slices_of
+from linkwork.kernels.kernel import cores
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.objects import object_module
-from linkwork.kernels.pool import POOL
 from linkwork.kernels.program import Node, Port, Program
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
@@ -124,7 +123,7 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     modules.append(_driver(frame, len(program.timed), calls, names, constants))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
-    return Needs(workspace, cost_of(plans["step"]) + cost_of(plans["blend"]))
+    return Needs(workspace, cost_of([plans["step"], plans["blend"]]))
 
 
 def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str],
@@ -285,8 +284,7 @@ class RolloutKernel:
         if batch:
             form = self.form(1 if batch == 1 else self.lanes)
             packed = np.array(table, np.int64)
-            slices = slices_of(form.image.cost * steps, form.image.lanes, batch, self.threads)
-            POOL.run(lambda begin, end: form.rows(packed, begin, end), slices, self.threads)
+            form.rows(packed, batch, self.threads, steps)
         return {**results, "survived": survived[:, 0].astype(int)}
 
     def _rows(self, values: ArrayLike, ndim: int) -> Rows:
