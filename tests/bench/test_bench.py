@@ -227,8 +227,9 @@ def test_both_sides_are_judged_on_the_same_states() -> None:
 
 def test_every_suite_has_its_rows(robot: inputs.Robot, alone: None) -> None:
     found = [r for job in suites.kernel_jobs([robot]) for r in suites.run(job, NOBODY, BRIEF)]
+    measures = ("latency", "batch", "limit", "float32", "one", "threads", "one core", "cores")
     assert {(r.function, r.measure) for r in found if r.samples} == {
-        (f, m) for f in ("rnea", "crba", "aba") for m in ("latency", "batch", "limit", "float32", "one", "threads")}
+        (f, m) for f in ("rnea", "crba", "aba") for m in measures}
     assert [line.function for line in tables.lines(found)] == ["rnea", "crba", "aba"]
     jobs = suites.constrained_jobs([robot], [], ["constrained_aba", "ltl", "prox_pv"])
     assert [j.case for j in jobs] == ["none", "1x3D", "1x6D", "loop"]

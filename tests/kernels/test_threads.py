@@ -35,15 +35,17 @@ def test_threads_change_nothing(kernel: Kernel, batch: int) -> None:
 
 @pytest.mark.parametrize("size", [8, 24, 1 << 20])
 def test_shared_rows_are_taken_once(kernel: Kernel, size: int) -> None:
-    """Two that share a place share the rows: what one has taken, the other does not touch."""
+    """What another thread has taken is not touched, all else is done, and counted."""
     form, count = kernel._form(8), 99
     inputs = states(LINKS, count)
     right = kernel(*inputs)
     outputs = [np.full((count, *port.shape), np.nan) for port in kernel.outputs]
     table = table_of([Rows(x, x[0].size) for x in (*inputs, *outputs)])
-    place, workspace = np.array([16]), form.workspace()
-    form._shared(table.ctypes.data, place.ctypes.data, size, count, workspace.ctypes.data)
-    assert place[0] >= count
+    progress, workspace = np.array([16, 16]), form.workspace()
+    form._shared(table.ctypes.data, progress.ctypes.data, size, count, workspace.ctypes.data)
+    assert progress[0] >= progress[1] == count
+    assert form._done(progress.ctypes.data, count)
+    assert not form._done(progress.ctypes.data, count + 1)
     for y, all_rows in zip(outputs, right, strict=True):
         assert np.isnan(y[:16]).all()
         np.testing.assert_array_equal(y[16:], all_rows[16:])
@@ -52,7 +54,7 @@ def test_shared_rows_are_taken_once(kernel: Kernel, size: int) -> None:
 def test_long_batches_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of which moving numbers is most of the work."""
     helped: list[int] = []
-    monkeypatch.setattr(POOL, "run", lambda work, threads: (helped.append(threads), work()))
+    monkeypatch.setattr(POOL, "run", lambda work, done, threads: (helped.append(threads), work(), done()))
     x = ca.SX.sym("x", 400)
     copies = Kernel(Program.from_casadi(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
     copies(np.ones((100, 400)))
@@ -84,6 +86,11 @@ def test_first_calls_from_many_threads_compile_once(monkeypatch: pytest.MonkeyPa
     assert len(fresh._forms) == 1
 
 
+def never() -> bool:
+    """A job of which nobody knows that it is done, until everybody has left."""
+    return False
+
+
 def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:
     pool, todo = Pool(), deque(range(8))
 
@@ -93,9 +100,9 @@ def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:
                 raise ValueError("number three")
 
     with pytest.raises(ValueError, match="number three"):
-        pool.run(work, 1)
+        pool.run(work, never, 1)
     assert list(todo) == [4, 5, 6, 7]
-    pool.run(work, 3)
+    pool.run(work, never, 3)
     assert not todo
 
 
@@ -109,8 +116,22 @@ def test_the_caller_waits_for_its_helpers() -> None:
             done.wait(0.05)
             done.set()
 
-    pool.run(work, 2)
+    pool.run(work, never, 2)
     assert done.is_set()
+
+
+def test_the_caller_leaves_when_all_is_done() -> None:
+    """Even if a helper, which has nothing left to do, is slow to say so."""
+    pool, both, gate = Pool(), threading.Barrier(2, timeout=20), threading.Event()
+    caller = threading.current_thread()
+
+    def work() -> None:
+        both.wait()
+        if threading.current_thread() is not caller:
+            gate.wait(20)
+
+    pool.run(work, lambda: True, 2)
+    gate.set()
 
 
 def test_a_busy_pool_does_not_hold_up_a_caller() -> None:
@@ -120,12 +141,12 @@ def test_a_busy_pool_does_not_hold_up_a_caller() -> None:
         entered.release()
         assert gate.wait(20)
 
-    hog = threading.Thread(target=pool.run, args=(wait, 2))
+    hog = threading.Thread(target=pool.run, args=(wait, never, 2))
     hog.start()
     for _ in range(2):
         assert entered.acquire(timeout=20)  # the pool's only thread is taken
     workers: list[threading.Thread] = []
-    pool.run(lambda: workers.append(threading.current_thread()), 2)
+    pool.run(lambda: workers.append(threading.current_thread()), never, 2)
     assert workers == [threading.current_thread()]
     gate.set()
     hog.join(20)

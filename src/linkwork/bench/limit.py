@@ -10,19 +10,24 @@ from __future__ import annotations
 
 import ctypes
 import re
+import time
 from collections.abc import Callable
 from functools import cache
 
-from linkwork.bench.measure import Conditions, Reading
+from linkwork.bench.measure import Conditions, Reading, passes
 from linkwork.kernels import Kernel, Program
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Options, sine_module
 from linkwork.kernels.lower import ATTRIBUTES, Shape
+from linkwork.kernels.pool import POOL
 from linkwork.kernels.target import Target
 
 CHAINS, TURNS = 16, 4096
 """Independent multiply-adds in a turn of the loop (enough for 4 cycles of latency at four a cycle), and its turns."""
+
+LONG = 1 << 22
+"""Turns of a loop that takes so long (10 ms) that waking threads takes none of it."""
 
 _FREE = ("const", "input", "sin_of", "cos_of")
 _NOT_ARITHMETIC = re.compile(r"= (phi|load|getelementptr|bitcast|call i1)")
@@ -40,6 +45,20 @@ class Limit:
         run, _ = _multiply_adds()
         us, share = self.conditions.passes(lambda: run(TURNS), CHAINS * TURNS, budget)
         return Reading(us * self.per_state, share)
+
+
+class Cores:
+    """A contender: the same multiply-adds, on one thread or on several at once; what threads gain is at most this."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    def round(self, budget: float) -> Reading:
+        run, _ = _multiply_adds()
+        turns = LONG // self.threads
+        us, cores = passes(lambda: POOL.run(lambda: run(turns), lambda: False, self.threads), CHAINS * LONG, budget,
+                           busy=time.process_time)
+        return Reading(us, cores / self.threads)
 
 
 def vector_operations(program: Program, lanes: int) -> int:

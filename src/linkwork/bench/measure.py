@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, Protocol
 from linkwork.errors import UnsupportedError
 
 MIN_PASSES = 5
-FAIR, TRIES = 0.95, 4
+FAIR, TRIES = 0.95, 8
 
 
 class Reading(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.bench.limit import Limit
+from linkwork.bench.limit import Cores, Limit
 from linkwork.bench.measure import Conditions, Contender, Reading, passes
 from linkwork.function import Function
 from linkwork.kernels import Kernel
@@ -24,8 +24,9 @@ BLOCK, BLOCK_BYTES = 256, 1 << 19
 """States per call of a batch kernel, fewer if their results are larger than this (half of a second-level cache);
 results go to the same memory every time, as in a user's loop."""
 
-LARGE, LARGE_BYTES = 1 << 18, 1 << 26
-"""States of the batch that is split over threads, fewer if its results take more memory than this."""
+LARGE, LARGE_BYTES = 1 << 20, 1 << 28
+"""States of the batch that is split over threads, fewer if its arrays take more memory than this: calls of 20 ms and
+more, which a quarter of a millisecond of Python with cold caches does not change."""
 
 
 class Native:
@@ -73,7 +74,7 @@ class Whole:
 
     def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
         states = max(len(x) for x in inputs)
-        width = sum(port.size for port in kernel.outputs) * kernel.dtype.itemsize
+        width = sum(port.size for port in (*kernel.inputs, *kernel.outputs)) * kernel.dtype.itemsize
         copies = max(1, min(LARGE // states, LARGE_BYTES // max(width * states, 1)))
         self.inputs = [np.tile(x, (copies, 1)) if len(x) > 1 else x[0] for x in inputs]
         self.outputs = [empty_lines((copies * states, *port.shape), kernel.dtype) for port in kernel.outputs]
@@ -114,7 +115,7 @@ class Entry:
     def contenders(
         self, measures: Sequence[str], threads: int, conditions: Conditions = ANYWHERE
     ) -> dict[str, tuple[Contender, Kernel]]:
-        """What is to be measured, by name: latency, batch, float32, limit, threads (and one, its yardstick)."""
+        """What is to be measured, by name: latency, batch, float32, limit, threads (with one, cores, one core)."""
         made: dict[str, tuple[Contender, Kernel]] = {}
         rows = self.controls()
         for measure in measures:
@@ -128,9 +129,10 @@ class Entry:
                 kernel = self.kernel(threads=1)
                 made[measure] = Limit(kernel, conditions), kernel
             elif measure == "threads":
-                for name, count in (("one", 1), ("threads", threads)):
+                for name, core, count in (("one", "one core", 1), ("threads", "cores", threads)):
                     kernel = self.kernel(threads=count)
                     made[name] = Whole(kernel, rows), kernel
+                    made[core] = Cores(count), kernel
         return made
 
 

@@ -14,7 +14,8 @@ from linkwork.bench.records import Change, Record
 
 NOTES = {
     "kernels": "latency: one state at a time in a native loop; batch: many states per call, one thread; threads: a "
-    "large batch on all threads against one. The peers have no batches: their figure is one state in a C++ loop.\n"
+    "large batch on all threads against one (cores: what nothing but multiply-adds gain, measured beside).\n"
+    "The peers have no batches: their figure is one state in a C++ loop.\n"
     "of limit: vector operations against all that this machine issues, measured beside (bench/limit.py).\n"
     "crba: both write one triangle without what the tree leaves zero; Pinocchio over its own, ours packed, per state.",
     "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst "
@@ -50,6 +51,8 @@ class Line:
     limit: Record | None
     one: Record | None
     threads: Record | None
+    one_core: Record | None
+    cores: Record | None
 
     def ratio(self, theirs: str, ours: str) -> Summary | None:
         a, b = getattr(self, theirs), getattr(self, ours)
@@ -87,9 +90,10 @@ def lines(records: Sequence[Record]) -> list[Line]:
 
         best, wheel, python = (fastest(role) for role in ("best", "wheel", "python"))
         users = fastest("wheel-python") or (python if key[0] == "forward_dynamics" else None)
-        ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "limit", "one", "threads")]
+        ours = [fastest("ours", m) for m in ("latency", "batch", "float32", "limit")]
+        scaling = [fastest("ours", m) for m in ("one", "threads", "one core", "cores")]
         out.append(Line(*key, best or wheel or python, best, wheel, fastest("mujoco"), users,
-                        fastest("proxLTL"), *ours))
+                        fastest("proxLTL"), *ours, *scaling))
     return out
 
 
@@ -140,7 +144,7 @@ def means(rows: Sequence[Line]) -> Table:
     out = Table(title="geometric means of the ratios (smallest)", title_justify="left")
     pairs = {"latency": ("theirs", "latency"), "latency, wheel": ("wheel", "latency"), "batch": ("theirs", "batch"),
              "batch, wheel": ("wheel", "batch"), "float32 / float64": ("batch", "float32"),
-             "threads / one": ("one", "threads")}
+             "threads / one": ("one", "threads"), "cores / one": ("one_core", "cores")}
     pairs = {k: p for k, p in pairs.items() if any(line.ratio(*p) for line in rows)}
     out.add_column("function")
     for head in pairs:

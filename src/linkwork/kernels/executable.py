@@ -22,7 +22,7 @@ from linkwork.kernels.program import Port
 LONG = 100_000
 """Instructions for one state up to which a call holds the interpreter's lock: some 50 microseconds."""
 
-PARALLEL, TAKEN = 1_000_000, 200_000
+PARALLEL, TAKEN = 1_000_000, 100_000
 """Instructions from which on other threads are worth waking (half a millisecond), and what each takes at a time."""
 
 NO_ARGUMENT, MANY = 0x0004, 0x0080
@@ -48,6 +48,7 @@ class Executable:
         self.run = ctypes.CFUNCTYPE(None, pointer, number, number, pointer)(self._linked.address("run"))
         shared = ctypes.CFUNCTYPE(None, pointer, pointer, number, number, pointer)
         self._shared = shared(self._linked.address("run_shared"))
+        self._done = ctypes.CFUNCTYPE(ctypes.c_bool, pointer, number)(self._linked.address("all_done"))
         self._bound = ctypes.CFUNCTYPE(None, pointer)(self._linked.address("run_bound"))
         # a call that holds the interpreter's lock must not keep other threads waiting for long
         self._direct = image.cost <= LONG and has_objects(image.lanes, image.workspace, outputs)
@@ -90,16 +91,19 @@ class Executable:
     def rows(self, table: NDArray[np.int64], count: int, threads: int, steps: int = 1) -> None:
         """Run on all ``count`` rows of a table, each of so many steps; on several threads if it takes long enough."""
         tiles, cost = -(-count // self.image.lanes), self.image.cost * steps
-        place, size = np.zeros(1, np.int64), max(1, TAKEN // cost) * self.image.lanes
+        progress, size = np.zeros(2, np.int64), max(1, TAKEN // cost) * self.image.lanes
 
         def work() -> None:
             with self._borrowed() as workspace:
-                self._shared(table.ctypes.data, place.ctypes.data, size, count, workspace.ctypes.data)
+                self._shared(table.ctypes.data, progress.ctypes.data, size, count, workspace.ctypes.data)
+
+        def done() -> bool:
+            return bool(self._done(progress.ctypes.data, count))
 
         if threads == 1 or tiles * cost < PARALLEL:
             work()
         else:
-            POOL.run(work, min(threads, -(-count // size)))
+            POOL.run(work, done, min(threads, -(-count // size)))
 
     @contextmanager
     def _borrowed(self) -> Iterator[NDArray[np.uint8]]:

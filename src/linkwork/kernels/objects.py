@@ -10,8 +10,9 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 Through ctypes:
 
 - ``run_bound(context)``: begin, end, workspace and table in one block of memory.
-- ``run_shared(table, next, size, end, workspace)``: until none are left, take ``size`` rows and run on them. Threads
-  that share ``next`` share the work, and whoever is slowed down takes less of it.
+- ``run_shared(table, progress, size, end, workspace)``: until none are left, take ``size`` rows and run on them.
+  Threads that share ``progress`` (rows taken, rows done) share the work, and whoever is slowed down takes less of it.
+- ``all_done(progress, end)``: whether all rows are done, now or very soon; waking a thread that sleeps takes longer.
 
 Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
 the words of :func:`object_words` and what each function needs behind them. An array object starts with: header, data,
@@ -46,6 +47,9 @@ TYPE, STRICT, KEPT = BEHIND, BEHIND + 8, BEHIND + 16
 ITEMS = 24
 """Where the items of a tuple start."""
 
+LOOKS = 100_000
+"""How often a thread looks whether others are done before it goes to sleep: for some 50 microseconds."""
+
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
@@ -72,11 +76,12 @@ define void @run_bound(ptr %context) #0 {{
   ret void
 }}
 
-define void @run_shared(ptr %table, ptr %next, i64 %size, i64 %end, ptr %ws) #0 {{
+define void @run_shared(ptr %table, ptr %progress, i64 %size, i64 %end, ptr %ws) #0 {{
 entry:
+  %done = getelementptr i64, ptr %progress, i64 1
   br label %take
 take:
-  %begin = atomicrmw add ptr %next, i64 %size monotonic
+  %begin = atomicrmw add ptr %progress, i64 %size monotonic
   %some = icmp ult i64 %begin, %end
   br i1 %some, label %work, label %exit
 work:
@@ -84,9 +89,27 @@ work:
   %whole = icmp ule i64 %full, %end
   %stop = select i1 %whole, i64 %full, i64 %end
   call void @run(ptr %table, i64 %begin, i64 %stop, ptr %ws)
+  %rows = sub i64 %stop, %begin
+  atomicrmw add ptr %done, i64 %rows release
   br label %take
 exit:
   ret void
+}}
+
+define i1 @all_done(ptr %progress, i64 %end) #0 {{
+entry:
+  %done = getelementptr i64, ptr %progress, i64 1
+  br label %look
+look:
+  %looks = phi i64 [0, %entry], [%looks1, %look]
+  %rows = load atomic i64, ptr %done acquire, align 8
+  %all = icmp eq i64 %rows, %end
+  %looks1 = add i64 %looks, 1
+  %enough = icmp ugt i64 %looks1, {LOOKS}
+  %leave = or i1 %all, %enough
+  br i1 %leave, label %exit, label %look
+exit:
+  ret i1 %all
 }}
 
 define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{

@@ -37,17 +37,20 @@ class _Job:
             if self.closed and not self.inside:
                 self.left.set()
 
-    def close(self) -> None:
-        """Let nobody in any more, and wait until everybody has left."""
+    def close(self, wait: bool) -> None:
+        """Let nobody in any more; wait until everybody has left."""
         with self.lock:
             self.closed = True
             empty = not self.inside
-        if not empty:
+        if wait and not empty:
             self.left.wait()
 
 
 class Pool:
-    """``run(work, threads)`` calls ``work()`` on this thread and on up to ``threads - 1`` others that are free."""
+    """``run(work, done, threads)`` calls ``work()`` on this thread and on up to ``threads - 1`` others that are free.
+
+    It returns when all have returned, or earlier, when ``done()`` says that nothing of the work is missing any more.
+    """
 
     def __init__(self) -> None:
         self._reset()
@@ -59,13 +62,13 @@ class Pool:
         self._lock = threading.Lock()
         self._started = 0
 
-    def run(self, work: Callable[[], None], threads: int) -> None:
+    def run(self, work: Callable[[], None], done: Callable[[], bool], threads: int) -> None:
         job = _Job(work)
         self._start(threads - 1)
         for _ in range(threads - 1):
             self._queue.put(job)
         job.help()
-        job.close()
+        job.close(wait=not done())
         if job.error is not None:
             raise job.error
 
