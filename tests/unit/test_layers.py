@@ -23,7 +23,7 @@ LAYERS = [
     ["joints"],
     ["model"],
     ["constraints"],
-    ["planner.elimination", "model.xml", "model.load", "model.urdf", "model.mjcf", "model.sdf",
+    ["planner.elimination", "planner.pivots", "model.xml", "model.load", "model.urdf", "model.mjcf", "model.sdf",
      "model.looks"],
     ["algorithms", "kernels"],
     ["planner"],

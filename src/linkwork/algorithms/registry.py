@@ -110,6 +110,8 @@ METHODS: tuple[Method, ...] = (
            "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
            f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
+    Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried, whichever is less work",
+           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(), solves=2.5),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
            "any"),
     Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",

@@ -9,6 +9,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.base import Rows
 
 if TYPE_CHECKING:
+    from linkwork.model.model import Model
     from linkwork.model.motion import Motion
 
 
@@ -104,3 +105,8 @@ def rows_velocity(motion: Motion, rows: Rows) -> Array:
     for i, G in rows.joints.items():
         total = total + G @ motion.joint_v(i)
     return total
+
+
+def holders(model: Model, r: ConstraintRows) -> tuple[int, ...]:
+    """The links that rows hold; a joint counts as its link and that link's parent."""
+    return (*r.links, *(l for i in r.joints for l in (i, model.topology.parent[i])))

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from linkwork.algorithms.registry import Method, methods
+from linkwork.algorithms.registry import FD, Method, methods
 from linkwork.model import Model
 from linkwork.planner.cost import in_all, machine, parts_of
 
@@ -132,8 +132,17 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
                 return "with linkages in clusters its penalties need more digits than there are (3e-3 off on Digit)"
     if method.embeds or method.operator:
         return "its result is another one"
-    if method.name == "lcaba" and methods(method.task)["constrained_aba"].refusal(model, False, modes) is None:
+    contacts_only = methods(FD)["constrained_aba"].refusal(model, False, modes) is None
+    if method.name in ("lcaba", "mixed") and contacts_only:
         return "without loops it is constrained_aba"
+    if method.name == "mixed":
+        from linkwork.planner.pivots import chosen
+
+        mix = chosen(model)
+        if not mix.ends:
+            return "here it is lcaba: penalties are less work for all constraints"
+        if not mix.penalised:
+            return "here it is prox_bbo: carrying is less work for all constraints"
     return ""
 
 

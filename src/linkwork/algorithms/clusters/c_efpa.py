@@ -68,8 +68,9 @@ def _carried(r: Recursion, link: int, KT: Array) -> Carried:
     while link:
         n = owner[link]
         out.forces[n] = (link, KT)
-        out.pushes[n], KT, _ = r.nodes[n].carry({link: KT}, {})
+        out.pushes[n], passed, _ = r.nodes[n].carry({link: KT}, {})
         link = r.nodes[n].cluster.output
+        KT = passed[link]
     return out
 
 

@@ -42,8 +42,8 @@ class Node(Protocol):
         """From the accelerations of output body and neighbours: vdot of its joints, accelerations of its bodies."""
         ...
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
-        """Forces F on bodies and Q on joints: what pushes each freedom, what the output body feels, and their power.
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+        """Forces F on bodies and Q on joints: what pushes freedoms, what output body and neighbours feel, and power.
 
         The power is that of accelerations which velocities alone cause, with the output body at rest.
         """
@@ -97,14 +97,17 @@ class Single:
             own = own + dof.s @ vdot[-1]
         return self.motion.xp.vstack(vdot), {i: own}
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
-        i, e = self.body, list[Array]()
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+        i, e, passed = self.body, list[Array](), dict[int, Array]()
         f = F[i] if i in F else self.motion.xp.zeros(6, Q[i].shape[1])
         for k, dof in reversed(list(enumerate(self.dofs))):
             push = dof.s.T @ f
             e.insert(0, push + Q[i][k : k + 1, :] if i in Q else push)
             f = f - dof.V @ e[0]
-        return e, self.motion.X[i].T @ f, f.T @ self.motion.c[i]
+            for n, Un in self.felt[k].items():
+                accumulate(passed, n, -(Un @ (dof.d_inv * e[0])))
+        accumulate(passed, self.cluster.output, self.motion.X[i].T @ f)
+        return e, passed, f.T @ self.motion.c[i]
 
     def respond(self, e: list[Array], A: Array) -> dict[int, Array]:
         A = self.motion.X[self.body] @ A
@@ -172,14 +175,18 @@ class Loop:
         vdot = self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0), *y]) + self.embedding.g
         return vdot, self.moved(a[self.cluster.output], vdot, drift=True)
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], Array, Array]:
+    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         columns = next(iter((F or Q).values())).shape[1]
         zero, rest = self.motion.xp.zeros(6, columns), self.rest()
         felt, out = self.feel({i: F.get(i, zero) for i in self.cluster.bodies}, Q)
         push, beyond = self.pass_freedoms(self.embedding.G.T @ felt, out)
+        passed = {self.cluster.output: beyond}
+        for x, ek in zip(self.freedoms, push, strict=True):
+            for n, Un in x.felt.items():
+                accumulate(passed, n, -(Un @ (x.d_inv * ek)))
         power = sum((f.T @ rest[i] for i, f in F.items()), self.motion.xp.zeros(columns))
         g = self.by_joint(self.embedding.g)
-        return push, beyond, sum((f.T @ g[i] for i, f in Q.items()), power)
+        return push, passed, sum((f.T @ g[i] for i, f in Q.items()), power)
 
     def respond(self, e: list[Array], A: Array) -> dict[int, Array]:
         y: list[Array] = []

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from linkwork.algorithms.clusters.hessian import Hessian
-from linkwork.algorithms.clusters.nodes import Loop, Single, loop, single
+from linkwork.algorithms.clusters.nodes import Loop, Single, accumulate, loop, single
 from linkwork.algorithms.constrained.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints import Coupling, Custom
@@ -122,8 +122,7 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
             F = {i: f[c] for i, f in forces.items() if c in f}
             pushes[c], felt, power = node.carry(F, joints[c])
             out.l[c] = out.l[c] - power
-            beyond = at.setdefault(output, {})
-            beyond[c] = beyond[c] + felt if c in beyond else felt
+            accumulate(at.setdefault(output, {}), c, felt[output])
         for k, d_inv in enumerate(node.pivots):
             for c in pushes:
                 scaled = d_inv * pushes[c][k]

@@ -14,18 +14,21 @@ with its link, or a cluster (algorithms/clusters/nodes.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.hessian import Hessian, articulated
-from linkwork.algorithms.clusters.nodes import Loop, Single
+from linkwork.algorithms.clusters.nodes import Loop, Single, accumulate
 from linkwork.algorithms.clusters.recursion import node_of
 from linkwork.algorithms.constrained.constrained_aba import split
+from linkwork.algorithms.constrained.weights import over_links
 from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.clusters import ClusterTree, links_alone
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
 from linkwork.model import Motion
 from linkwork.planner.elimination import loop_roots
+from linkwork.planner.pivots import Mixture
 
 
 def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -62,31 +65,36 @@ class CarriedLoops:
     `motion` is that of the true joint angles, `still` the one of the recursion, in which rotors are not turned.
     """
 
-    def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows], damping: Array | None,
-                 still: Motion | None = None) -> None:
+    def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],
+                 damping: Array | None = None, still: Motion | None = None, mix: Mixture | None = None) -> None:
         self.motion, self.tree, self.rows = still or motion, tree, rows
         xp, links = motion.xp, range(len(motion.model.links))
-        ends = loop_roots(motion.model, [_ends(motion, r) for r in rows], [r.k.shape[0] for r in rows], tree.clusters)
-        self.H = Hessian(self.motion)
+        if mix is None:
+            ends = loop_roots(motion.model, [holders(motion.model, r) for r in rows], [r.k.shape[0] for r in rows],
+                              tree.clusters)
+            mix = Mixture(frozenset(), dict(enumerate(ends)), tuple((c, ()) for c in reversed(tree.clusters)))
+        self.penalised = {c: over_links(self.motion, rows[c]) for c in sorted(mix.penalised)}
+        self.weight = 0.0 if damping is None else 1 / damping
+        self.H = Hessian(self.motion, list(self.penalised.values()), [self.weight] * len(self.penalised))
         self.KT: list[dict[int, Array]] = [{} for _ in links]
         self.L: dict[tuple[int, int], Array] = {}
         self.passed: list[Passed] = []
         self.roots: dict[int, Root] = {}
-        for c, r in enumerate(rows):
-            m = r.k.shape[0]
+        for c in mix.ends:
+            m = rows[c].k.shape[0]
             self.L[c, c] = xp.zeros(m, m) if damping is None else damping * xp.eye(m)
-            for i, K in r.links.items():
+            for i, K in rows[c].links.items():
                 self.KT[i][c] = K.T
 
         # tips to base: rows go at their roots, nodes are eliminated, the rest moves on
-        for cluster in reversed(tree.clusters):
+        for cluster, near in mix.order:
             for i in reversed(cluster.bodies):
-                self._resolve_at(i, ends)
-            self._pass(node_of(motion, self.motion, cluster, self.H))
-        self._resolve_at(0, ends)
+                self._resolve_at(i, mix.ends)
+            self._pass(node_of(motion, self.motion, cluster, self.H, near))
+        self._resolve_at(0, mix.ends)
 
-    def _resolve_at(self, i: int, ends: tuple[int, ...]) -> None:
-        if here := [c for c, end in enumerate(ends) if end == i]:
+    def _resolve_at(self, i: int, ends: Mapping[int, int]) -> None:
+        if here := [c for c, end in ends.items() if end == i]:
             self.roots[i] = self._resolve(i, here)
 
     def _block(self, c: int, d: int) -> Array:
@@ -128,16 +136,17 @@ class CarriedLoops:
 
     def _pass(self, node: Single | Loop) -> None:
         """Eliminate a node's freedoms: e^T of each row that they move."""
-        xp, bodies, output = self.motion.xp, node.cluster.bodies, node.cluster.output
+        xp, bodies = self.motion.xp, node.cluster.bodies
         forces = {i: self.KT[i] for i in bodies if self.KT[i]}
-        joints = {c: {i: r.joints[i].T for i in bodies if i in r.joints} for c, r in enumerate(self.rows)}
+        joints = {c: {i: r.joints[i].T for i in bodies if i in r.joints} for c, r in self._carried()}
         moved = sorted({c for held in forces.values() for c in held} | {c for c, Q in joints.items() if Q})
         pushes: dict[int, list[Array]] = {}
         power: dict[int, Array] = {}
         for c in moved:
             F = {i: held[c] for i, held in forces.items() if c in held}
             pushes[c], felt, power[c] = node.carry(F, joints[c])
-            self.KT[output][c] = self.KT[output][c] + felt if c in self.KT[output] else felt
+            for n, KT in felt.items():
+                accumulate(self.KT[n], c, KT)
         for k, d_inv in reversed(list(enumerate(node.pivots))):
             for n, c in enumerate(moved):
                 scaled = d_inv * pushes[c][k]
@@ -146,10 +155,17 @@ class CarriedLoops:
                     self._add(c, d, xp.symmetric(new) if c == d else new)
         self.passed.append(Passed(node, forces, pushes, power))
 
+    def _carried(self) -> list[tuple[int, ConstraintRows]]:
+        return [(c, r) for c, r in enumerate(self.rows) if c not in self.penalised]
+
     def solve(self, tau: Array, p: list[Array], l: list[Array]) -> tuple[Array, Array]:
         """Joint accelerations and multipliers for joint forces, link bias forces and right-hand sides."""
         motion, xp = self.motion, self.motion.xp
         p, l = list(p), list(l)
+        for c, r in self.penalised.items():
+            l[c] = l[c] + (r.k - self.rows[c].k)
+            for i, K in r.links.items():
+                p[i] = p[i] - K.T @ (self.weight * l[c])
         u: list[list[Array]] = []
         y: dict[int, Array] = {}
 
@@ -194,14 +210,11 @@ class CarriedLoops:
             for i in x.node.cluster.bodies:
                 a[i] = moved[i]
                 multipliers(i)
+        for c, r in self.penalised.items():
+            lam[c] = self.weight * (l[c] - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(l[c].shape[0])))
         everything = xp.vstack([xp.zeros(0), *(vdot[k] for k in sorted(vdot))])
         forces = dict(zip(self.tree.outer, lam, strict=True))
         for x in self.passed:
             if isinstance(x.node, Loop):
                 forces |= loop_forces(motion, x.node, tau, everything, a, p, x.forces, self.rows, lam)
         return everything, in_order(motion, forces)
-
-
-def _ends(motion: Motion, r: ConstraintRows) -> tuple[int, ...]:
-    """The links that a row holds; a joint counts as its link and that link's parent."""
-    return (*r.links, *(l for i in r.joints for l in (i, motion.model.topology.parent[i])))

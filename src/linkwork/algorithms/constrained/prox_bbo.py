@@ -15,6 +15,11 @@ from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
+from linkwork.planner.pivots import Mixture
+
+SOFTER = 10
+"""Penalties that couple links lose digits that carried rows keep, so that with them mu is smaller by this: for all
+rows, because of those in conflict none may weigh more than others."""
 
 
 def prox_bbo(
@@ -25,13 +30,18 @@ def prox_bbo(
 
 
 def on_tree(
-    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None
+    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None,
+    mix: Mixture | None = None,
 ) -> Iteration:
-    """The same where rows travel through links or clusters; those of constraints in a cluster do not."""
+    """The same where rows travel through links or clusters; those of constraints in a cluster do not.
+
+    With a mixture, some constraints are penalised instead (mixed.py).
+    """
     xp, m = motion.xp, motion.model.rows
     still = tree.stilled(motion) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
-    loops, p, damping = CarriedLoops(motion, tree, rows, 1 / mu, still), still.bias(fext), 1 / mu
+    damping, p = (SOFTER if mix and mix.couples else 1) / mu, still.bias(fext)
+    loops = CarriedLoops(motion, tree, rows, damping, still, mix)
     guard, outer = embedded(motion, tree.outer, active), [part(motion, n) for n in tree.outer]
 
     def step(x: Array) -> tuple[Array, Array]:

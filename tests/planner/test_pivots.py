@@ -1,0 +1,112 @@
+"""Penalised or carried: every mixture solves the same problem, and the one that is chosen is the least work."""
+
+from __future__ import annotations
+
+import random
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import motion
+from linkwork.algorithms.constrained.kkt import kkt
+from linkwork.algorithms.constrained.prox_bbo import on_tree
+from linkwork.algorithms.iteration import run
+from linkwork.constraints.clusters import links_alone
+from linkwork.constraints.rows import constraint_rows, holders
+from linkwork.planner.pivots import Mixture, chosen, play
+from linkwork.robots import mechanisms as mech
+from linkwork.robots.scenarios import scenario
+
+
+def tangled(seed: int) -> lw.Model:
+    """A random tree with welds and points between links, and some links held by the world."""
+    rng = random.Random(seed)
+    tree = mech.random_tree(rng.randint(5, 10), seed=seed)
+    names = [link.name for link in tree.links[1:]]
+    between = [(lw.Weld, lw.Connect)[k % 2](*rng.sample(names, 2), name=f"pair {k}") for k in range(rng.randint(2, 4))]
+    return tree.with_constraints(*between, *(lw.point(rng.choice(names), name=f"held {k}") for k in range(2)))
+
+
+def subsets(items: list[int]) -> list[frozenset[int]]:
+    return [frozenset(x) for x in chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))]
+
+
+def mixtures(model: lw.Model) -> list[Mixture]:
+    """All that a search chooses from, and some in which rows on one link are carried too."""
+    m = motion(model, *states(model, 0))
+    rows = constraint_rows(m)
+    held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
+    nodes, loops = links_alone(model).clusters, [c for c, r in enumerate(rows) if len(r.links) > 1]
+    others = frozenset(range(len(rows))).difference(loops)
+    return [play(model.topology, held, sizes, nodes, penalised | alone)
+            for alone in (others, frozenset()) for penalised in subsets(loops)]
+
+
+def states(model: lw.Model, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return model.random_q(rng), rng.normal(size=model.nv)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_mixture_is_right(seed: int) -> None:
+    """Also where rows travel past links that penalties couple, so that these hold them too."""
+    model = tangled(seed)
+    m, tau = motion(model, *states(model, seed)), np.random.default_rng(seed).normal(size=(model.nv, 1))
+    right, _ = kkt(m, tau)
+    scale = np.abs(right).max()
+    travelled = 0
+    for mix in mixtures(model):
+        travelled += mix.couples and bool(mix.ends)
+        step = on_tree(m, links_alone(model), tau, None, 1e5, None, mix)
+        a, lam, _, _ = run(step, 1e-11, 60)
+        np.testing.assert_allclose(a, right, atol=1e-6 * scale, err_msg=str(sorted(mix.penalised)))
+        assert lam.shape == (model.rows, 1)
+    assert travelled
+
+
+def test_the_search_finds_the_least_work_or_nearly() -> None:
+    """One change at a time, against all mixtures there are."""
+    losses = []
+    for seed in range(30):
+        model = tangled(seed)
+        least = min(m.work for m in mixtures(model))
+        losses.append(chosen(model).work / least)
+    assert np.mean(np.array(losses) < 1.001) > 0.9
+    assert max(losses) < 1.1
+
+
+def test_rows_go_at_the_root_of_their_loop_and_contacts_where_they_are() -> None:
+    loops = mech.chain_of_loops(2)
+    model = loops.with_constraints(*loops.constraints, lw.point("loop1_3", name="held"))
+    carried = min((m for m in mixtures(model)), key=lambda m: len(m.penalised))
+    t = model.topology
+    for c, end in carried.ends.items():
+        links = [l for l in model.constraints[c].touches(model) if l]
+        common = set.intersection(*({*t.supports[l], l} for l in links))
+        assert end in common
+        assert not [l for l in common if t.depth[l] > t.depth[end]], "it could have gone earlier"
+
+
+def test_what_couplings_and_contacts_choose() -> None:
+    assert not chosen(mech.geared_chain(3)).ends
+    standing = mech.quadruped().with_constraints(lw.point("front_left_foot"))
+    assert not chosen(standing).ends
+    assert not chosen(standing).couples
+    assert chosen(mech.ring(4)).couples
+
+
+@pytest.mark.parametrize("name", ["digit_rods_standing", "two_digits_rods_box"])
+def test_mixing_saves_a_sixth_where_loops_are_carried_and_contacts_penalised(name: str) -> None:
+    """Operations of two solves, against the better of both without mixing."""
+    try:
+        model = scenario(name)
+    except lw.LinkworkError as missing:
+        pytest.skip(str(missing))
+
+    def operations(method: str) -> int:
+        program = lw.forward_dynamics(model, method=method, frames="given").program
+        return program.operations + program.iterate.operations
+
+    assert operations("mixed") < 0.83 * min(operations("lcaba"), operations("prox_bbo"))
