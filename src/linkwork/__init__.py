@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
 from linkwork.algorithms.iteration import Prox
 from linkwork.api import (
+    best_cuts,
     constrained_inverse_dynamics,
     constraint_error,
     constraint_jacobian,
@@ -77,6 +78,7 @@ __all__ = [
     "__version__",
     "approximate",
     "assemble",
+    "best_cuts",
     "clusters",
     "combine",
     "constrained_inverse_dynamics",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -17,9 +18,11 @@ from linkwork.errors import InputError, not_found
 from linkwork.function import Function
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
+from linkwork.model.load import load
 from linkwork.planner.cost import machine
 from linkwork.planner.inside import cheaper, inside
 from linkwork.planner.plan import USES, Plan, choose, kept, restored, timed, unsuitable
+from linkwork.planner.trees import Cuts, search
 
 
 def plan(
@@ -78,6 +81,19 @@ def plan(
             programs = [(known[c.method], program(c.method, None)) for c in contest]
             recall.keep(on_clock, found := timings(programs, given, USES if measure is True else (use,)))
     return made if found is None else timed(made, found)
+
+
+def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent: bool = False,
+              **options: Any) -> Cuts:
+    """Where to cut the loops of a file's joint graph (SDF): ``lw.load(file, cut=lw.best_cuts(file).joints)``.
+
+    The spanning tree is searched for by exchanging cut joints, with forward dynamics planned for each (a second or two
+    for each tree). `use` and `independent` are those of :func:`plan`, `options` those of :func:`load`, without `cut`.
+    """
+    def predict(model: Model) -> float:
+        return float(getattr(plan(model, use=use, independent=independent).best, use))
+
+    return search(lambda cut: load(source, cut=cut, **options), predict)
 
 
 def pick(task: str, method: str | None, model: Model, *, use: str = "state", independent: bool = False,

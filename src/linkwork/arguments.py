@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,9 +28,9 @@ ConnectOption = Annotated[
 ]
 
 
-def load_robot(file: str, base: str | None) -> Model:
+def load_robot(file: str, base: str | None, cut: Sequence[str] = ()) -> Model:
     """The robot of a file or of a name."""
-    return lw.load(file, base=base) if base else lw.load(file)
+    return lw.load(file, base=base, cut=cut)
 
 
 def constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:
