@@ -16,7 +16,7 @@ from linkwork.kernels.values import Outgrown
 from linkwork.planner import plan as planning
 from linkwork.planner.cost import FEATURES, USUAL, Machine, all_features, features, machine, remember_machine
 from linkwork.planner.plan import kept, restored, timed
-from linkwork.planner.stopwatch import beside
+from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as mech
 
 FEET = ("front_left_foot", "rear_right_foot")
@@ -195,8 +195,9 @@ def test_solves_that_cannot_be_counted_are_not() -> None:
     model = standing()
     method = registry.methods("forward_dynamics")["lcaba"]
     program = lw.forward_dynamics(model, method="lcaba").program
-    assert 1.0 < solves(program, method.prox, samples(model)) < 5.0
-    assert solves(program, replace(method.prox, max_iterations=1), samples(model)) == 1.0
+    found = solves(program, method.prox, samples(model))
+    assert 1.0 < found["state"] <= found["batch"] < 5.0
+    assert solves(program, replace(method.prox, max_iterations=1), samples(model)) == {"state": 1.0, "batch": 1.0}
     assert solves(program, method.prox, {"q": model.neutral()}) is None
 
 
@@ -268,7 +269,8 @@ def test_penalties_without_loops_are_looked_at_once() -> None:
         lw.plan(standing(), measure="always")
 
 
-def test_times_are_compared_within_their_rounds() -> None:
-    clock = np.array([1.0, 1.0, 3.0, 1.0, 2.0, 1.0, 1.5])
-    found = beside({"quick": list(0.9 * clock), "slow": list(clock * [1, 1, 1, 1, 1, 1, 9])})
-    assert found["quick"] / found["slow"] == pytest.approx(0.9, rel=0.01)
+def test_what_somebody_else_slows_down_is_left_out() -> None:
+    rng = np.random.default_rng(0)
+    disturbed = np.where(rng.random(101) < 0.7, rng.uniform(1.2, 3.0, 101), 1.0)
+    assert undisturbed(list(disturbed)) == 1.0
+    assert undisturbed(list(0.9 * disturbed)) == pytest.approx(0.9)

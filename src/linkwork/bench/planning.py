@@ -20,12 +20,12 @@ from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, Machine, all_features, machine
 from linkwork.planner.plan import NEAR
-from linkwork.planner.stopwatch import beside
+from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
 STATES = 64
-ROUNDS = 21
+ROUNDS = 41
 YARDSTICK = "yardstick"
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
 """Methods that somebody could settle on for everything."""
@@ -126,7 +126,7 @@ def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: 
             out = kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))
             if np.isfinite(out[0]).all():
                 contenders[f"{use} {name}"] = ready
-    found = beside({name: [r.us for r in readings] for name, readings in interleave(contenders, rounds, 0.003).items()})
+    found = {name: undisturbed([r.us for r in all_]) for name, all_ in interleave(contenders, rounds, 0.003).items()}
     return {use: {n: found[f"{use} {n}"] for n in (*functions, YARDSTICK) if f"{use} {n}" in found} for use in uses}
 
 

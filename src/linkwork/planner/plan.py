@@ -171,14 +171,13 @@ def choose(
             made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
             continue
         best = min((getattr(c, use) for c in made), default=float("inf"))
-        parts, expected, again = parts_of(traced), method.solves, 0
+        parts, expected, again = parts_of(traced), dict.fromkeys(USES, method.solves), 0
         if method.prox is not None:
             again = traced.iterate.operations  # type: ignore[union-attr]
             if costs.us(in_all(parts), use) < best:
                 expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
-        total = in_all(parts, expected)
-        made.append(Candidate(method.name, traced.operations, again, expected, costs.us(total, "state"),
-                              costs.us(total, "batch")))
+        state, batch = (costs.us(in_all(parts, expected[u]), u) for u in USES)
+        made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch))
         least = min(least or traced.operations, traced.operations)
     made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
     return Plan(model.name, task, use, tuple(made))

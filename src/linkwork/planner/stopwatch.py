@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from linkwork.kernels import IterativeProgram, Kernel, Program
 from linkwork.planner.iterations import settings
 
 ROUNDS, STATES = 101, 256
-Key = TypeVar("Key", bound=Hashable)
 
 
 def timings(
@@ -22,7 +20,7 @@ def timings(
     given: Mapping[str, np.ndarray],
     uses: Sequence[str] = ("state", "batch"),
 ) -> dict[str, dict[str, float]]:
-    """us per state by use and method: one state after another in a native loop, or many at once; medians of rounds."""
+    """us per state by use and method: one state after another in a native loop, or many at once."""
     if not given:
         raise InputError("its loops do not close from the neutral position, so there are no states to measure on: "
                          "choose by prediction, or name a method")
@@ -42,16 +40,15 @@ def timings(
             bound()
             took[key].append(time.perf_counter() - begin)
     found: dict[str, dict[str, float]] = {use: {} for use in uses}
-    for (use, name), seconds in beside(took).items():
-        found[use][name] = 1e6 * seconds / STATES
+    for (use, name), seconds in took.items():
+        found[use][name] = 1e6 * undisturbed(seconds) / STATES
     return found
 
 
-def beside(took: Mapping[Key, Sequence[float]]) -> dict[Key, float]:
-    """The medians over rounds of what each took beside all others of its round, times the median round.
+def undisturbed(took: Sequence[float]) -> float:
+    """The first decile over rounds: what something takes while nobody else uses its core or slows its clock.
 
-    A clock that changes from round to round, or a neighbour who comes and goes, then changes no order.
+    On a machine with neighbours, medians of the same kernel differed by up to a half from minute to minute, this by a
+    tenth.
     """
-    table = np.array(list(took.values()))
-    rounds = np.exp(np.log(table).mean(axis=0))
-    return dict(zip(took, map(float, np.median(table / rounds, axis=1) * np.median(rounds)), strict=True))
+    return float(np.quantile(took, 0.1))
