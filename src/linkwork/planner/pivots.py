@@ -11,8 +11,8 @@ sathya2025_lcaba_proxbbo VII-D sees its two algorithms as such orders and leaves
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.clusters import Cluster, links_alone
 from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.model import Model, Motion
+from linkwork.model.memo import once
 from linkwork.model.topology import Topology
-from linkwork.planner.elimination import ordered
+from linkwork.planner.elimination import Elimination, eliminate, ordered
 
 SOLVES = 3
 """Solves that an iteration usually takes, the first included."""
@@ -31,13 +32,20 @@ SOLVES = 3
 class Mixture:
     """Which constraints are penalised, the link at which each of the others goes, and nodes as they leave.
 
-    Each node comes with its neighbours then.
+    Each node comes with its neighbours then. `work` is about the number of operations; `without` is what it would be if
+    all were penalised.
     """
 
     penalised: frozenset[int]
     ends: dict[int, int]
     order: tuple[tuple[Cluster, tuple[int, ...]], ...]
     work: float = 0.0
+    without: float = 0.0
+
+    @property
+    def mixes(self) -> bool:
+        """Whether some are penalised and some are carried."""
+        return bool(self.penalised) and bool(self.ends)
 
     @property
     def couples(self) -> bool:
@@ -50,6 +58,10 @@ def chosen(model: Model) -> Mixture:
 
     Couplings of joints are penalised: the blocks by which they couple links are nearly empty.
     """
+    return once(_CHOSEN, model, _chosen)
+
+
+def _chosen(model: Model) -> Mixture:
     motion = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY)
     rows = constraint_rows(motion)
     held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
@@ -61,24 +73,27 @@ def mixture(topology: Topology, held: Sequence[Collection[int]], sizes: Sequence
             nodes: Sequence[Cluster]) -> Mixture:
     """The cheapest found by changing one of `loops` after the other, from all of them penalised and from all carried.
 
-    `held` lists the links that each constraint holds, `sizes` its rows. Those that are no loops are penalised.
+    `held` lists the links that each constraint holds, `sizes` its rows. Those that are no loops are penalised. On the
+    way links leave by minimum degree, in the end in the best order that is found.
     """
-    everything, found = frozenset(range(len(held))), list[Mixture]()
-    for penalised in (everything, everything.difference(loops)):
-        best = play(topology, held, sizes, nodes, penalised)
+    def work(penalised: frozenset[int]) -> float:
+        return play(topology, held, sizes, nodes, penalised, eliminate).work
+
+    everything, found = frozenset(range(len(held))), list[frozenset[int]]()
+    for best in (everything, everything.difference(loops)):
         for c in loops:
-            best = min(best, play(topology, held, sizes, nodes, best.penalised ^ {c}), key=lambda m: m.work)
+            best = min(best, best ^ {c}, key=work)
         found.append(best)
-    return min(found, key=lambda m: m.work)
+    return replace(play(topology, held, sizes, nodes, min(found, key=work)), without=work(everything))
 
 
 def play(topology: Topology, held: Sequence[Collection[int]], sizes: Sequence[int], nodes: Sequence[Cluster],
-         penalised: frozenset[int]) -> Mixture:
+         penalised: frozenset[int], leaving: Callable[..., Elimination] = ordered) -> Mixture:
     """Let all nodes leave and all rows that are not penalised go, and add up the work: about the operations of SOLVES.
 
     Of a node with w numbers in the accelerations that feel it and r rows that pass, (w + r)^2 for each freedom.
     """
-    order = ordered(topology, [set(held[c]) - {0} for c in sorted(penalised)], nodes=nodes)
+    order = leaving(topology, [set(held[c]) - {0} for c in sorted(penalised)], nodes=nodes)
     at = {c: set(links) for c, links in enumerate(held) if c not in penalised}
     mates: dict[int, set[int]] = {c: set() for c in at}
     ends, by_first = dict[int, int](), {n.bodies[0]: n for n in nodes}
@@ -114,5 +129,8 @@ def play(topology: Topology, held: Sequence[Collection[int]], sizes: Sequence[in
             at[c] = at[c].difference(node.bodies) | {node.output, *near}
             mates[c] |= set(passing) - {c}
     go(0)
-    leaving = tuple((by_first[i], order.neighbours[i]) for i in order.order)
-    return Mixture(penalised, ends, leaving, work)
+    return Mixture(penalised, ends, tuple((by_first[i], order.neighbours[i]) for i in order.order), work)
+
+
+_CHOSEN: dict[int, Mixture] = {}
+"""By the id of models that are in use."""

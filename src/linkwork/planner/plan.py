@@ -29,6 +29,9 @@ TIED, TIMED = 1.15, 40_000
 have no more operations than this together: some seconds at most, once. (Of 43 mechanisms for two uses, predictions that
 were fitted to others picked within 5 % of the best in nine cases of ten; the best by the clock was always so close.)"""
 
+CLEAR = 1.1
+"""More work in blocks and rows (pivots.py) by this much is not traced."""
+
 OUTGROWN = 2.5
 """Tracing stops at this many times the operations of the best so far: it counts before dead code goes."""
 
@@ -135,14 +138,14 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
     contacts_only = methods(FD)["constrained_aba"].refusal(model, False, modes) is None
     if method.name in ("lcaba", "mixed") and contacts_only:
         return "without loops it is constrained_aba"
-    if method.name == "mixed":
+    if method.name in ("lcaba", "mixed", "prox_bbo") and not contacts_only and model.constraints:
         from linkwork.planner.pivots import chosen
 
         mix = chosen(model)
-        if not mix.ends:
-            return "here it is lcaba: penalties are less work for all constraints"
-        if not mix.penalised:
-            return "here it is prox_bbo: carrying is less work for all constraints"
+        if method.name == "mixed" and not mix.mixes:
+            return f"here it is {'prox_bbo' if mix.ends else 'lcaba'}: that is less work for all constraints"
+        if mix.mixes and (method.name == "prox_bbo" or (method.name == "lcaba" and mix.without > CLEAR * mix.work)):
+            return "mixed is less work: it penalises some constraints and carries others"
     return ""
 
 
