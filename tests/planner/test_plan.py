@@ -26,7 +26,7 @@ def standing() -> lw.Model:
     return mech.quadruped().with_constraints(*(lw.point(f) for f in FEET))
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def empty_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
     machine.cache_clear()
