@@ -18,7 +18,7 @@ from linkwork.bench.ours import Entry
 from linkwork.errors import LinkworkError
 from linkwork.function import Function
 from linkwork.model import Model
-from linkwork.planner.cost import FEATURES, Machine, all_features, machine
+from linkwork.planner.cost import FEATURES, WAITING, WORK, Machine, all_features, machine
 from linkwork.planner.plan import NEAR
 from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
@@ -26,6 +26,7 @@ from linkwork.robots.scenarios import SCENARIOS, scenario
 
 STATES = 64
 ROUNDS = 41
+FITS = 30
 YARDSTICK = "yardstick"
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
 """Methods that somebody could settle on for everything."""
@@ -188,11 +189,29 @@ def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: b
         tick(done)
     costs, off = {}, 0.0
     for use, times in took.items():
-        scaled = np.array(rows) / (np.array(times) * np.median(clocks[use]) / np.array(clocks[use]))[:, None]
-        fitted = _without_negatives(scaled, np.ones(len(times)))
+        ns = np.array(times) * np.median(clocks[use]) / np.array(clocks[use])
+        fitted, errors = fit(np.array(rows), ns)
         costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
-        off = max(off, float(np.sqrt(np.mean((scaled @ fitted - 1) ** 2))))
+        off = max(off, float(np.sqrt(np.mean(errors**2))))
     return Machine(costs["state"], costs["batch"], platform.processor() or platform.machine()), off
+
+
+def fit(rows: np.ndarray, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The costs with the least relative errors over kernels with these features and times, and the errors.
+
+    h = sqrt(work^2 + waiting^2) is h = (work / h) work + (waiting / h) waiting: with the shares of the last fit, the
+    next one is linear.
+    """
+    groups = [np.isin(FEATURES, names) for names in (WORK, WAITING)]
+    shares = np.where(np.any(groups, axis=0), np.sqrt(0.5), 1.0) * np.ones_like(rows)
+    for _ in range(FITS):
+        costs = _without_negatives(rows * shares / ns[:, None], np.ones(len(ns)))
+        parts = [rows[:, g] @ costs[g] for g in groups]
+        busy = np.maximum(np.hypot(*parts), 1e-9)
+        for g, part in zip(groups, parts, strict=True):
+            shares[:, g] = (part / busy)[:, None]
+    edges = ~np.any(groups, axis=0)
+    return costs, (busy + rows[:, edges] @ costs[edges]) / ns - 1
 
 
 def _without_negatives(A: np.ndarray, b: np.ndarray) -> np.ndarray:
