@@ -190,7 +190,7 @@ def planner(
     use: Annotated[str, typer.Option(help="state or batch.")] = "state",
     independent: Annotated[bool, typer.Option("--independent", help="Rows are promised to be independent.")] = False,
     largest: Annotated[int, typer.Option(help="Leave out mechanisms with more degrees of freedom.")] = 80,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, of which the first decile counts.")] = 41,
     json: JsonOption = None,
     processor_time: ProcessorOption = False,
 ) -> None:

@@ -110,10 +110,9 @@ def parts_of(program: Program | IterativeProgram) -> list[dict[str, float]]:
     loop = getattr(program, "iterate", None)
     if loop is None:
         return [features(program)]  # type: ignore[arg-type]
-    moved = sum(port.size for port in (*program.inputs, *program.outputs))
     blended = 3 * sum(port.size for port in loop.outputs)  # old and new state to the next, lane by lane
-    parts = (program.start, moved), (loop, blended), (program.finish, 0)  # type: ignore[union-attr]
-    return [{**features(part), "numbers": numbers} for part, numbers in parts]
+    start, again, finish = map(features, (program.start, loop, program.finish))  # type: ignore[union-attr]
+    return [start, {**again, "numbers": blended}, {**finish, "numbers": 0}]  # start keeps numbers that both read again
 
 
 def in_all(parts: Sequence[Mapping[str, float]], solves: float = 1.0) -> dict[str, float]:
