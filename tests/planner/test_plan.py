@@ -140,7 +140,8 @@ def test_other_costs_make_another_plan(empty_cache) -> None:
     before = lw.plan(standing(), independent=True)
     assert machine() == USUAL
     free = dict.fromkeys(FEATURES, 0.0)
-    slow = Machine({**free, "numbers": 1.0}, {**free, "numbers": 1.0}, "a machine that only reads and writes")
+    slow = Machine({**free, "numbers": 1.0}, {**free, "numbers": 1.0}, USUAL.yardstick,
+                   "a machine that only reads and writes")
     remember_machine(slow)
     assert machine() == slow
     after = lw.plan(standing(), independent=True)
@@ -252,7 +253,7 @@ def test_ties_of_large_programs_and_without_closed_states_are_left_to_prediction
     model = mech.four_bar()
     monkeypatch.setattr(planning, "TIED", 10.0)
     with monkeypatch.context() as patch:
-        patch.setattr(planning, "TIMED", 100)
+        patch.setattr(planning, "TIMED", dict.fromkeys(("state", "batch"), 100))
         assert lw.forward_dynamics(model).method == lw.plan(model).method
     with monkeypatch.context() as patch:
         patch.setattr("linkwork.planner.iterations.samples", lambda model: {})

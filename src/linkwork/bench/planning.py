@@ -140,7 +140,7 @@ def judge(name: str, model: Model, use: str, independent: bool, rounds: int = RO
         took = measure(functions, states(model), (use,), rounds, processor_time)[use]
     except LinkworkError:  # no closed state was found, or none that a method can solve
         return None
-    now = took.pop(YARDSTICK) / machine().us(all_features(_yardstick().program), use)  # how slow the clock runs
+    now = took.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
     if made.method not in took:
         return None
     predicted = {c.method: float(getattr(c, use)) * now for c in made.near if c.method in took}
@@ -193,7 +193,8 @@ def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: b
         fitted, errors = fit(np.array(rows), ns)
         costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
         off = max(off, float(np.sqrt(np.mean(errors**2))))
-    return Machine(costs["state"], costs["batch"], platform.processor() or platform.machine()), off
+    yardstick = {use: float(np.median(clock)) for use, clock in clocks.items()}
+    return Machine(costs["state"], costs["batch"], yardstick, platform.processor() or platform.machine()), off
 
 
 def fit(rows: np.ndarray, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
