@@ -144,7 +144,9 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
         mix = chosen(model)
         if method.name == "mixed" and not mix.mixes:
             return f"here it is {'prox_bbo' if mix.ends else 'lcaba'}: that is less work for all constraints"
-        if mix.mixes and (method.name == "prox_bbo" or (method.name == "lcaba" and mix.without > CLEAR * mix.work)):
+        if method.name == "lcaba" and mix.without > CLEAR * mix.work:
+            return "carrying loops is less work than penalties that couple their links"
+        if method.name == "prox_bbo" and mix.mixes:
             return "mixed is less work: it penalises some constraints and carries others"
     return ""
 
