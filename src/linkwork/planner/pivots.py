@@ -97,8 +97,8 @@ def play(topology: Topology, held: Sequence[Collection[int]], sizes: Sequence[in
     at = {c: set(links) for c, links in enumerate(held) if c not in penalised}
     mates: dict[int, set[int]] = {c: set() for c in at}
     ends, by_first = dict[int, int](), {n.bodies[0]: n for n in nodes}
-    # K^T K of a point; that of a closure in all six directions is mostly known, because its K is a transform
     work = 0.0
+    # K^T K of a point; that of a closure in all six directions is mostly known, because its K is a transform
     work += sum(len(set(held[c])) ** 2 * sizes[c] * (12 if sizes[c] == 6 else 36) for c in penalised)
     work += sum(len(set(held[c])) * sizes[c] * 24 * SOLVES for c in penalised)
 

@@ -62,7 +62,8 @@ class Passed:
 class CarriedLoops:
     """Everything that does not depend on forces: inertias, carried rows, and factors at the loops' roots.
 
-    `motion` is that of the true joint angles, `still` the one of the recursion, in which rotors are not turned.
+    `motion` is that of the true joint angles, `still` the one of the recursion, in which rotors are not turned. `mix`
+    says which rows go where; those that it penalises are in H instead (mixed.py).
     """
 
     def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],
@@ -163,7 +164,7 @@ class CarriedLoops:
         motion, xp = self.motion, self.motion.xp
         p, l = list(p), list(l)
         for c, r in self.penalised.items():
-            l[c] = l[c] + (r.k - self.rows[c].k)
+            l[c] = l[c] + (r.k - self.rows[c].k)  # written over links, rows over joints have another k
             for i, K in r.links.items():
                 p[i] = p[i] - K.T @ (self.weight * l[c])
         u: list[list[Array]] = []
