@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
@@ -106,31 +107,28 @@ def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:
     assert not todo
 
 
-def test_the_caller_waits_for_its_helpers() -> None:
-    pool, both, done = Pool(), threading.Barrier(2, timeout=20), threading.Event()
-    caller = threading.current_thread()
+def entered_by_two(then: Callable[[], object]) -> Callable[[], None]:
+    """Work that a caller and a helper both enter; the helper goes on with `then`."""
+    both, caller = threading.Barrier(2, timeout=20), threading.current_thread()
 
     def work() -> None:
         both.wait()
         if threading.current_thread() is not caller:
-            done.wait(0.05)
-            done.set()
+            then()
 
-    pool.run(work, never, 2)
+    return work
+
+
+def test_the_caller_waits_for_its_helpers() -> None:
+    done = threading.Event()
+    Pool().run(entered_by_two(lambda: (done.wait(0.05), done.set())), never, 2)
     assert done.is_set()
 
 
 def test_the_caller_leaves_when_all_is_done() -> None:
     """Even if a helper, which has nothing left to do, is slow to say so."""
-    pool, both, gate = Pool(), threading.Barrier(2, timeout=20), threading.Event()
-    caller = threading.current_thread()
-
-    def work() -> None:
-        both.wait()
-        if threading.current_thread() is not caller:
-            gate.wait(20)
-
-    pool.run(work, lambda: True, 2)
+    gate = threading.Event()
+    Pool().run(entered_by_two(lambda: gate.wait(20)), lambda: True, 2)
     gate.set()
 
 
