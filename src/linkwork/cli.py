@@ -164,11 +164,14 @@ def plan_command(
             console.print(f"  {c.method}: {c.why_not}", style="dim", highlight=False)
     if inside:
         console.print(f"local loops: {'; '.join(', '.join(names) for names in inside)}", highlight=False)
-    if made.method == "mixed":
-        mix, name = chosen(model), [c.name for c in model.constraints]
-        ends = (f"{name[c]} ({model.links[i].name})" for c, i in mix.ends.items())
-        console.print(f"penalised: {', '.join(name[c] for c in sorted(mix.penalised))}", highlight=False)
-        console.print(f"carried (to the link): {', '.join(ends)}", highlight=False)
+    if made.method in ("mixed", "c_mixed"):
+        mix = chosen(model, "loops" if made.method == "c_mixed" else "nothing" if modes else "couplings")
+        name = [c.name for c in model.constraints]
+        ends = [f"{name[c]} ({model.links[i].name})" for c, i in mix.ends.items()]
+        for what, of in (("embedded", [name[c] for c in sorted(mix.embedded)]),
+                         ("penalised", [name[c] for c in sorted(mix.penalised)]), ("carried (to the link)", ends)):
+            if of:
+                console.print(f"{what}: {', '.join(of)}", highlight=False)
     if any(order.neighbours.values()):
         console.print(f"order of elimination (-> parent, ~ neighbours), at most {order.most_neighbours} neighbours:")
         console.print(picture(model, order), highlight=False)

@@ -1,9 +1,9 @@
-"""Penalised or carried: every mixture solves the same problem, and the one that is chosen is the least work."""
+"""Embedded, penalised or carried: every mixture solves the same problem, and the one that is chosen is little work."""
 
 from __future__ import annotations
 
 import random
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
 import numpy as np
 import pytest
@@ -13,9 +13,10 @@ from helpers import motion
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.constrained.prox_bbo import on_tree
 from linkwork.algorithms.iteration import run
-from linkwork.constraints.clusters import links_alone
+from linkwork.constraints import jacobian
+from linkwork.constraints.clusters import links_alone, local_loops
 from linkwork.constraints.rows import constraint_rows, holders
-from linkwork.planner.pivots import Mixture, chosen, play
+from linkwork.planner.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
 
@@ -44,6 +45,21 @@ def mixtures(model: lw.Model) -> list[Mixture]:
             for alone in (others, frozenset()) for penalised in subsets(loops)]
 
 
+def gripping() -> lw.Model:
+    """A free gripper of two linkages and a coupling; its tips are tied, and one of them is held."""
+    hand = mech.gripper("four_bar", base="free")
+    return hand.with_constraints(lw.Connect("left_tip", "right_tip", name="tips"), lw.point("left_tip", name="held"))
+
+
+def ways(model: lw.Model) -> list[tuple[str, ...]]:
+    """All that can be done with the constraints of a model whose local loops come first."""
+    local = {n for _, group in local_loops(model) for n in group}
+    rows = constraint_rows(motion(model, *states(model, 0)))
+    able = [[PENALISED, *([CARRIED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
+            for n, r in enumerate(rows)]
+    return list(product(*able))
+
+
 def states(model: lw.Model, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     return model.random_q(rng), rng.normal(size=model.nv)
@@ -64,6 +80,60 @@ def test_every_mixture_is_right(seed: int) -> None:
         np.testing.assert_allclose(a, right, atol=1e-6 * scale, err_msg=str(sorted(mix.penalised)))
         assert lam.shape == (model.rows, 1)
     assert travelled
+
+
+def test_embedded_loops_mix_with_the_others() -> None:
+    """All ways to treat a coupling, two linkages, a loop through both, and a contact."""
+    model = gripping()
+    q, v = lw.random_state(model, 0)
+    m, tau = motion(model, q, v), np.random.default_rng(0).normal(size=(model.nv, 1))
+    right, forces = kkt(m, tau)
+    J, seen = jacobian(m), set[int]()
+    for way in ways(model):
+        embedded, penalised = ({c for c, w in enumerate(way) if w == x} for x in (EMBEDDED, PENALISED))
+        tree = tree_of(model, embedded)
+        rows = constraint_rows(m)
+        held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
+        mix = play(model.topology, held, sizes, tree.clusters, frozenset(penalised))
+        assert mix.embedded == embedded
+        step = on_tree(m, tree, tau, None, 1e5, None, mix.among(tree.outer))
+        a, lam, _, _ = run(step, 1e-11, 60)
+        np.testing.assert_allclose(a, right, atol=1e-6 * np.abs(right).max(), err_msg=str(way))
+        np.testing.assert_allclose(J.T @ lam, J.T @ forces, atol=1e-5 * np.abs(J.T @ forces).max(), err_msg=str(way))
+        seen.add(len(embedded))
+    assert seen == {0, 1, 2, 3, 4}
+
+
+def test_couplings_are_embedded_and_linkages_only_if_they_may_be() -> None:
+    """Tello's motors sit on differentials, its knees on linkages: without a promise, only couplings are in clusters."""
+    model = gripping()
+    couplings = {n for n, c in enumerate(model.constraints) if isinstance(c, lw.Coupling)}
+    assert chosen(model).embedded == set()
+    assert chosen(model, "couplings").embedded == couplings
+    assert chosen(model, "loops").embedded > couplings
+    assert chosen(model, "loops").work < chosen(model, "couplings").work < chosen(model).work
+
+
+def test_each_loop_decides_for_itself() -> None:
+    """A linkage belongs into a cluster; a closed rope beside it, whose joints stay free but for three, does not."""
+    base = lw.Builder("base")
+    base.link("base", "world", "free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    both = lw.combine(base.build(), lw.Part(mech.four_bar(), "bars/", to="base"),
+                      lw.Part(mech.chain(6, ["spherical"]), "rope/", to="base"))
+    model = both.with_constraints(lw.Connect(both.links[-1].name, "base", name="closed"))
+    mix = chosen(model, "loops")
+    assert [model.constraints[n].name for n in mix.ends] == ["closed"]
+    assert len(mix.embedded) == 1
+
+    def operations(method: str) -> int:
+        program = lw.forward_dynamics(model, method=method, frames="given").program
+        return program.operations + program.iterate.operations
+
+    assert operations("c_mixed") < 0.6 * operations("c_prox_bbo")
+    assert operations("c_mixed") < 0.95 * min(operations("mixed"), operations("prox_bbo"), operations("lcaba"))
+    reasons = {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+    assert not reasons["c_mixed"]
+    assert "c_mixed is less work" in reasons["c_prox_bbo"]
 
 
 def test_the_search_finds_the_least_work_or_nearly() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from linkwork.bench.measure import FAIR, Summary, summary
 from linkwork.errors import InputError
+from linkwork.planner.stopwatch import undisturbed
 
 FORMAT = "linkwork-bench-1"
 
@@ -57,6 +58,11 @@ class Record:
     @property
     def us(self) -> float:
         return self.summary.median
+
+    @property
+    def undisturbed(self) -> float:
+        """The first decile: what it takes while nobody else uses the core, its caches or its other thread."""
+        return undisturbed(self.samples)
 
     def line(self) -> str:
         return json.dumps(asdict(self))

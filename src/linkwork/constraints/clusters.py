@@ -14,7 +14,7 @@ not local: they, loops through free joints, and loops that would make a cluster 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -222,20 +222,22 @@ def left_inverse(A: Array, xp: Ops) -> Array:
     return adjugate / xp.where(determinant * determinant <= SINGULAR**2 * size, float("nan"), determinant)
 
 
-_TREES: dict[int, ClusterTree] = {}
-"""The cluster trees of the models in use, by id."""
+_GROUPS: dict[int, Groups] = {}
+"""The clusters of the models in use, by id."""
 
 
-def clusters(model: Model) -> ClusterTree:
+def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
     """The cluster tree of a model: who moves with whom, and which joints are independent.
 
     Joints named by `model.with_independent(...)` (or by a URDF+ file) are independent; a cluster without any such name
     takes joints with motors, and those that determine the others best. ModelError if the named ones are too many, too
     few, or leave others undetermined.
+
+    `embed` lists the constraints that clusters may resolve, if not all local loops shall be; names are wishes then.
     """
     at = getattr(model.constraints[0], "at", None) if model.constraints else None
     source: Model = model if at is None else at.model  # rows with a wish of their own have the clusters of their motion
-    return replace(once(_TREES, source, _built), model=model)
+    return replace(once(_GROUPS, source, Groups).tree(embed), model=model)
 
 
 def links_alone(model: Model) -> ClusterTree:
@@ -251,32 +253,56 @@ def _alone(model: Model, i: int) -> Cluster:
                    tuple(range(at.stop - at.start)))
 
 
-def _built(model: Model) -> ClusterTree:
-    t, merged = model.topology, local_loops(model)
-    inside = {n for _, owners in merged for n in owners}
-    closed = closed_positions(replace(model, constraints=tuple(model.constraints[n] for n in sorted(inside))))
-    samples = [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
-    found = [_solved(model, tuple(sorted(b)), tuple(sorted(o)), samples) for b, o in merged]
-    found += [_alone(model, i) for i in set(t.links) - {i for c in found for i in c.bodies}]
-    outer = tuple(n for n in range(len(model.constraints)) if n not in inside)
-    held = {l for n, c in enumerate(model.constraints) if n in outer or not isinstance(c, Coupling | Custom)
-            for l in c.touches(model)}
-    still = tuple(i for i in t.links if i not in held and not t.children[i] and _is_rotor(model, i))
-    order = tuple(sorted(found, key=lambda c: c.bodies[0]))
-    return ClusterTree(_without_cycle(model), order, outer, still, _lightened(model, still))
+class Groups:
+    """The clusters of a model, each solved once, however many of its local loops a tree embeds."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = replace(model)  # a copy, which does not keep the model itself alive
+        self.solved: dict[tuple[tuple[int, ...], bool], Cluster] = {}
+        self.trees: dict[frozenset[int] | None, ClusterTree] = {}
+
+    @cached_property
+    def samples(self) -> list[Motion]:
+        """Some states in which all local loops are closed."""
+        inside = sorted(n for _, owners in local_loops(self.model) for n in owners)
+        closed = closed_positions(replace(self.model, constraints=tuple(self.model.constraints[n] for n in inside)))
+        return [Motion(self.model, q[:, None], np.zeros((self.model.nv, 1)), NUMPY) for q in closed]
+
+    def tree(self, embed: Collection[int] | None) -> ClusterTree:
+        """The tree whose clusters embed these constraints, or all local loops."""
+        key = None if embed is None else frozenset(embed)
+        if key not in self.trees:
+            self.trees[key] = self._built(key)
+        return self.trees[key]
+
+    def _built(self, embed: frozenset[int] | None) -> ClusterTree:
+        model, t, merged = self.model, self.model.topology, local_loops(self.model, embed)
+        inside = {n for _, owners in merged for n in owners}
+        found = [self._cluster(tuple(sorted(b)), tuple(sorted(o)), embed is None) for b, o in merged]
+        found += [_alone(model, i) for i in set(t.links) - {i for c in found for i in c.bodies}]
+        outer = tuple(n for n in range(len(model.constraints)) if n not in inside)
+        held = {l for n, c in enumerate(model.constraints) if n in outer or not isinstance(c, Coupling | Custom)
+                for l in c.touches(model)}
+        still = tuple(i for i in t.links if i not in held and not t.children[i] and _is_rotor(model, i))
+        order = tuple(sorted(found, key=lambda c: c.bodies[0]))
+        return ClusterTree(replace(model, constraints=()), order, outer, still, _lightened(model, still))
+
+    def _cluster(self, bodies: tuple[int, ...], constraints: tuple[int, ...], names: bool) -> Cluster:
+        """Names decide in the tree of all local loops; in others they may be too few."""
+        key = (constraints, names)
+        if key not in self.solved:
+            self.solved[key] = _solved(self.model, bodies, constraints, self.samples, names)
+        return self.solved[key]
 
 
-def _without_cycle(model: Model) -> Model:
-    """A stand-in that does not keep the model alive while its cluster tree is remembered."""
-    return replace(model, constraints=())
-
-
-def local_loops(model: Model) -> list[tuple[set[int], set[int]]]:
+def local_loops(model: Model, among: Collection[int] | None = None) -> list[tuple[set[int], set[int]]]:
     """Bodies and constraints of each cluster: couplings first, then loops that join what is there, short ones first.
 
     A loop that would make a cluster of more than LONG bodies stays outside: arms with rotors that hold each other.
+    Constraints that are not `among` some, if these are given, stay outside, too.
     """
-    spans = {n: bodies for n, c in enumerate(model.constraints) if (bodies := _spanned(model, c))}
+    spans = {n: bodies for n, c in enumerate(model.constraints)
+             if (among is None or n in among) and (bodies := _spanned(model, c))}
     merged: list[tuple[set[int], set[int]]] = []
     coupling = {n: isinstance(model.constraints[n], Coupling | Custom) for n in spans}
     for n in sorted(spans, key=lambda n: (not coupling[n], len(spans[n]), n)):
@@ -325,8 +351,9 @@ def closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4, 
     return out
 
 
-def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...], samples: list[Motion]) -> Cluster:
-    """The cluster with its independent and dependent degrees of freedom."""
+def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...], samples: list[Motion],
+            names: bool) -> Cluster:
+    """The cluster with its independent and dependent degrees of freedom; `names` of independent joints may decide."""
     t = model.topology
     output = t.parent[bodies[0]]
     dofs = tuple(k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop))
@@ -336,8 +363,11 @@ def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...],
     rank = max(ranks)
     K = Ks[ranks.index(rank)]
     named = [n for n, k in enumerate(dofs) if model.links[t.dof_link[k]].joint_name in model.independent]
-    dependent = [n for n in range(len(dofs)) if n not in named] if named else _most_dependent(model, dofs, K, rank)
-    _check(model, bare, K, rank, dependent, named)
+    dependent = [n for n in range(len(dofs)) if n not in named]
+    if not named or not (names or _follow(K, rank, dependent)):
+        dependent = _most_dependent(model, dofs, K, rank)
+    elif not _follow(K, rank, dependent):
+        raise _misnamed(model, bare, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
     pattern = np.max([np.abs(K) for K in Ks], axis=0)
     return replace(bare, independent=independent, dependent=tuple(dependent),
@@ -361,16 +391,18 @@ def _most_dependent(model: Model, dofs: tuple[int, ...], K: np.ndarray, rank: in
     return sorted(chosen)
 
 
-def _check(model: Model, c: Cluster, K: np.ndarray, rank: int, dependent: list[int], named: list[int]) -> None:
-    """Refuse independent joints that are too many, too few, or that leave the others undetermined."""
-    t = model.topology
-    free, KD = len(c.dofs) - rank, K[:, dependent]
-    if len(dependent) == rank and np.linalg.matrix_rank(KD, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300)) == rank:
-        return
-    joints = [model.links[t.dof_link[k]].joint_name for k in c.dofs]
-    raise ModelError(
-        f"the loops {listing(model.constraints[n].name for n in c.constraints)} leave {free} of the {len(c.dofs)} "
-        f"degrees of freedom of {listing(dict.fromkeys(joints))} independent, and "
+def _follow(K: np.ndarray, rank: int, dependent: list[int]) -> bool:
+    """Whether the rows determine these joints by the others."""
+    tolerance = ZERO * max(np.abs(K).max(initial=0.0), 1e-300)
+    return len(dependent) == rank and int(np.linalg.matrix_rank(K[:, dependent], tol=tolerance)) == rank
+
+
+def _misnamed(model: Model, c: Cluster, rank: int, named: list[int]) -> ModelError:
+    """Independent joints that are too many, too few, or that leave the others undetermined."""
+    joints = [model.links[model.topology.dof_link[k]].joint_name for k in c.dofs]
+    return ModelError(
+        f"the loops {listing(model.constraints[n].name for n in c.constraints)} leave {len(c.dofs) - rank} of the "
+        f"{len(c.dofs)} degrees of freedom of {listing(dict.fromkeys(joints))} independent, and "
         f"{listing(joints[n] for n in named)} cannot be these: the others do not follow from them. Name others with "
         "model.with_independent(...)"
     )

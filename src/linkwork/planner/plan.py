@@ -32,8 +32,9 @@ best in 97 % of cases for one state, in 99 % for batches.)"""
 CLEAR = 1.1
 """More work in blocks and rows (pivots.py) by this much is not traced."""
 
-OUTGROWN = 2.5
-"""Tracing stops at this many times the operations of the best so far: it counts before dead code goes."""
+OUTGROWN = 1.7
+"""Tracing stops at this many times the operations of the best so far with two solves: it counts before dead code goes.
+"""
 
 
 @dataclass(frozen=True)
@@ -135,19 +136,37 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
                 return "with linkages in clusters its penalties need more digits than there are (3e-3 off on Digit)"
     if method.embeds or method.operator:
         return "its result is another one"
-    contacts_only = methods(FD)["constrained_aba"].refusal(model, False, modes) is None
-    if method.name in ("lcaba", "mixed") and contacts_only:
-        return "without loops it is constrained_aba"
-    if method.name in ("lcaba", "mixed", "prox_bbo") and not contacts_only and model.constraints:
-        from linkwork.planner.pivots import chosen
+    return _less_work(method.name, model, modes)
 
-        mix = chosen(model)
-        if method.name == "mixed" and not mix.mixes:
-            return f"here it is {'prox_bbo' if mix.ends else 'lcaba'}: that is less work for all constraints"
-        if method.name == "lcaba" and mix.without > CLEAR * mix.work:
-            return "carrying loops is less work than penalties that couple their links"
-        if method.name == "prox_bbo" and mix.mixes:
-            return "mixed is less work: it penalises some constraints and carries others"
+
+def _less_work(name: str, model: Model, modes: bool) -> str:
+    """Which other treatment of loops is the same or less work, as far as blocks and rows tell (pivots.py)."""
+    if name not in ("lcaba", "prox_bbo", "mixed", "c_lcaba", "c_prox_bbo", "c_mixed") or not model.constraints:
+        return ""
+    if methods(FD)["constrained_aba"].refusal(model, False, modes) is None:
+        return "without loops it is constrained_aba" if name in ("lcaba", "mixed") else ""
+    from linkwork.constraints.clusters import clusters
+    from linkwork.planner.pivots import chosen
+
+    mix, outer = chosen(model, "nothing" if modes else "couplings"), None if modes else frozenset(clusters(model).outer)
+    if mix.penalised == outer and not mix.ends:  # all local loops are couplings, and embedded
+        firmer = bool(outer) and not mix.couples
+        if name == ("c_lcaba" if firmer else "mixed"):
+            return "here it is mixed with softer penalties" if firmer else "here it is c_lcaba"
+    elif name == "mixed" and not mix.mixes:
+        return f"here it is {'prox_bbo' if mix.ends else 'lcaba'}: that is less work for all constraints"
+    if name == "lcaba" and mix.without > CLEAR * mix.work:
+        instead = "embedding couplings" if mix.embedded else "carrying loops"
+        return f"{instead} is less work than penalties that couple links"
+    if name == "prox_bbo" and (mix.mixes or mix.embedded):
+        return "mixed is less work: it does not carry all constraints"
+    if name in ("c_mixed", "c_prox_bbo"):
+        local = chosen(model, "loops")
+        same = "mixed" if local.embedded == mix.embedded else "c_prox_bbo" if frozenset(local.ends) == outer else ""
+        if name == "c_mixed" and same:
+            return f"here it is {same}: that is less work for all constraints"
+        if name == "c_prox_bbo" and not same:
+            return "c_mixed is less work: it does not carry all constraints, or leaves loops outside of clusters"
     return ""
 
 
@@ -166,14 +185,19 @@ def choose(
     from linkwork.planner.iterations import samples, solves
 
     costs, made, least, given = machine(), list[Candidate](), 0, cache(partial(samples, model))
-    for method, why_not in able:
+    large = set[str]()
+    # clusters first, because they are small if they can; direct methods before their proximal forms, which are larger
+    for method, why_not in sorted(able, key=lambda x: (not x[0].local, x[0].prox is not None)):
         if why_not:
             made.append(Candidate(method.name, why_not=why_not))
             continue
         try:
+            if method.name.removeprefix("prox_") in large:
+                raise Outgrown
             traced = program(method.name, int(OUTGROWN * least) + 2000 if least else None)
         except Outgrown:
             made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
+            large.add(method.name)
             continue
         best = min((getattr(c, use) for c in made), default=float("inf"))
         parts, expected, again = parts_of(traced), dict.fromkeys(USES, method.solves), 0
@@ -183,7 +207,7 @@ def choose(
                 expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
         state, batch = (costs.us(in_all(parts, expected[u]), u) for u in USES)
         made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch))
-        least = min(least or traced.operations, traced.operations)
+        least = min(least or traced.operations + again, traced.operations + again)
     made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
     return Plan(model.name, task, use, tuple(made))
 

@@ -63,7 +63,7 @@ class CarriedLoops:
     """Everything that does not depend on forces: inertias, carried rows, and factors at the loops' roots.
 
     `motion` is that of the true joint angles, `still` the one of the recursion, in which rotors are not turned. `mix`
-    says which rows go where; those that it penalises are in H instead (mixed.py).
+    says which rows (by place in `rows`) go where; those that it penalises are in H instead (mixed.py).
     """
 
     def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],

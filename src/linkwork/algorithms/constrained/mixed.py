@@ -1,11 +1,12 @@
-"""Loops and contacts, each penalised or carried, whichever is less work: `lcaba` and `prox_bbo` in one recursion.
+"""Loops and contacts, each embedded, penalised or carried, whichever is less work: one recursion for all of them.
 
+    embedded:   its joints leave together with their links, in a cluster:  vdot = G yddot + g          (c_aba)
     penalised:  H_in <- H_in + mu K_i^T K_n,   p_i <- p_i - mu K_i^T l,   and in the end  lam = mu (l - sum K_i a_i)
     carried:    rows (K, l, L + 1/mu) travel to the link where they have met, and lam = L^-1 (l - K a) goes there
                                                                                            with  l = k + lam_before / mu
 
-Both eliminate the same variables of the same damped problem, multipliers first or links first, so that it takes the
-same steps as either. A row that travels past neighbours (links that penalties couple) is held by them from then on:
+All eliminate the same variables of the same problem, in another order: a constraint with the joints it ties, before
+them, or after its links. A row that travels past neighbours (links that penalties couple) is held by them from then on:
 K_n <- K_n - e U_n^T / d. The planner chooses for each constraint (planner/pivots.py). sathya2025_lcaba_proxbbo VII-D
 leaves that for the future.
 """
@@ -15,13 +16,25 @@ from __future__ import annotations
 from linkwork.algorithms.constrained.prox_bbo import on_tree
 from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import links_alone
 from linkwork.model import Motion
-from linkwork.planner.pivots import chosen
+from linkwork.planner.pivots import chosen, tree_of
 
 
 def mixed(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed."""
-    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active, chosen(motion.model))
+    """Any rows; constraints with weight 0 in `active` are removed. Couplings are embedded only without `active`."""
+    return _mixed(motion, tau, fext, mu, active, "couplings" if active is None else "nothing")
+
+
+def c_mixed(
+    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+) -> Iteration:
+    """Any rows; all local loops may be embedded, and those that are cannot be switched off."""
+    return _mixed(motion, tau, fext, mu, active, "loops")
+
+
+def _mixed(motion: Motion, tau: Array, fext: Array | None, mu: Array, active: Array | None, embed: str) -> Iteration:
+    mix = chosen(motion.model, embed)
+    tree = tree_of(motion.model, mix.embedded)
+    return on_tree(motion, tree, tau, fext, mu, active, mix.among(tree.outer))
