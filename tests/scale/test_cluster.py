@@ -138,3 +138,21 @@ def test_workers_that_all_leave_are_an_error():
         with pytest.raises(ClusterError, match="all workers are gone"):
             scale.rollout(four_bar(), cluster=small, patience=0.5, shards=32, steps=400_000, every=400_000)(q, v, tau)
         leaving.join()
+
+
+def test_results_that_leave_with_the_last_worker_are_an_error(monkeypatch):
+    """It has computed everything, and goes before anything is fetched."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0") as small:
+        given = module._finished
+
+        def leaving(client, running):
+            done = given(client, running)
+            small.scale(0)
+            while client.nthreads():
+                time.sleep(0.01)
+            return done
+
+        monkeypatch.setattr(module, "_finished", leaving)
+        with pytest.raises(ClusterError, match="all workers are gone"):
+            scale.rollout(four_bar(), cluster=small, patience=0.5, shards=1, **OPTIONS)(*states(four_bar(), 4))

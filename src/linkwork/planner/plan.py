@@ -145,11 +145,12 @@ def _less_work(name: str, model: Model, modes: bool) -> str:
         return ""
     if methods(FD)["constrained_aba"].refusal(model, False, modes) is None:
         return "without loops it is constrained_aba" if name in ("lcaba", "mixed") else ""
-    from linkwork.constraints.clusters import clusters
+    from linkwork.constraints.clusters import local_loops
     from linkwork.planner.pivots import chosen
 
-    mix, outer = chosen(model, "nothing" if modes else "couplings"), None if modes else frozenset(clusters(model).outer)
-    if mix.penalised == outer and not mix.ends:  # all local loops are couplings, and embedded
+    mix = chosen(model, "nothing" if modes else "couplings")
+    outer = frozenset(range(len(model.constraints))).difference(*(group for _, group in local_loops(model)))
+    if mix.embedded and mix.penalised == outer:  # all local loops are couplings, and embedded
         firmer = bool(outer) and not mix.couples
         if name == ("c_lcaba" if firmer else "mixed"):
             return "here it is mixed with softer penalties" if firmer else "here it is c_lcaba"

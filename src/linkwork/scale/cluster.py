@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -33,6 +34,11 @@ PER_THREAD = 4
 
 AHEAD = 2
 """Shards on their way for each thread: one being computed, one that waits."""
+
+ATTEMPT = 0.5
+"""Seconds after which somebody who waits looks whether there are still workers."""
+
+Found = TypeVar("Found")
 
 
 def rollout(
@@ -124,9 +130,9 @@ class Sharded(RolloutKernel):
                 future = client.submit(run_shard, program, str(self.dtype), threads, expected, steps, every, rows,
                                        end - begin, pure=False)
                 running[future] = begin, end
-            for future in self._finished(client, list(running)):
+            for future in self._patiently(client, partial(_finished, client, list(running))):
                 begin, end = running.pop(future)
-                part = _result(future, begin, end)
+                part = self._fetched(client, future, begin, end)
                 targets.add(part.pop("target"))
                 _put(out, part, begin, end)
                 done += end - begin
@@ -135,21 +141,37 @@ class Sharded(RolloutKernel):
             warnings.warn(f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
                           "equal up to rounding only, and depend on who computed them", stacklevel=6)
 
-    def _finished(self, client: Any, running: list[Any]) -> list[Any]:
-        """Those that are done, as soon as some are; an error if there is nobody left to do them."""
-        from distributed import wait
+    def _fetched(self, client: Any, future: Any, begin: int, end: int) -> dict[str, Any]:
+        """What a shard gave. With the last worker, that can be gone before it is fetched, and nobody computes it again.
+        """
+        with ThreadPoolExecutor(1) as fetcher:
+            arriving = fetcher.submit(_result, future, begin, end)
+            try:
+                return self._patiently(client, lambda: arriving.result(ATTEMPT))
+            except ClusterError:
+                future.cancel()  # ends the fetching, too
+                raise
 
+    def _patiently(self, client: Any, attempt: Callable[[], Found]) -> Found:
+        """What an attempt gives as soon as it does not time out; an error if there is nobody left to wait for."""
         alone = time.monotonic()
         while True:
             try:
-                with client.as_current():
-                    return list(wait(running, timeout=0.5, return_when="FIRST_COMPLETED").done)
+                return attempt()
             except TimeoutError:
                 if client.nthreads():
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
                     raise ClusterError(f"all workers are gone, and none came back within {self.patience:g} s: start "
                                        "some with `dask worker <address of the scheduler>`") from None
+
+
+def _finished(client: Any, running: list[Any]) -> list[Any]:
+    """Those that are done, as soon as some are."""
+    from distributed import wait
+
+    with client.as_current():
+        return list(wait(running, timeout=ATTEMPT, return_when="FIRST_COMPLETED").done)
 
 
 @contextmanager
