@@ -190,12 +190,14 @@ def planner(
     use: Annotated[str, typer.Option(help="state or batch.")] = "state",
     independent: Annotated[bool, typer.Option("--independent", help="Rows are promised to be independent.")] = False,
     largest: Annotated[int, typer.Option(help="Leave out mechanisms with more degrees of freedom.")] = 80,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds, of which the first decile counts.")] = 41,
+    rounds: Annotated[int, typer.Option(
+        min=1, help="Rounds, in sweeps over all mechanisms, of which the first decile counts.")] = 200,
     json: JsonOption = None,
     processor_time: ProcessorOption = False,
 ) -> None:
     """Is the planner's pick the quickest? Predicted and measured times of every method that comes near."""
     import json as text
+    from itertools import product
 
     from rich.console import Console
     from rich.table import Table
@@ -206,19 +208,23 @@ def planner(
     wanted = _words(mechanisms)
     chosen = [(n, m) for n, m in planning.mechanisms()
               if m.nv <= largest and (not wanted or any(w in n for w in wanted))]
-    verdicts: list[planning.Verdict] = []
-    with bar(None, "planning and measuring", len(chosen)) as advance:
-        try:
+    trials: list[planning.Trial] = []
+    try:
+        with bar(None, "planning and compiling", len(chosen)) as advance:
             for done, (name, model) in enumerate(chosen, 1):
-                found = planning.judge(name, model, use, independent, rounds, processor_time)
-                if found is not None:
-                    verdicts.append(found)
-                    if json is not None:
-                        with json.open("a") as file:
-                            file.write(text.dumps({**asdict(found), "loss": found.loss}) + "\n")
+                if (found := planning.trial(name, model, use, independent, processor_time)) is not None:
+                    trials.append(found)
                 advance(done)
-        except KeyboardInterrupt:
-            Console(stderr=True).print("stopped: what was measured is shown")
+        sweeps = [min(planning.SWEEP, rounds - k) for k in range(0, rounds, planning.SWEEP)]
+        with bar(None, "measuring", len(sweeps) * len(trials)) as advance:
+            for done, (sweep, each) in enumerate(product(sweeps, trials), 1):
+                each.measure(sweep)
+                advance(done)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped: what was measured is shown")
+    verdicts = [t.verdict for t in trials if t.took]
+    if json is not None:
+        json.write_text("".join(text.dumps({**asdict(v), "loss": v.loss}) + "\n" for v in verdicts))
     table = Table(title=f"the planner's picks for use '{use}': predicted and measured us per state")
     for head in ("mechanism", "pick", "predicted", "measured", "quickest", "measured", "loss"):
         table.add_column(head, justify="left" if head in ("mechanism", "pick", "quickest") else "right")

@@ -1,31 +1,33 @@
 """Is the planner right? Its predictions against measured kernels, on every mechanism at hand; and its costs fitted.
 
 A pick is judged against the quickest of all methods that could be it (those predicted to take more than NEAR times the
-pick are not compiled, so that a prediction that is off by more goes unseen).
+pick are not compiled, so that a prediction that is off by more goes unseen). All mechanisms are measured in several
+sweeps: a neighbour who slows this machine for a minute then does not decide about any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 import linkwork as lw
-from linkwork.bench.measure import Conditions, interleave
+from linkwork.bench.measure import Conditions, Contender, interleave
 from linkwork.bench.ours import Entry
 from linkwork.errors import LinkworkError
 from linkwork.function import Function
 from linkwork.model import Model
 from linkwork.planner.cost import FEATURES, WAITING, WORK, Machine, all_features, machine
-from linkwork.planner.plan import NEAR
+from linkwork.planner.plan import NEAR, Plan
 from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
 
 STATES = 64
-ROUNDS = 41
+ROUNDS, SWEEP = 41, 20
+"""Rounds in which a few kernels are measured, and how many of them in a row where there are many mechanisms."""
 FITS = 30
 YARDSTICK = "yardstick"
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
@@ -115,36 +117,55 @@ def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, n
     return q, v, rng.uniform(-1, 1, (count, model.nv))
 
 
-def measure(functions: dict[str, Function], inputs: Sequence[np.ndarray], uses: Sequence[str], rounds: int = ROUNDS,
-            processor_time: bool = False) -> dict[str, dict[str, float]]:
-    """us per state of each function, by use, in turns; YARDSTICK is among them, because clocks of processors vary."""
-    conditions, contenders = Conditions(processor_time=processor_time), {}
+def contenders(functions: Mapping[str, Function], inputs: Sequence[np.ndarray], use: str,
+               processor_time: bool = False) -> dict[str, Contender]:
+    """What is timed, by name; YARDSTICK is among them, because clocks of processors vary."""
+    conditions, out = Conditions(processor_time=processor_time), {}
     yardstick = _yardstick(), states(_yardstick().model)
     for name, (function, given) in {**{n: (f, inputs) for n, f in functions.items()}, YARDSTICK: yardstick}.items():
         entry = Entry(name, function, tuple(given), lambda out, kernel: (np.zeros(1), np.zeros(1)))
-        for use in uses:
-            ready, kernel = entry.contenders((MEASURES[use],), 1, conditions)[MEASURES[use]]
-            out = kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))
-            if np.isfinite(out[0]).all():
-                contenders[f"{use} {name}"] = ready
-    found = {name: undisturbed([r.us for r in all_]) for name, all_ in interleave(contenders, rounds, 0.003).items()}
-    return {use: {n: found[f"{use} {n}"] for n in (*functions, YARDSTICK) if f"{use} {n}" in found} for use in uses}
+        ready, kernel = entry.contenders((MEASURES[use],), 1, conditions)[MEASURES[use]]
+        if np.isfinite(kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))[0]).all():
+            out[name] = ready
+    return out
 
 
-def judge(name: str, model: Model, use: str, independent: bool, rounds: int = ROUNDS,
-          processor_time: bool = False) -> Verdict | None:
-    """The planner's pick against what was measured; None if it could not be measured."""
+def timed(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str, list[float]]:
+    """us per state of each contender, round by round, in turns."""
+    return {name: [r.us for r in all_] for name, all_ in interleave(contenders, rounds, 0.003).items()}
+
+
+@dataclass
+class Trial:
+    """A mechanism with the kernels of all methods that come near its plan's best; what they took is collected."""
+
+    name: str
+    plan: Plan
+    contenders: dict[str, Contender]
+    took: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, rounds: int) -> None:
+        for name, us in timed(self.contenders, rounds).items():
+            self.took.setdefault(name, []).extend(us)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The planner's pick against what was measured so far."""
+        use, measured = self.plan.use, {name: undisturbed(us) for name, us in self.took.items()}
+        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
+        predicted = {c.method: float(getattr(c, use)) * now for c in self.plan.near if c.method in measured}
+        return Verdict(self.name, use, self.plan.method, predicted, measured)
+
+
+def trial(name: str, model: Model, use: str, independent: bool, processor_time: bool = False) -> Trial | None:
+    """A mechanism, planned and compiled; None if its pick cannot be measured."""
     made = lw.plan(model, use=use, independent=independent, measure="ties")  # as functions without a method do
     functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in made.near}
     try:
-        took = measure(functions, states(model), (use,), rounds, processor_time)[use]
+        ready = contenders(functions, states(model), use, processor_time)
     except LinkworkError:  # no closed state was found, or none that a method can solve
         return None
-    now = took.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
-    if made.method not in took:
-        return None
-    predicted = {c.method: float(getattr(c, use)) * now for c in made.near if c.method in took}
-    return Verdict(name, use, made.method, predicted, took)
+    return Trial(name, made, ready) if made.method in ready else None
 
 
 def _yardstick() -> Function:
@@ -178,7 +199,8 @@ def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: b
         model = make()
         functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
         inputs = states(model)
-        figures = measure(functions, inputs, ("state", "batch"), processor_time=processor_time)
+        figures = {use: {name: undisturbed(us) for name, us in
+                         timed(contenders(functions, inputs, use, processor_time)).items()} for use in took}
         for name, function in functions.items():
             solves = float(np.mean(function(*inputs).iterations)) if function.prox is not None else 1.0
             has = all_features(function.program, solves)

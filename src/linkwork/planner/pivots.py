@@ -30,7 +30,6 @@ from linkwork.planner.elimination import Elimination, eliminate, ordered
 SOLVES = 3
 """Solves that an iteration usually takes, the first included."""
 
-
 PENALISED, CARRIED, EMBEDDED = "penalised", "carried", "embedded"
 
 

@@ -150,7 +150,7 @@ def _less_work(name: str, model: Model, modes: bool) -> str:
 
     mix = chosen(model, "nothing" if modes else "couplings")
     outer = frozenset(range(len(model.constraints))).difference(*(group for _, group in local_loops(model)))
-    if mix.embedded and mix.penalised == outer:  # all local loops are couplings, and embedded
+    if mix.embedded and not mix.ends and mix.penalised == outer:  # all local loops are couplings, and embedded
         firmer = bool(outer) and not mix.couples
         if name == ("c_lcaba" if firmer else "mixed"):
             return "here it is mixed with softer penalties" if firmer else "here it is c_lcaba"
