@@ -22,7 +22,7 @@ from linkwork.model import Model, Motion
 STATES, SMALL = 32, 40
 """How many states, and up to how many degrees of freedom several positions are closed, which takes a while."""
 
-DISTANCES = (0.0, 0.2, 0.6, 1.0)
+DISTANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 """Of these positions from the neutral one: mean changes of the joint coordinates."""
 
 

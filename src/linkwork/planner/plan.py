@@ -180,7 +180,7 @@ def choose(
 ) -> Plan:
     """The plan, from methods with the reasons against them, and from `program(method, limit)`, which traces one.
 
-    How many solves an iterative method needs is counted if it could be the best: if it were with a single one.
+    How many solves an iterative method needs is counted if it could come near the best: if it did with a single one.
     """
     from linkwork.kernels.values import Outgrown
     from linkwork.planner.iterations import samples, solves
@@ -204,7 +204,7 @@ def choose(
         parts, expected, again = parts_of(traced), dict.fromkeys(USES, method.solves), 0
         if method.prox is not None:
             again = traced.iterate.operations  # type: ignore[union-attr]
-            if costs.us(in_all(parts), use) < best:
+            if costs.us(in_all(parts), use) < TIED * best:
                 expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
         state, batch = (costs.us(in_all(parts, expected[u]), u) for u in USES)
         made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch))
