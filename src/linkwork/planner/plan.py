@@ -27,7 +27,7 @@ NEAR = 1.6
 TIED, TIMED = 1.15, {"state": 40_000, "batch": 80_000}
 """Methods that are predicted to be closer than that to the best are compiled and timed when a function is made, if they
 have no more operations than this together: some seconds at most, once. (Of 88 mechanisms, that picks within 5 % of the
-best in 97 % of cases for one state, in 99 % for batches.)"""
+best in 99 to 100 % of cases.)"""
 
 CLEAR = 1.1
 """More work in blocks and rows (pivots.py) by this much is not traced."""
