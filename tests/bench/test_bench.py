@@ -442,3 +442,13 @@ def test_other_robots_are_refused() -> None:
 
     with pytest.raises(NotFound, match="cassie"):
         contest("talos")
+
+
+def test_the_planner_is_judged_and_says_early_if_results_cannot_be_written(tmp_path: Path) -> None:
+    ask = ["bench", "planner", "--mechanisms", "four_bar", "--rounds", "2", "--json"]
+    done = CliRunner().invoke(app, [*ask, str(tmp_path / "found.jsonl")])
+    assert done.exit_code == 0
+    assert "cases: 1" in done.output
+    assert len((tmp_path / "found.jsonl").read_text().splitlines()) == 1
+    failed = CliRunner().invoke(app, [*ask, str(tmp_path / "nowhere" / "found.jsonl")])
+    assert "cannot write results" in str(failed.exception or failed.output)

@@ -114,6 +114,21 @@ def test_couplings_are_embedded_and_linkages_only_if_they_may_be() -> None:
     assert chosen(model, "loops").work < chosen(model, "couplings").work < chosen(model).work
 
 
+def test_a_cam_is_embedded_only_by_promise() -> None:
+    """Where a polynomial is level, the joint that drives does not follow from the one that is driven."""
+    b = lw.Builder("cam")
+    for name in ("driven", "cam"):
+        b.link(name, "world", "revolute", axis="y", inertia=lw.BodyInertia(1.0, np.array([0.1, 0, 0]), np.eye(3)),
+               joint_name=f"{name}_joint", actuated=name == "driven")
+    b.constraints.append(lw.Coupling("driven_joint", {"cam_joint": [0.0, 2.0]}))
+    model = b.build()
+    assert not chosen(model, "couplings").embedded
+    picked = lw.forward_dynamics(model)
+    assert not picked.method.startswith("c_")
+    right = lw.forward_dynamics(model, method="kkt", backend="numpy")(np.zeros(2), np.ones(2), np.ones(2)).a
+    np.testing.assert_allclose(picked(np.zeros(2), np.ones(2), np.ones(2)).a, right, atol=1e-6 * np.abs(right).max())
+
+
 def test_each_loop_decides_for_itself() -> None:
     """A linkage belongs into a cluster; a closed rope beside it, whose joints stay free but for three, does not."""
     base = lw.Builder("base")

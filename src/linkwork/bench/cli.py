@@ -197,18 +197,29 @@ def planner(
 ) -> None:
     """Is the planner's pick the quickest? Predicted and measured times of every method that comes near."""
     import json as text
-    from itertools import product
 
     from rich.console import Console
     from rich.table import Table
 
     from linkwork.bench import planning
+    from linkwork.errors import InputError
     from linkwork.simulate.progress import bar
 
     wanted = _words(mechanisms)
     chosen = [(n, m) for n, m in planning.mechanisms()
               if m.nv <= largest and (not wanted or any(w in n for w in wanted))]
     trials: list[planning.Trial] = []
+
+    def save() -> None:
+        """What is known so far."""
+        if json is not None:
+            found = (t.verdict for t in trials if t.took)
+            try:
+                json.write_text("".join(text.dumps({**asdict(v), "loss": v.loss}) + "\n" for v in found))
+            except OSError as problem:
+                raise InputError(f"cannot write results to '{json}': {problem.strerror}") from None
+
+    save()
     try:
         with bar(None, "planning and compiling", len(chosen)) as advance:
             for done, (name, model) in enumerate(chosen, 1):
@@ -217,14 +228,14 @@ def planner(
                 advance(done)
         sweeps = [min(planning.SWEEP, rounds - k) for k in range(0, rounds, planning.SWEEP)]
         with bar(None, "measuring", len(sweeps) * len(trials)) as advance:
-            for done, (sweep, each) in enumerate(product(sweeps, trials), 1):
-                each.measure(sweep)
-                advance(done)
+            for k, sweep in enumerate(sweeps):
+                for done, each in enumerate(trials, 1):
+                    each.measure(sweep)
+                    advance(k * len(trials) + done)
+                save()
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped: what was measured is shown")
     verdicts = [t.verdict for t in trials if t.took]
-    if json is not None:
-        json.write_text("".join(text.dumps({**asdict(v), "loss": v.loss}) + "\n" for v in verdicts))
     table = Table(title=f"the planner's picks for use '{use}': predicted and measured us per state")
     for head in ("mechanism", "pick", "predicted", "measured", "quickest", "measured", "loss"):
         table.add_column(head, justify="left" if head in ("mechanism", "pick", "quickest") else "right")

@@ -295,6 +295,11 @@ class Groups:
         return self.solved[key]
 
 
+def never_singular(c: Constraint) -> bool:
+    """Whether a cluster can resolve this constraint in every posture."""
+    return isinstance(c, Coupling) and c.has_fixed_ratios
+
+
 def local_loops(model: Model, among: Collection[int] | None = None) -> list[tuple[set[int], set[int]]]:
     """Bodies and constraints of each cluster: couplings first, then loops that join what is there, short ones first.
 

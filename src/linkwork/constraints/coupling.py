@@ -38,6 +38,11 @@ class Coupling(Constraint):
 
     rows = 1
 
+    @property
+    def has_fixed_ratios(self) -> bool:
+        """Whether it is a gear, belt or differential: then no posture is singular, whichever joint follows."""
+        return all(not any(coefficients[1:]) for coefficients in self.terms.values())
+
     def check(self, model: Model) -> None:
         for name in (self.joint, *self.terms):
             joint = model.links[model.joint(name)].joint

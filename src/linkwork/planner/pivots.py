@@ -19,8 +19,7 @@ from functools import cache
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.clusters import Cluster, ClusterTree, clusters, links_alone, local_loops
-from linkwork.constraints.coupling import Coupling
+from linkwork.constraints.clusters import Cluster, ClusterTree, clusters, links_alone, local_loops, never_singular
 from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.model import Model, Motion
 from linkwork.model.memo import once
@@ -72,7 +71,7 @@ class Mixture:
 def chosen(model: Model, embed: str = "nothing") -> Mixture:
     """What is embedded, penalised and carried for a model; that does not depend on its state.
 
-    `embed` says what clusters may resolve: "nothing", "couplings", which are never singular, or all local "loops".
+    `embed` says what clusters may resolve: "nothing", "couplings" that are never singular, or all local "loops".
     """
     known = once(_CHOSEN, model, lambda _: {})
     if embed not in known:
@@ -92,7 +91,7 @@ def _chosen(model: Model, embed: str) -> Mixture:
     # couplings of joints are never carried: the blocks by which they couple links are nearly empty
     ways = [[PENALISED, CARRIED] if len(r.links) > 1 else [PENALISED] for r in rows]
     for n in (n for _, group in local_loops(model) for n in group if embed != "nothing"):
-        if embed == "loops" or isinstance(model.constraints[n], Coupling):
+        if embed == "loops" or never_singular(model.constraints[n]):
             ways[n].append(EMBEDDED)
     return mixture(model.topology, held, sizes, ways, lambda embedded: tree_of(model, embedded).clusters)
 

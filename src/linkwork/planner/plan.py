@@ -121,17 +121,16 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
     if method.task == "forward_dynamics" and model.constraints and not method.redundant and not independent:
         return "it needs independent rows: promise them with independent=True"
     if method.local:
-        from linkwork.constraints import Coupling
-        from linkwork.constraints.clusters import local_loops
+        from linkwork.constraints.clusters import local_loops, never_singular
 
         inside = [n for _, constraints in local_loops(model) for n in constraints]
         if not inside:
             return "there are no local loops to resolve in clusters"
         if modes:
             return "what is resolved in a cluster cannot be switched off"
-        if not all(isinstance(model.constraints[n], Coupling) for n in inside):
+        if not all(never_singular(model.constraints[n]) for n in inside):
             if not independent:
-                return "a linkage in a cluster must not become singular: promise that with independent=True"
+                return "a linkage or cam in a cluster must not become singular: promise that with independent=True"
             if method.name == "c_lcaba":
                 return "with linkages in clusters its penalties need more digits than there are (3e-3 off on Digit)"
     if method.embeds or method.operator:
