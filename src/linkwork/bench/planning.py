@@ -24,8 +24,11 @@ from linkwork.planner.plan import NEAR, Plan
 from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
+from linkwork.simulate.assembly import random_positions
 
-STATES = 64
+STATES, CLOSED = 512, 32
+"""How many states kernels cycle through, and how many different ones where loops must be closed."""
+
 ROUNDS, SWEEP = 41, 20
 """Rounds in which a few kernels are measured, and how many of them in a row where there are many mechanisms."""
 FITS = 30
@@ -112,8 +115,10 @@ def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, n
         q = np.stack([model.random_q(rng) for _ in range(count)])
         v = rng.uniform(-1, 1, (count, model.nv))
     else:
-        few = min(count, 8)
-        q, v = (np.resize(x, (count, x.shape[1])) for x in lw.random_state(model, 0, batch=few))
+        few = min(count, CLOSED)
+        q = np.resize(random_positions(model, rng, few), (few, model.nq))
+        v = lw.project_velocity(model, q, rng.normal(size=(few, model.nv)))
+        q, v = np.resize(q, (count, model.nq)), np.resize(v, (count, model.nv))
     return q, v, rng.uniform(-1, 1, (count, model.nv))
 
 

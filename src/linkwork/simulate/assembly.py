@@ -112,10 +112,29 @@ def random_state(
         return (np.array([s[0] for s in states]).reshape(batch, model.nq),
                 np.array([s[1] for s in states]).reshape(batch, model.nv))
     q = _random_position(model, rng, only, tolerance)
+    if q is None:
+        q = assemble(model, model.neutral(), only=only, tolerance=tolerance)
     return q, project_velocity(model, q, rng.normal(size=model.nv))
 
 
-def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float) -> np.ndarray:
+def random_positions(model: Model, seed: int | np.random.Generator = 0, count: int = 8) -> np.ndarray:
+    """Up to `count` random closed positions, as rows: fewer where the search for one fails.
+
+    The last one then is the closed position near neutral. AssemblyError if there is none either.
+    """
+    rng, found = np.random.default_rng(seed), list[np.ndarray]()
+    while len(found) < count:
+        q = _random_position(model, rng, None, 1e-12, attempts=1)
+        if q is None:
+            found.append(assemble(model, model.neutral()))
+            break
+        found.append(q)
+    return np.array(found)
+
+
+def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float,
+                     attempts: int = 3) -> np.ndarray | None:
+    """A random closed position, or None if nothing closes: as many starts anywhere, then some near neutral."""
     closing, free = _closing(model, only), np.ones(model.nv, dtype=bool)
 
     def closed(start: np.ndarray) -> np.ndarray | None:
@@ -123,7 +142,7 @@ def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str]
         found = _levenberg_marquardt(closing, start, free, tol, 50)
         return found.q if found.gap <= tol / 10 else None
 
-    for _ in range(3):
+    for _ in range(attempts):
         q = closed(model.random_q(rng))
         if q is not None:
             return q
@@ -132,7 +151,7 @@ def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str]
         q = closed(model.integrate(near, size * rng.normal(size=model.nv)))
         if q is not None:
             return q
-    return near
+    return None
 
 
 @dataclass(frozen=True)
