@@ -52,7 +52,9 @@ def test_every_target_compiles_to_its_own_instructions(name: str, lanes: int | N
     lower(Program.from_casadi(chain(3)), options, modules)
     texts = [assembly(module, target) for module in modules]
     code = "\n".join(texts)
-    assert re.search(REGISTER[name], texts[-1]), "sines use whole registers even for one state"
+    sines = "avx2" if (name, lanes) == ("avx512", 1) else name  # one state would lose more by the clock than it gains
+    assert re.search(REGISTER[sines], texts[-1]), "sines use registers even for one state"
+    assert sines == name or not re.search(REGISTER[name], texts[-1])
     if lanes is None:
         assert re.search(REGISTER[name], texts[1])
     fused = {"neon": r"\bfml[as]\b|\bfn?m(add|sub)\b", "sse2": r"vfn?m(add|sub)"}.get(name, r"vfn?m(add|sub)")

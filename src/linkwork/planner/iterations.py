@@ -17,7 +17,7 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
 
-STATES = 512
+STATES = 256
 CLOSED, FEW, SMALL = 16, 6, 40
 """How many states, and how many if loops must be closed: fewer beyond SMALL degrees of freedom."""
 

@@ -203,7 +203,7 @@ def choose(
         parts, expected, again = parts_of(traced), dict.fromkeys(USES, method.solves), 0
         if method.prox is not None:
             again = traced.iterate.operations  # type: ignore[union-attr]
-            if costs.us(in_all(parts), use) < TIED * best:
+            if costs.us(in_all(parts), use) < NEAR * best:
                 expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
         state, batch = (costs.us(in_all(parts, expected[u]), u) for u in USES)
         made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch))
