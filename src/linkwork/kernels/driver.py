@@ -8,14 +8,13 @@ incomplete tile repeats the last row in its idle lanes, which never changes what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
 from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.transpose import transposition
-from linkwork.kernels.vector_math import literal
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Frame:
     workspace: int
 
 
-def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], constants: Iterable[float]) -> str:
+def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`)."""
     shape, count = frame.shape, len(frame.inputs)
     lines, moves = [], []
@@ -37,9 +36,8 @@ def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], con
         lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
         moves.append(move(shape, "take_in" if k < count else "take_out", k, places))
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
+    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
-{constant_table(shape, constants)}
 {place_tables(frame)}
 {transposition(shape)}
 {declared}
@@ -65,13 +63,6 @@ exit:
   ret void
 }}
 {ATTRIBUTES}"""
-
-
-def constant_table(shape: Shape, constants: Iterable[float]) -> str:
-    """The numbers that chunks use, side by side in memory."""
-    numbers = ", ".join(f"{shape.scalar} {literal(value, shape.scalar)}" for value in constants)
-    table = f"[{numbers.count(',') + 1} x {shape.scalar}] [{numbers}]" if numbers else "[0 x i8] []"
-    return f"@constants = internal constant {table}, align 64"
 
 
 def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
@@ -123,7 +114,7 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
     for k, step in enumerate(plan.steps):
         tag = f"{prefix}{k}"
         if isinstance(step, Code):
-            calls.append(f"  call void @{tag}(ptr %ws, ptr %ws, ptr @constants)")
+            calls.append(f"  call void @{tag}(ptr %ws, ptr %ws)")
             continue
         for role, slot in (("x", step.argument), ("s", step.sine), ("c", step.cosine)):
             calls.append(f"  %{tag}{role} = getelementptr i8, ptr %ws, i64 {slot * shape.bytes}")

@@ -91,9 +91,8 @@ def lower(program: Program, options: Options, modules: Modules) -> Needs:
     places = (*places_of(layout, program.inputs), *plan.outputs)
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = step_calls(plan, options.shape, options.register, "chunk")
-    constants: dict[float, int] = {}
-    write_chunks(plan, "chunk", options, constants, modules)
-    modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), constants))
+    write_chunks(plan, "chunk", options, modules)
+    modules.append(driver_module(frame, calls, chunk_names(plan, "chunk")))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost_of([plan], (*program.inputs, *program.outputs)))
@@ -107,18 +106,17 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     """
     layout = Layout(max(options.lanes, options.register))
     primes = {"iterate": "'", "finish": "''"}
-    constants: dict[float, int] = {}
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
-        write_chunks(plans[name], name, options, constants, modules)
+        write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.outputs[-2:]))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    modules.append(driver_module(frame, steps, names, constants))
+    modules.append(driver_module(frame, steps, names))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost_of(plans.values(), (*program.inputs, *program.outputs)))
@@ -129,12 +127,10 @@ def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], .
     return tuple(tuple(range(layout.named[p.name], layout.named[p.name] + p.size)) for p in ports)
 
 
-def write_chunks(
-    plan: Schedule, prefix: str, options: Options, constants: dict[float, int], modules: Modules
-) -> None:
+def write_chunks(plan: Schedule, prefix: str, options: Options, modules: Modules) -> None:
     for k, step in enumerate(plan.steps):
         if isinstance(step, Code):
-            modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape, constants))
+            modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape))
 
 
 def sine_module(options: Options) -> str:

@@ -1,17 +1,19 @@
 """From a chunk of a scheduled program to LLVM IR: one function, one basic block.
 
-``chunk_k(workspace, workspace, constants)`` runs its operations on one tile: W states, side by side in vector
+``chunk_k(workspace, workspace)`` runs its operations on one tile: W states, side by side in vector
 registers. Stores go through the first pointer and loads through the second. That they are the same is kept from the
 compiler: it would otherwise undo, load by load, the decisions of :mod:`linkwork.kernels.order`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwork.errors import KernelError
 from linkwork.kernels.operations import COMPARISONS, LIBM
+from linkwork.kernels.order import arguments
 from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.vector_math import literal
 
@@ -66,9 +68,20 @@ ATTRIBUTES = 'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="51
 """Full registers, and spills that never cross a cache line."""
 
 
-def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape, constants: dict[float, int]) -> str:
-    """The IR module of one code step; ``constants`` collects the numbers it uses and their places in a table."""
-    return _Chunk(schedule, shape, constants).module(step, name)
+def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
+    """The IR module of one code step."""
+    return _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
+
+
+def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:
+    """Where the constants of a chunk are, seen from a pointer into their table: the most used ones next to it.
+
+    A distance of up to 127 bytes (with AVX-512, numbers) takes one byte of an instruction instead of four.
+    """
+    nodes = schedule.program.nodes
+    read = Counter(nodes[a][1] for i in step.order for a in (i, *arguments(nodes[i])) if nodes[a][0] == "const")
+    del read[0.0]
+    return {value: -(k + 1) // 2 if k % 2 else k // 2 for k, (value, _) in enumerate(read.most_common())}
 
 
 class _Chunk:
@@ -89,11 +102,20 @@ class _Chunk:
                 self.masks.pop(value, None)
         body = "\n".join([*self.middles(), *self.lines])
         return f"""
-define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {{
+{self.table()}
+define void @{name}(ptr %base, ptr %again) #0 {{
 {body}
   ret void
 }}
-{"".join(sorted(self.declared))}{ATTRIBUTES}"""
+{"".join(sorted(self.declared))}{ATTRIBUTES}!0 = !{{}}
+"""
+
+    def table(self) -> str:
+        """The constants, side by side in memory."""
+        scalar = self.shape.scalar
+        ordered = sorted(self.constants, key=self.constants.__getitem__)
+        numbers = ", ".join(f"{scalar} {literal(value, scalar)}" for value in ordered)
+        return f"@constants = internal constant [{len(ordered)} x {scalar}] [{numbers}], align 64" if ordered else ""
 
     def node(self, i: int) -> None:
         """Emit one operation, and its stores."""
@@ -170,9 +192,8 @@ define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {
         """A constant where it is used: a memory operand of that instruction, not a register for all of the chunk."""
         if value == 0.0:
             return self.shape.constant(0.0)
-        place = self.constants.setdefault(value, len(self.constants)) * self.shape.size
-        address = self.emit(f"getelementptr inbounds i8, ptr %constants, i64 {place}")
-        number = self.emit(f"load {self.shape.scalar}, ptr {address}, align {self.shape.size}")
+        address = self.emit(f"getelementptr i8, ptr %constants, i64 {self.constants[value] * self.shape.size}")
+        number = self.emit(f"load {self.shape.scalar}, ptr {address}, align {self.shape.size}, !invariant.load !0")
         if self.shape.lanes == 1:
             return number
         v, n = self.shape.vector, self.shape.lanes
@@ -206,7 +227,12 @@ define void @{name}(ptr %base, ptr %again, ptr noalias readonly %constants) #0 {
         return result
 
     def middles(self) -> Iterator[str]:
-        """Pointers to the middle of every window, which LLVM is kept from deriving from one another."""
+        """Pointers into constants and to the middle of every window, which LLVM is kept from deriving from one another.
+        """
+        if self.constants:
+            offset = -min(self.constants.values()) * self.shape.size
+            yield f"  %constantsp = getelementptr i8, ptr @constants, i64 {offset}"
+            yield '  %constants = call ptr asm "", "=r,0"(ptr %constantsp)'
         for base, window in sorted(self.windows):
             offset = (window * WINDOW + WINDOW // 2) * self.shape.bytes
             yield f"  {base}{window}p = getelementptr i8, ptr {base}, i64 {offset}"

@@ -26,7 +26,6 @@ from linkwork.kernels.compile import emitter
 from linkwork.kernels.driver import (
     Frame,
     chunk_names,
-    constant_table,
     field_of,
     move,
     place_tables,
@@ -107,11 +106,10 @@ class RolloutProgram:
 def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -> Needs:
     """Write the modules: chunks of the parts, and a driver with the loop over time inside the loop over tiles."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
-    constants: dict[float, int] = {}
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name == "step" else "")
-        write_chunks(plans[name], name, options, constants, modules)
+        write_chunks(plans[name], name, options, modules)
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
     for port in inputs:
@@ -120,14 +118,13 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
     calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    modules.append(_driver(frame, len(program.timed), calls, names, constants))
+    modules.append(_driver(frame, len(program.timed), calls, names))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
     return Needs(workspace, cost_of([plans["step"], plans["blend"]]))
 
 
-def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str],
-            constants: Mapping[float, int]) -> str:
+def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str]) -> str:
     """IR of ``run(table, begin, end, workspace)``.
 
     ``table`` has the number of steps and the steps between records, then for every port, inputs first, four numbers: a
@@ -166,9 +163,8 @@ def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks
             moves[k],
         ]
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr, ptr)" for name in chunks)
+    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
-{constant_table(shape, constants)}
 {place_tables(frame)}
 {transposition(shape)}
 {declared}
