@@ -17,9 +17,10 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
 
-STATES = 256
+STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40
-"""How many states, and how many if loops must be closed: fewer beyond SMALL degrees of freedom."""
+"""How many states at least (more of small mechanisms: of so many numbers), and how many if loops must be closed: fewer
+beyond SMALL degrees of freedom."""
 
 
 def samples(model: Model) -> dict[str, np.ndarray]:
@@ -40,8 +41,9 @@ def samples(model: Model) -> dict[str, np.ndarray]:
             return {}
         v = project_velocity(plain, q, rng.normal(size=(count, model.nv)))
     else:
-        q = np.stack([model.random_q(rng) for _ in range(STATES)])
-        v = rng.uniform(-1, 1, (STATES, model.nv))
+        count = max(STATES, NUMBERS // max(1, model.nv))  # of a few joints, rare singular postures decide the mean
+        q = np.stack([model.random_q(rng) for _ in range(count)])
+        v = rng.uniform(-1, 1, (count, model.nv))
     return {"q": q, "v": v, "tau": rng.uniform(-1, 1, v.shape), "active": np.ones(len(model.constraints))}
 
 
