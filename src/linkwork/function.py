@@ -17,6 +17,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.model.model import UNIT_TOLERANCE
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -345,7 +346,7 @@ class Function:
         if not np.isfinite(x).all():
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name == "q":
-            check_position(self.model, x)
+            self.model.check_position(x)
         if name == "active":
             check_modes("forward_dynamics", self.method, self.model, x)
         return x
@@ -361,36 +362,7 @@ def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
     guard = xp.zeros(1)
     for i in model.topology.links:
-        if part := unit_part(model, i):
+        if part := model.unit_part(i):
             off = q[part, :].T @ q[part, :] - 1
             guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
     return guard
-
-
-UNIT_TOLERANCE = 1e-4
-"""How far from one the length of a quaternion may be."""
-
-
-def unit_part(model: Model, i: int) -> slice | None:
-    """The entries of q that must be of length one for the joint of link i."""
-    joint, at = model.links[i].joint, model.topology.q_slices[i]
-    if joint.nq == joint.nv:
-        return None
-    return slice(at.start + 2, at.stop) if joint.kind == "planar" else slice(at.stop - 4, at.stop)
-
-
-def check_position(model: Model, q: np.ndarray) -> None:
-    """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
-    for i in model.topology.links:
-        part = unit_part(model, i)
-        if part is None:
-            continue
-        length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
-        if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
-            what = "[cos sin]" if model.links[i].joint.kind == "planar" else "quaternion [x y z w]"
-            where = f"of joint '{model.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
-            raise InputError(
-                f"q: the {what} {where} has length "
-                f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
-                "model.normalised(q) makes it one, model.neutral() gives a valid position"
-            )

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 WORLD = "world"
 
+UNIT_TOLERANCE = 1e-4
+"""How far from one the length of a quaternion may be."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -222,6 +225,29 @@ class Model:
                 args.append(x[t.q_slices[i] if operation == "difference" else t.v_slices[i], None])
             parts.append(getattr(self.links[i].joint, operation)(*args, NUMPY))
         return np.concatenate(parts)[:, 0]
+
+    def unit_part(self, i: int) -> slice | None:
+        """The entries of q that must be of length one for the joint of link i."""
+        joint, at = self.links[i].joint, self.topology.q_slices[i]
+        if joint.nq == joint.nv:
+            return None
+        return slice(at.start + 2, at.stop) if joint.kind == "planar" else slice(at.stop - 4, at.stop)
+
+    def check_position(self, q: np.ndarray) -> None:
+        """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
+        for i in self.topology.links:
+            part = self.unit_part(i)
+            if part is None:
+                continue
+            length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
+            if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
+                what = "[cos sin]" if self.links[i].joint.kind == "planar" else "quaternion [x y z w]"
+                where = f"of joint '{self.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
+                raise InputError(
+                    f"q: the {what} {where} has length "
+                    f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
+                    "model.normalised(q) makes it one, model.neutral() gives a valid position"
+                )
 
     def check_forward(self) -> None:
         """Refuse forward dynamics where a joint moves nothing: its acceleration would be anything."""

@@ -16,6 +16,7 @@ from linkwork.errors import AssemblyError
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
+from linkwork.simulate.assembly import project_velocity, random_positions
 
 STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40
@@ -29,8 +30,6 @@ def samples(model: Model) -> dict[str, np.ndarray]:
     Random ones where every constraint holds on to the world. With loops random closed ones, in motion that keeps them
     closed: in others redundant rows contradict each other. Nothing if loops do not close.
     """
-    from linkwork.simulate.assembly import project_velocity, random_positions
-
     rng = np.random.default_rng(1)
     if any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints):
         plain = replace(model, constraints=tuple(c.original for c in model.constraints))

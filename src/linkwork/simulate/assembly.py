@@ -21,7 +21,6 @@ from linkwork.backends import get
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, not_found
-from linkwork.function import check_position
 from linkwork.model import Model, Motion
 from linkwork.model.memo import once
 
@@ -61,7 +60,7 @@ def assemble(
         raise InputError("q has entries that are NaN or infinite; model.neutral() gives a valid position")
     if attempts < 1 or max_iterations < 1 or not tolerance > 0:
         raise InputError("assemble needs at least one attempt, one iteration and a tolerance above zero")
-    check_position(model, start)
+    model.check_position(start)
     closing, free = _closing(model, only), _free(model, locked)
     if start.ndim == 2:
         states = [_assembled(closing, s, free, tolerance, max_iterations, attempts, seed) for s in start]
@@ -84,7 +83,7 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
                          f"({model.nv},), or (batch, {model.nq}) and (batch, {model.nv})")
     if not (np.isfinite(at).all() and np.isfinite(speed).all()):
         raise InputError("q or v has entries that are NaN or infinite")
-    check_position(model, at)
+    model.check_position(at)
     if norm == "mass":
         model.check_forward()
     if at.ndim == 2:
@@ -103,7 +102,8 @@ def random_state(
     """A random position in which the constraints (those named in `only`) hold, and a velocity that all of them allow.
 
     Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that
-    is moved at random and closed again. The same seed gives the same state; `batch` gives as many, as rows.
+    is moved at random and closed again. That position itself is the last resort, for mechanisms that are singular in
+    every posture. The same seed gives the same state; `batch` gives as many, as rows.
     Quaternions in q are [x y z w].
     """
     rng = np.random.default_rng(seed)

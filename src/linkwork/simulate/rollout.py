@@ -20,7 +20,6 @@ from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.errors import InputError, not_found
-from linkwork.function import check_position
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.planner.inside import Inside, inside
@@ -249,7 +248,7 @@ class Rollout:
             if not _finite(x):
                 raise InputError(f"'{name}' has entries that are NaN or infinite")
             if name in ("q", "target"):
-                check_position(self.model, x)
+                self.model.check_position(x)
             if timed and x.ndim == 1:
                 x = x[None]
             if x.ndim == (3 if timed else 2):

@@ -32,7 +32,6 @@ from linkwork.algorithms.iteration import Prox
 from linkwork.api import constraint_error, forward_dynamics, forward_kinematics, pick
 from linkwork.constraints import Closure, Stabilisation
 from linkwork.errors import InputError, SingularError, not_found
-from linkwork.function import check_position
 from linkwork.model import Model
 from linkwork.simulate import integrators
 from linkwork.simulate.dormand_prince import dormand_prince
@@ -458,7 +457,7 @@ def _initial(model: Model, q0: object, v0: object) -> tuple[np.ndarray, np.ndarr
             raise InputError(f"{name} has shape {x.shape}; this model needs ({n},)")
         if not np.isfinite(x).all():
             raise InputError(f"{name} has entries that are NaN or infinite")
-    check_position(model, q)
+    model.check_position(q)
     return q, v
 
 

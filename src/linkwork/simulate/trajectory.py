@@ -14,7 +14,6 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import CentreOfMass, Closure
 from linkwork.errors import InputError, MissingExtra, listing, not_found
-from linkwork.function import unit_part
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -170,7 +169,7 @@ def column_units(model: Model) -> dict[str, tuple[str, ...]]:
         turns = [bool(np.any(column[3:])) for column in S.T]
         v += ["rad/s" if turn else "m/s" for turn in turns]
         tau += ["N m" if turn else "N" for turn in turns]
-        unit = unit_part(model, i)
+        unit = model.unit_part(i)
         if unit is None:
             q += ["rad" if turn else "m" for turn in turns]
         else:
