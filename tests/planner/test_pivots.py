@@ -151,6 +151,22 @@ def test_each_loop_decides_for_itself() -> None:
     assert "c_mixed is less work" in reasons["c_prox_bbo"]
 
 
+def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
+    """A contact behind a linkage would: near a singular posture of the linkage, its penalty has too few digits left."""
+    base = lw.Builder("base")
+    base.link("base", "world", "free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    robot = lw.combine(base.build(), lw.Part(mech.four_bar(), "bars/", to="base"))
+    behind, before = (robot.with_constraints(*robot.constraints, lw.point(link, name="contact"))
+                      for link in (robot.links[-1].name, "base"))
+
+    def reasons(model: lw.Model) -> dict[str, str]:
+        return {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+
+    assert "digits" in reasons(behind)["c_mixed"]
+    assert "c_mixed" not in reasons(behind)["c_prox_bbo"], "it is not refused for a method that is"
+    assert "digits" not in reasons(before)["c_mixed"]
+
+
 def test_the_search_finds_the_least_work_or_nearly() -> None:
     """One change at a time, against all mixtures there are."""
     losses = []
