@@ -24,7 +24,7 @@ from linkwork.planner.plan import NEAR, Plan
 from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
 from linkwork.robots.scenarios import SCENARIOS, scenario
-from linkwork.simulate.assembly import random_positions
+from linkwork.simulate.assembly import closed_states
 
 STATES, CLOSED = 512, 32
 """How many states kernels cycle through, and how many different ones where loops must be closed."""
@@ -115,10 +115,7 @@ def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, n
         q = np.stack([model.random_q(rng) for _ in range(count)])
         v = rng.uniform(-1, 1, (count, model.nv))
     else:
-        few = min(count, CLOSED)
-        q = np.resize(random_positions(model, rng, few), (few, model.nq))
-        v = lw.project_velocity(model, q, rng.normal(size=(few, model.nv)))
-        q, v = np.resize(q, (count, model.nq)), np.resize(v, (count, model.nv))
+        q, v = (np.resize(x, (count, x.shape[1])) for x in closed_states(model, rng, min(count, CLOSED)))
     return q, v, rng.uniform(-1, 1, (count, model.nv))
 
 

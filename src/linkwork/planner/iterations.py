@@ -17,7 +17,7 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
 from linkwork.model.memo import once
-from linkwork.simulate.assembly import project_velocity, random_positions
+from linkwork.simulate.assembly import closed_states
 
 STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40
@@ -40,10 +40,9 @@ def _samples(model: Model) -> dict[str, np.ndarray]:
         plain = replace(model, constraints=tuple(c.original for c in model.constraints))
         count = CLOSED if model.nv <= SMALL else FEW
         try:
-            q = np.resize(random_positions(plain, rng, count), (count, model.nq))
+            q, v = closed_states(plain, rng, count)
         except AssemblyError:
             return {}
-        v = project_velocity(plain, q, rng.normal(size=(count, model.nv)))
     else:
         count = max(STATES, NUMBERS // max(1, model.nv))  # of a few joints, rare singular postures decide the mean
         q = np.stack([model.random_q(rng) for _ in range(count)])

@@ -117,19 +117,20 @@ def random_state(
     return q, project_velocity(model, q, rng.normal(size=model.nv))
 
 
-def random_positions(model: Model, seed: int | np.random.Generator = 0, count: int = 8) -> np.ndarray:
-    """Up to `count` random closed positions, as rows: fewer where the search for one fails.
+def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """So many states for statistics, as rows: random closed positions, and velocities that all constraints allow.
 
-    The last one then is the closed position near neutral. AssemblyError if there is none either.
+    Quicker than :func:`random_state`: after the first position that is not found, those that were are repeated, with
+    the one near neutral, in other motion. AssemblyError if there is none either.
     """
-    rng, found = np.random.default_rng(seed), list[np.ndarray]()
+    found = list[np.ndarray]()
     while len(found) < count:
         q = _random_position(model, rng, None, 1e-12, attempts=1)
+        found.append(assemble(model, model.neutral()) if q is None else q)
         if q is None:
-            found.append(assemble(model, model.neutral()))
             break
-        found.append(q)
-    return np.array(found)
+    positions = np.resize(np.array(found), (count, model.nq))
+    return positions, project_velocity(model, positions, rng.normal(size=(count, model.nv)))
 
 
 def _random_position(model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float,

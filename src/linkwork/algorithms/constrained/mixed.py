@@ -30,7 +30,10 @@ def mixed(
 def c_mixed(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Any rows; all local loops may be embedded, and those that are cannot be switched off."""
+    """Any rows; all local loops may be embedded, and those that are cannot be switched off.
+
+    Penalties behind an embedded linkage lose digits where it is nearly singular; the planner does not take it there.
+    """
     return _mixed(motion, tau, fext, mu, active, "loops")
 
 
