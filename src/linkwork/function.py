@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from math import isfinite
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +88,6 @@ class Function:
         self.dtype, self.threads = dtype, threads
         self._body, self._iterated, self._identity = body, iterated, identity
         self._shapes = dict(shapes or {})
-        self._plain = prox is None and not shapes
         self._control = [] if prox is None else [np.array([x], dtype) for x in
                                                  (prox.mu, prox.tolerance, prox.max_iterations - 1)]
 
@@ -107,14 +105,16 @@ class Function:
                 return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
-            return self._sound(self._native(arrays))
+            result, numbers = self._native(arrays)
+            return result if numbers else self._sound(result, batch)
         run = self._execute if self.backend == "numpy" else self._evaluate
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
             # an empty batch still has shapes, which one state tells
             states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
-        return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
+        shaped = self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch)
+        return self._sound(shaped, batch)
 
     @staticmethod
     def _one(*args: Any) -> Any:
@@ -123,31 +123,37 @@ class Function:
 
     def _many(self, args: tuple[Any, ...]) -> Any:
         """The result of a kernel, if it is made of numbers."""
-        if self._plain and "_known" in self.__dict__ and args and getattr(args[0], "ndim", 0) == 1:
+        if "_one" not in self.__dict__ and "_known" in self.__dict__ and _is_row(args) and self._plain:
             self._one = self.kernel.finite()  # type: ignore[method-assign]
         try:
-            result = self._native(args)
+            result, numbers = self._native(args)
         except InputError:
             return None
-        return result if _finite(result[0]) else None
+        return result if numbers else None
 
-    def _native(self, arrays: Any) -> Any:
-        """The kernel's result, in the shapes of this function."""
-        out = self.kernel(*arrays, *self._control)
-        if self._plain:
-            return out
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the kernel's results are those of this function as they are."""
+        return self.prox is None and all(self._shapes.get(p.name, p.shape) == p.shape for p in self.kernel.outputs)
+
+    def _native(self, arrays: Any) -> tuple[Any, bool]:
+        """The kernel's result in the shapes of this function, and whether all of it is made of numbers."""
+        out, numbers = self.kernel.judged([*arrays, *self._control])
         if self.prox is not None:
-            return ProximalResult(self._iterated, out[:2], out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
-        if self._shapes:
+            iterations = out.iterations[..., 0].astype(int) + 1
+            return ProximalResult(self._iterated, out[:2], iterations, out.residual[..., 0]), numbers
+        if not self._plain:
             batch = len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None
-            return self._shaped(out._asdict(), batch)
-        return out
+            return self._shaped(out._asdict(), batch), numbers
+        return out, numbers
 
-    def _sound(self, result: Any) -> Any:
-        """The result, if it is made of numbers."""
-        if not _finite(result[0]):
-            bad = ~np.isfinite(result[0]).reshape(len(result[0]), -1).all(axis=1)
-            raise self._singular(f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else "")
+    def _sound(self, result: Any, batch: int | None) -> Any:
+        """The result, if all of it is made of numbers."""
+        parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
+        fine = [np.isfinite(x) for x in parts]
+        if not all(x.all() for x in fine):
+            bad = 0 if batch is None else sum(not all(x[b].all() for x in fine) for b in range(batch))
+            raise self._singular(f" in {bad} of {batch} states" if bad else "")
         return result
 
     def _singular(self, where: str = "") -> SingularError:
@@ -307,7 +313,7 @@ class Function:
             one = self._shapes.get(name, one[:1] if len(one) == 2 and one[1] == 1 else one)
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
-            return namedtuple("Result", list(shaped))(**shaped)
+            return _result_type(tuple(shaped))(**shaped)
         results = [shaped[n] for n in self._iterated]
         return ProximalResult(self._iterated, results, shaped["iterations"], shaped["residual"])
 
@@ -352,10 +358,15 @@ class Function:
         return x
 
 
-def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
-    flat = x.reshape(-1)
-    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+@cache
+def _result_type(names: tuple[str, ...]) -> Any:
+    """The named tuple of these names: one class, not one for each call."""
+    return namedtuple("Result", names)  # type: ignore[misc]
+
+
+def _is_row(args: tuple[Any, ...]) -> bool:
+    """Whether the first input is for one state."""
+    return bool(args) and getattr(args[0], "ndim", 0) == 1
 
 
 def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
-from linkwork.kernels.executable import Executable
+from linkwork.kernels.executable import Executable, Workspace
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.objects import object_words, words_for_new
+from linkwork.kernels.objects import FURTHER, object_words, words_for_new
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
+from linkwork.kernels.task import Task
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -89,7 +91,11 @@ class Kernel:
 
     def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
         result = self._single(arrays, out)
-        return self._general(arrays, out) if result is None else result
+        return self._general(arrays, out)[0] if result is None else result
+
+    def judged(self, arrays: Sequence[ArrayLike]) -> tuple[Any, bool]:
+        """The results of a call, and whether all of them are numbers."""
+        return self._general(arrays, None)
 
     def bind(self, batch: int | None = None) -> Bound:
         """Fixed buffers and a call without arguments: the least overhead there is."""
@@ -150,7 +156,7 @@ class Kernel:
         return one
 
     def finite(self) -> Callable[..., Any]:
-        """The kernel for one state and new results, if these are numbers: None for anything else."""
+        """The kernel for one state and new results, if all are numbers: None for anything else."""
         return self._new(strict=True) or (lambda *arrays: None)
 
     def _new(self, strict: bool) -> Callable[..., Any] | None:
@@ -161,21 +167,20 @@ class Kernel:
         words = words_for_new(words, self._result, strict, self._kept)
         return self._form(1).new(words, self._result, *self._kept)
 
-    def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
-        """Any valid call: convert what must be converted, split what is worth it."""
+    def _general(self, arrays: Sequence[ArrayLike], out: Any) -> tuple[Any, bool]:
+        """Any valid call: convert what must be converted, split what is worth it; and whether it gives numbers."""
         inputs, batch = take_inputs(self.inputs, arrays, self.dtype)
         outputs = take_outputs(self.outputs, out, self.dtype, batch)
         if out is not None:
             inputs = separate(inputs, outputs)
-        self._run(inputs, outputs, 1 if batch is None else batch)
-        return self._result(*(x.array for x in outputs))
+        fine = self._run(inputs, outputs, 1 if batch is None else batch)
+        return self._result(*(x.array for x in outputs)), fine
 
-    def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> None:
+    def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> bool:
         if count == 0:
-            return
-        form = self._form(1 if count == 1 else self.lanes)
-        table = table_of([*inputs, *outputs])
-        form.rows(table, count, self.threads)
+            return True
+        form, rows = self._form(1 if count == 1 else self.lanes), [*inputs, *outputs]
+        return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
 class Bound:
@@ -194,15 +199,18 @@ class Bound:
         split = len(kernel.inputs)
         self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])
         self.outputs: Any = kernel._result(*arrays[split:])
-        workspace = form.workspace()
+        workspace = Workspace(form.image.workspace)
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
         count = 1 if batch is None else batch
-        context = np.concatenate([np.array([0, count, workspace.ctypes.data], np.int64), table])
-        self._kept = form, workspace, context
+        context = np.concatenate([np.array([0, count, workspace.address], np.int64), table])
+        self._kept = form, workspace, context, arrays
         self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
+        self._further = partial(form.bound, context.ctypes.data, FURTHER)
 
     def __call__(self) -> Any:
-        self._native()
+        more = self._native()
+        while more:
+            more = self._further()
         return self.outputs
 
 
