@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from linkwork.algorithms.iteration import Iteration, Prox, run
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import InputError, SingularError, not_found
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import UNIT_TOLERANCE
@@ -361,7 +362,7 @@ class Function:
 @cache
 def _result_type(names: tuple[str, ...]) -> Any:
     """The named tuple of these names: one class, not one for each call."""
-    return namedtuple("Result", names)  # type: ignore[misc]
+    return namedtuple("Result", names)
 
 
 def _is_row(args: tuple[Any, ...]) -> bool:

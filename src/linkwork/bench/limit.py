@@ -107,5 +107,5 @@ done:
   ret void
 }}
 {ATTRIBUTES}"""
-    linked = Linked(emit([text], target))
+    linked = Linked(emit([text], target), ["multiply_adds"])
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(linked.address("multiply_adds")), linked

@@ -121,7 +121,9 @@ def pausing(time: str = "0") -> str:
 def judging(frame: Frame) -> list[str]:
     """Note whether anything that this tile gave is not a number."""
     outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
-    lines = [f"  %odd{k} = call i1 @odd(ptr %u{k}, i64 {len(frame.places[k])})" for k in outputs * (frame.shape.lanes == 1)]
+    lines = []
+    if frame.shape.lanes == 1:
+        lines += [f"  %odd{k} = call i1 @odd(ptr %u{k}, i64 {len(frame.places[k])})" for k in outputs]
     lines += field_of("%odd", "%turn", ODD, "i64")
     for k in outputs:
         lines += [f"  %word{k} = zext i1 %odd{k} to i64", f"  %or{k} = or i64 {_before(outputs, k)}, %word{k}"]
@@ -143,7 +145,7 @@ def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
 def move(shape: Shape, function: str, k: int, places: Sequence[int], row: str = "%row") -> str:
     """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is.
 
-    ``%odd{k}`` says whether something that was taken out is not a number; with one lane, ``judging`` looks at ``%u{k}``.
+    ``%odd{k}`` says whether something that was taken out is not a number; with one lane, ``judging`` asks for it.
     """
     if not places:
         return ""

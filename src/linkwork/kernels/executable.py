@@ -15,7 +15,7 @@ from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
 from linkwork.kernels.driver import TURN
 from linkwork.kernels.image import Image
-from linkwork.kernels.objects import FRESH, has_objects
+from linkwork.kernels.objects import FRESH, function_names, has_objects
 from linkwork.kernels.program import Port
 
 LONG = 100_000
@@ -48,7 +48,7 @@ class Executable:
 
     def __init__(self, image: Image, outputs: Sequence[Port]) -> None:
         self.image = image
-        self._linked = Linked(image.objects)
+        self._linked = Linked(image.objects, function_names(image.lanes, image.workspace, outputs))
         pointer, number = ctypes.c_void_p, ctypes.c_int64
         shared = ctypes.CFUNCTYPE(number, pointer, pointer, number, number, pointer, number)
         self.shared = shared(self._linked.address("run_shared"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.busy import BUSY
+from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
@@ -59,7 +59,6 @@ class Kernel:
         names = [port.name for port in program.outputs]
         self._result: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
         self._forms: dict[int, Executable] = {}
-        self._compiling = threading.Lock()
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single = self._first_single
 
@@ -117,7 +116,7 @@ class Kernel:
         """The executable with this many lanes: known, cached on disk, or compiled now."""
         form = self._forms.get(lanes)
         if form is None:
-            with self._compiling:
+            with BUSY:
                 form = self._forms.get(lanes)
                 if form is None:
                     scalar = "double" if self.dtype == np.float64 else "float"
@@ -212,11 +211,6 @@ class Bound:
         while more:
             more = self._further()
         return self.outputs
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _type_name(name: str) -> str:

@@ -79,6 +79,12 @@ def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
     return lanes == 1 and workspace <= STACK_LIMIT and bool(outputs) and outputs[0].size > 0
 
 
+def function_names(lanes: int, workspace: int, outputs: Sequence[Port]) -> list[str]:
+    """The functions of :func:`object_module`."""
+    names = ["run_bound", "run_shared", "all_done", "leave", "run_bound_object"]
+    return [*names, "run_given", "run_new"] if has_objects(lanes, workspace, outputs) else names
+
+
 def object_module(frame: Frame) -> str:
     """IR of all of them around ``run``."""
     bound = f"""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache as once
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.schedule import arranged
+from linkwork.lazy import cached_property
 
 Whole = Program | IterativeProgram
 RECENT = 8
@@ -56,24 +56,25 @@ def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
 
 def remember(content: str | None, program: Whole) -> Whole:
     """Keep a program in this process for a while: what the planner traced need not be traced again."""
+    global _recent
     if content is not None:
-        _RECENT[content] = program
-        while len(_RECENT) > RECENT:
-            _RECENT.pop(next(iter(_RECENT)), None)
+        kept = {**_recent, content: program}  # a new one: other threads may be looking into the old one
+        _recent = dict(list(kept.items())[-RECENT:])
     return program
 
 
 def recent(content: str | None) -> Whole | None:
     """The program of this content, if it was traced not long ago."""
-    return None if content is None else _RECENT.get(content)
+    return None if content is None else _recent.get(content)
 
 
-_RECENT: dict[str, Whole] = {}
+_recent: dict[str, Whole] = {}
 
 
 def forget() -> None:
     """Drop all that this process keeps of programs, as if it had just begun: for measuring."""
-    _RECENT.clear()
+    global _recent
+    _recent = {}
     for kept in (fuse, arranged, _sources):
         kept.cache_clear()
 

@@ -13,7 +13,6 @@ notice. ``survived`` counts the steps that each lane took.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -22,7 +21,9 @@ from numpy.typing import ArrayLike
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
+from linkwork.kernels.busy import BUSY
 from linkwork.kernels.compile import emitter
+from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (
     Frame,
     burning,
@@ -37,7 +38,6 @@ from linkwork.kernels.driver import (
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
-from linkwork.kernels.kernel import cores
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import nothing
@@ -250,29 +250,35 @@ class RolloutKernel:
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
         self._forms: dict[int, Executable] = {}
-        self._compiling = threading.Lock()
 
     def form(self, lanes: int) -> Executable:
         """The executable with this many lanes: known, cached on disk, or compiled now."""
-        with self._compiling:
-            if lanes not in self._forms:
-                options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
-                key = cache.key_of(self.program.digest, options)
-                image = cache.load(key)
-                if image is None:
-                    with emitter(options.target) as modules:
-                        needs = lower_rollout(self.program, options, modules)
-                        image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
-                    cache.save(key, image)
-                self._forms[lanes] = Executable(image, ())
-        return self._forms[lanes]
+        form = self._forms.get(lanes)
+        if form is None:
+            with BUSY:
+                form = self._forms.get(lanes)
+                if form is None:
+                    form = self._forms[lanes] = Executable(self._image(lanes), ())
+        return form
+
+    def _image(self, lanes: int) -> Image:
+        options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
+        key = cache.key_of(self.program.digest, options)
+        image = cache.load(key)
+        if image is None:
+            with emitter(options.target) as modules:
+                needs = lower_rollout(self.program, options, modules)
+                image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
+            cache.save(key, image)
+        return image
 
     def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int,
                  look: Callable[[], None] = nothing) -> dict[str, Array]:
-        """Run, and ``look()`` every few milliseconds; ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones.
+        """Run, and ``look()`` every few milliseconds.
 
-        K values of a timed input are held for steps / K steps each. The results are (B, steps / every, n) for each
-        state and extra, and ``survived`` (B,).
+        ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones. K values of a timed
+        input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra, and
+        ``survived`` (B,).
         """
         program, table = self.program, [steps, every]
         kept = []
@@ -294,7 +300,8 @@ class RolloutKernel:
         if batch:
             form = self.form(1 if batch == 1 else self.lanes)
             packed = np.array(table, np.int64)
-            Task(form, packed, [*kept, *results.values(), survived], batch, form.image.cost * steps).run(self.threads, look)
+            task = Task(form, packed, [*kept, *results.values(), survived], batch, form.image.cost * steps)
+            task.run(self.threads, look)
         return {**results, "survived": survived[:, 0].astype(int)}
 
     def _rows(self, values: ArrayLike, ndim: int) -> Rows:

@@ -26,7 +26,7 @@ PARALLEL, TAKEN = 1_000_000, 100_000
 
 
 class Task:
-    """``count`` rows of a table, each of ``cost`` instructions in a tile; ``kept`` are the arrays it has addresses of."""
+    """``count`` rows of a table, at ``cost`` instructions a tile; ``kept`` are the arrays whose addresses it has."""
 
     def __init__(self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int) -> None:
         self.form, self.kept, self.count, self.cost = form, (table, *kept), count, cost

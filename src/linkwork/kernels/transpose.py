@@ -3,8 +3,9 @@
 ``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
 vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
 table (offsets in bytes), because outputs are kept where there is room, and equal ones (zeros, a symmetric matrix)
-once. It says whether something in them is not a number. Whole tiles are transposed in registers, W x W elements at a time, the last ones of a row together with some
-that were moved before; the last, incomplete tile goes element by element.
+once. It says whether something in them is not a number. Whole tiles are transposed in registers, W x W elements at a
+time, the last ones of a row together with some that were moved before; the last, incomplete tile goes element by
+element.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def _watch(shape: Shape, rows: list[str], tag: str) -> list[str]:
     v, code = shape.vector, []
     for k, x in enumerate(rows):
         before = f"%{tag}z{k - WATCHES}" if k >= WATCHES else f"%sum{k}" if tag == "f" else shape.constant(0.0)
-        code.append(f"  %{tag}z{k} = call {v} @llvm.fmuladd.{shape.suffix}({v} {x}, {v} {shape.constant(0.0)}, {v} {before})")
+        arguments = f"{v} {x}, {v} {shape.constant(0.0)}, {v} {before}"
+        code.append(f"  %{tag}z{k} = call {v} @llvm.fmuladd.{shape.suffix}({arguments})")
     return code
 
 
