@@ -17,6 +17,7 @@ from llvmlite.binding import ffi, object_file
 from linkwork.errors import KernelError
 from linkwork.kernels.busy import BUSY, apart, settled, submitted
 from linkwork.kernels.cores import cores
+from linkwork.kernels.elf import complete
 from linkwork.kernels.objects import python_functions
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
@@ -143,12 +144,28 @@ def _link(objects: Sequence[bytes], names: Iterable[str], target: Target) -> tup
     return engine, {name: int(engine.get_function_address(name)) for name in names}
 
 
+def linkable(objects: Sequence[bytes]) -> bool:
+    """Whether this can be given to the linker, which ends the process over what is damaged or incomplete."""
+    if not objects:
+        return False
+    if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):
+        return all(objects)
+    return complete(objects, {*_symbols(), *RUNTIME})
+
+
+RUNTIME = ("memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_")
+"""What compiled code may need besides."""
+
+
 @cache
 def _register_symbols() -> None:
     """Tell the linker where the functions of the C library and of Python are."""
+    for name, address in _symbols().items():
+        llvm.add_symbol(name, address)
+
+
+@cache
+def _symbols() -> dict[str, int]:
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
-    for name in {*LIBM.values(), "sin", "cos"}:
-        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        llvm.add_symbol(name, address)
-    for name, address in python_functions().items():
-        llvm.add_symbol(name, address)
+    found = {n: ctypes.cast(getattr(library, n), ctypes.c_void_p).value or 0 for n in {*LIBM.values(), "sin", "cos"}}
+    return {**found, **python_functions()}

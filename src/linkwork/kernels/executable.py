@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwork.errors import KernelError
+from linkwork.kernels import cache
 from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
 from linkwork.kernels.driver import TURN
@@ -101,3 +103,12 @@ class Executable:
     def give_back(self, workspace: Workspace) -> None:
         """Let others use it."""
         self._free.append(workspace)
+
+
+def loaded(key: str, outputs: Sequence[Port]) -> Executable | None:
+    """What the cache has under this key, if all that is needed is in it."""
+    image = cache.load(key)
+    try:
+        return None if image is None else Executable(image, outputs)
+    except KernelError:
+        return None

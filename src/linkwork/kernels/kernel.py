@@ -15,7 +15,7 @@ from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.busy import BUSY
 from linkwork.kernels.cores import cores
-from linkwork.kernels.executable import Executable, Workspace
+from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.objects import FURTHER, object_words, words_for_new
@@ -122,11 +122,12 @@ class Kernel:
                     scalar = "double" if self.dtype == np.float64 else "float"
                     options = Options(scalar, lanes, self.target)
                     key = cache.key_of(self.program.digest, options)
-                    image = cache.load(key)
-                    if image is None:
+                    form = loaded(key, self.outputs)
+                    if form is None:
                         image = build(getattr(self.program, "whole", self.program), options)
                         cache.save(key, image)
-                    form = self._forms[lanes] = Executable(image, self.outputs)
+                        form = Executable(image, self.outputs)
+                    self._forms[lanes] = form
         return form
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:

@@ -35,7 +35,7 @@ from linkwork.kernels.driver import (
     resuming,
     step_calls,
 )
-from linkwork.kernels.executable import Executable
+from linkwork.kernels.executable import Executable, loaded
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.lower import ATTRIBUTES
@@ -258,19 +258,20 @@ class RolloutKernel:
             with BUSY:
                 form = self._forms.get(lanes)
                 if form is None:
-                    form = self._forms[lanes] = Executable(self._image(lanes), ())
+                    form = self._forms[lanes] = self._made(lanes)
         return form
 
-    def _image(self, lanes: int) -> Image:
+    def _made(self, lanes: int) -> Executable:
         options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
         key = cache.key_of(self.program.digest, options)
-        image = cache.load(key)
-        if image is None:
+        form = loaded(key, ())
+        if form is None:
             with emitter(options.target) as modules:
                 needs = lower_rollout(self.program, options, modules)
                 image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
             cache.save(key, image)
-        return image
+            form = Executable(image, ())
+        return form
 
     def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int,
                  look: Callable[[], None] = nothing) -> dict[str, Array]:
