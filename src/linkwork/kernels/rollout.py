@@ -93,6 +93,7 @@ class RolloutProgram:
             return len(nodes) - 1
 
         length = [add("mul", n, n) for port in self.state for n in fresh[port.name]]
+        length += [add("sub", n, n) for port in self.extras for n in fresh[port.name]]  # zero, if it is a number
         while len(length) > 1:
             length = [add("add", *pair) if len(pair) == 2 else pair[0]
                       for pair in (length[k : k + 2] for k in range(0, len(length), 2))]

@@ -282,6 +282,7 @@ class Rollout:
                         with np.errstate(all="ignore"):
                             new = self.step(xp, columns)
                             alive = bool(np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < limit)
+                            alive = alive and all(np.isfinite(new[n]).all() for n in self.step.extras)
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:
