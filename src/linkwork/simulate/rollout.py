@@ -67,6 +67,7 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    single: bool = False
     base: Based | None = None
 
     @property
@@ -134,7 +135,8 @@ class Step:
 
         within = inside(self.model)
         step = replace(self, model=within.model, base=within.base)
-        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
+        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+                     single=self.single)
 
     @cached_property
     def known(self) -> Any:
@@ -346,22 +348,22 @@ def rollout(
     chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
-    used = prox or calm(chosen)
+    used = prox or calm(chosen, dtype)
     extras = tuple(n for n in EXTRAS if n in record)
-    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras,
+                dtype == "float32")
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-CALM = 1e5
+CALM = 1e8
 """The largest penalty in time steps. Rows that are nearly redundant, as Cassie's are, ask for wild forces when they are
-met exactly: its stabilised loops hold 3e-5 m with penalties from 1e3 to 1e5, 4e-3 m with 1e6, and burst with 1e7."""
+met exactly."""
 
 
-def calm(method: registry.Method) -> Prox | None:
+def calm(method: registry.Method, dtype: str = "float64") -> Prox | None:
     """The penalty of a method in time steps; `pv_early` has it only where no joint moves a row."""
-    if method.prox is None or method.name == "pv_early":
-        return method.prox
-    return replace(method.prox, mu=min(method.prox.mu, CALM))
+    prox = method.prox_for(dtype)
+    return prox if prox is None or method.name == "pv_early" else replace(prox, mu=min(prox.mu, CALM))
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
