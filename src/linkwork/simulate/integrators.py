@@ -21,6 +21,7 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.errors import SingularError
 from linkwork.model import Model
+from linkwork.simulate.turning import turned, turns
 
 Acceleration = Callable[[Array, Array], Array]
 """a(q, v), of columns."""
@@ -37,9 +38,21 @@ def by_joint(model: Model, operation: str, q: Array, x: Array | None, xp: Ops) -
 
 
 def semi_implicit(model: Model, a: Acceleration, q: Array, v: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
-    """One semi-implicit (symplectic) Euler step."""
-    after = v + h * a(q, v)
-    return by_joint(model, "integrate", q, h * after, xp), after
+    """One semi-implicit (symplectic) Euler step; joints that turn in space keep their momentum (turning.py)."""
+    t, rate = model.topology, a(q, v)
+    positions, speeds = [xp.zeros(0)], [xp.zeros(0)]
+    for i in t.links:
+        at, speed, slope = q[t.q_slices[i], :], v[t.v_slices[i], :], rate[t.v_slices[i], :]
+        if not model.links[i].joint.nq:
+            continue
+        if turns(model, i):
+            there, after = turned(model, i, at, speed, slope, h, xp)
+        else:
+            after = speed + h * slope
+            there = model.links[i].joint.integrate(at, h * after, xp)
+        positions.append(there)
+        speeds.append(after)
+    return xp.vstack(positions), xp.vstack(speeds)
 
 
 def rk4(model: Model, a: Acceleration, q: Array, v: Array, h: Array, xp: Ops) -> tuple[Array, Array]:

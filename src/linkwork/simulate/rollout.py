@@ -68,6 +68,7 @@ class Step:
     pd: bool
     extras: tuple[str, ...]
     base: Based | None = None
+    given: Model | None = None
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -89,7 +90,7 @@ class Step:
             seen.append((a, lam, tau))
             return a
 
-        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         return {"q": q, "v": v, **{n: found[n] for n in self.extras}}
 
@@ -138,7 +139,7 @@ class Step:
         from linkwork.kernels.trace import trace
 
         within = inside(self.model)
-        step = replace(self, model=within.model, base=within.base)
+        step = replace(self, model=within.model, base=within.base, given=self.model)
         return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
 
     @cached_property
