@@ -37,6 +37,10 @@ class SingularError(LinkworkError):
     """Equations without a solution in numbers: dependent rows or a singular posture, by a method that needs neither."""
 
 
+class StepError(LinkworkError):
+    """A motion that gains energy from nowhere: its time steps are too long for how fast it is."""
+
+
 class AssemblyError(LinkworkError):
     """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
 

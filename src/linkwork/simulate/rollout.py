@@ -24,6 +24,7 @@ from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
+from linkwork.simulate.energy import SHARE, UNKNOWN, energies_of, too_much
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ EXTRAS = ("a", "lam", "tau")
 
 PERIOD = 30
 """Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
+
+JOULE = 1e-9
+"""Units in which the work of joint forces is carried with a state: too small to count in its length."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,7 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    audited: bool = False
     base: Based | None = None
     given: Model | None = None
 
@@ -74,6 +79,8 @@ class Step:
     def inputs(self) -> dict[str, int]:
         m = self.model
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        if self.audited:
+            sizes["work"] = 2
         if self.modes:
             sizes["active"] = len(m.constraints)
         if self.pd:
@@ -92,7 +99,11 @@ class Step:
 
         q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
-        return {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.audited:
+            work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
+        return after
 
     def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """kp (target - q) + kd (target_v - v) of the actuated joints."""
@@ -179,7 +190,7 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.known, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
+        return RolloutProgram(self.step.known, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
 
     def __call__(
         self,
@@ -221,6 +232,7 @@ class Rollout:
         inputs["limit"] = np.array([self.limit])
         out = run(n, k, inputs, 1 if batch is None else batch)
         survived = out.pop("survived")
+        self._audit(inputs, out, survived, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -230,7 +242,7 @@ class Rollout:
         """Checked arrays for all inputs, and the size of the batch (None: one state)."""
         inputs, sizes = {}, {}
         for name, size in self.step.inputs.items():
-            value = given[name]
+            value = given.get(name)
             if value is None:
                 if name not in DEFAULTS:
                     raise InputError(f"a rollout with pd=True needs '{name}'")
@@ -261,13 +273,38 @@ class Rollout:
             raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
         return inputs, next(iter(sizes.values()), None)
 
+    def _audit(self, inputs: Mapping[str, np.ndarray], out: dict[str, np.ndarray], survived: np.ndarray,
+               every: int) -> None:
+        """States that gained energy from nowhere have failed, from the first record in which they had."""
+        work, energies = out.pop("work") / JOULE, energies_of(self.model, self.backend)
+        batch, share = len(survived), UNKNOWN if self.model.constraints else SHARE
+        q0, v0 = (np.broadcast_to(np.asarray(inputs[n], float), (batch, inputs[n].shape[-1])) for n in ("q", "v"))
+        T0, V0 = energies(q0, v0)
+
+        def gained(b: Any, n: Any) -> np.ndarray:
+            """Whether states b have too much energy in their records n."""
+            T, V = energies(np.atleast_2d(out["q"][b, n]).astype(float), np.atleast_2d(out["v"][b, n]).astype(float))
+            W = np.atleast_2d(work[b, n])
+            gain, flow = T - T0[b] + V - V0[b] - W[:, 0], T0[b] + W[:, 1] + np.abs(V - V0[b])
+            return too_much(self.model, float(inputs["dt"][0]), gain, flow, share)
+
+        for b in np.flatnonzero(gained(slice(None), -1)) if batch else ():
+            n = int(np.argmax(gained(b, slice(None))))
+            survived[b] = min(survived[b], n * every)
+            for name in ("q", "v"):
+                out[name][b, n:] = out[name][b, n - 1] if n else inputs[name] if inputs[name].ndim == 1 else \
+                    inputs[name][b]
+            for name in self.step.extras:
+                out[name][b, n:] = 0.0
+
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
         xp, limit = get("numpy"), float(inputs["limit"][0])
         shape = (batch, steps // every)
         sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv,
                  "lam": self.model.rows}
-        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", *self.step.extras)}
+        sizes["work"] = 2
+        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", "work", *self.step.extras)}
         survived = np.zeros(batch, dtype=int)
         for b in range(batch):
             x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
@@ -286,19 +323,19 @@ class Rollout:
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:
-                    columns["q"], columns["v"] = new["q"], new["v"]
+                    columns |= {n: new[n] for n in ("q", "v", "work")}
                     survived[b] += 1
                     extras = {n: new[n] for n in self.step.extras}
                 else:
                     extras = {n: np.zeros((sizes[n], 1)) for n in self.step.extras}
                 if (k + 1) % every == 0:
-                    for n, value in {"q": columns["q"], "v": columns["v"], **extras}.items():
+                    for n, value in {**{s: columns[s] for s in ("q", "v", "work")}, **extras}.items():
                         out[n][b, k // every] = value[:, 0]
         return {**out, "survived": survived}
 
 
 TIMED = ("tau", "active", "target", "target_v")
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0}
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
 
 
 def rollout(
@@ -353,7 +390,7 @@ def rollout(
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     used = prox or calm(chosen)
     extras = tuple(n for n in EXTRAS if n in record)
-    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras, audited=True)
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 

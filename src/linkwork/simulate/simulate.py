@@ -35,6 +35,7 @@ from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
 from linkwork.simulate import integrators
 from linkwork.simulate.dormand_prince import dormand_prince
+from linkwork.simulate.energy import Ledger
 from linkwork.simulate.progress import bar
 from linkwork.simulate.projection import correction
 from linkwork.simulate.rollout import Step, calm, stabilised
@@ -58,6 +59,9 @@ MANY = 6
 
 ON_GROUND = 1e-6
 """Height (m) up to which a contact is down at the start."""
+
+LOOKS = 10
+"""Steps after which the energy of the motion is looked at."""
 
 
 def simulate(
@@ -160,8 +164,11 @@ class _Simulation:
         self.size = {c: closure.rows for c, closure in self.contacts}
         if switching:
             self.kinematics = forward_kinematics(model, [c.a for _, c in self.contacts], backend=o.backend)
-        if switching or (o.projection and model.constraints):
+        self.ledger = Ledger(model, self.q, self.v, o.backend)
+        if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
+            self.rate = self.error(self.q, self.v).rate
+        if switching or (o.projection and model.constraints):
             self.correct = correction(model, self.method if switching else None, o.backend)
         self.gone: set[int] = set()
         self.anchors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -176,7 +183,7 @@ class _Simulation:
 
     def step(self, k: int, controller: Controller) -> None:
         """One step of dt, with all that happens in it."""
-        o, t, left = self.options, k * self.options.dt, self.options.dt
+        o, t, left, before = self.options, k * self.options.dt, self.options.dt, self.v
         self.gone.clear()
         tau = self._forces(controller, t)
         q, v, lam = self._released(t, tau, left)
@@ -196,10 +203,23 @@ class _Simulation:
             self._touch(t + o.dt - left, down)
             q, v, lam = self._released(t, tau, left) if left > 0 else (self.q, self.v, lam)
         self.q, self.v = q, v
-        if o.projection and self.model.constraints:
-            self._project()
         if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
             raise SingularError(f"the state is not a number after {t + o.dt:g} s: take a shorter dt, or stabilise")
+        self._account(o.dt, before, tau, lam)
+        if o.projection and self.model.constraints:
+            self._project()
+            self.ledger.moved((q, v), (self.q, self.v))
+            self.rate = self.error(self.q, self.v).rate
+        if (k + 1) % LOOKS == 0 or k + 1 == o.steps:
+            self.ledger.check(t + o.dt, o.dt, self.q, self.v, o.integrator)
+
+    def _account(self, h: float, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
+        """The work of joint forces, and of constraints whose frames move."""
+        work = h * float(tau @ (before + self.v)) / 2
+        if self.model.constraints:
+            last, self.rate = self.rate, self.error(self.q, self.v).rate
+            work += h * float(lam @ (last + self.rate)) / 2
+        self.ledger.add(work)
 
     def look(self, k: int, controller: Controller) -> None:
         """Record the last state, with the forces that it would go on with."""
