@@ -40,6 +40,9 @@ PERIOD = 30
 JOULE = 1e-9
 """Units in which the work of joint forces is carried with a state: too small to count in its length."""
 
+SLOW = 0.1
+"""Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
+
 
 @dataclass(frozen=True)
 class RolloutResult:
@@ -232,7 +235,7 @@ class Rollout:
         inputs["limit"] = np.array([self.limit])
         out = run(n, k, inputs, 1 if batch is None else batch)
         survived = out.pop("survived")
-        self._audit(inputs, out, survived, k)
+        self._audit(inputs, out, survived, n, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -274,28 +277,30 @@ class Rollout:
         return inputs, next(iter(sizes.values()), None)
 
     def _audit(self, inputs: Mapping[str, np.ndarray], out: dict[str, np.ndarray], survived: np.ndarray,
-               every: int) -> None:
+               steps: int, every: int) -> None:
         """States that gained energy from nowhere have failed, from the first record in which they had."""
-        work, energies = out.pop("work") / JOULE, energies_of(self.model, self.backend)
-        batch, share = len(survived), UNKNOWN if self.model.constraints else SHARE
-        q0, v0 = (np.broadcast_to(np.asarray(inputs[n], float), (batch, inputs[n].shape[-1])) for n in ("q", "v"))
-        T0, V0 = energies(q0, v0)
-
-        def gained(b: Any, n: Any) -> np.ndarray:
-            """Whether states b have too much energy in their records n."""
-            T, V = energies(np.atleast_2d(out["q"][b, n]).astype(float), np.atleast_2d(out["v"][b, n]).astype(float))
-            W = np.atleast_2d(work[b, n])
-            gain, flow = T - T0[b] + V - V0[b] - W[:, 0], T0[b] + W[:, 1] + np.abs(V - V0[b])
-            return too_much(self.model, float(inputs["dt"][0]), gain, flow, share)
-
-        for b in np.flatnonzero(gained(slice(None), -1)) if batch else ():
-            n = int(np.argmax(gained(b, slice(None))))
+        work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
+        turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
+        if not batch or steps * turned**2 < SLOW:
+            return
+        start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
+        failed = self._gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], dt)
+        for b in np.flatnonzero(failed):
+            records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
+            n = int(np.argmax(self._gained(records, [out["q"][b], out["v"][b]], work[b], dt)))
             survived[b] = min(survived[b], n * every)
-            for name in ("q", "v"):
-                out[name][b, n:] = out[name][b, n - 1] if n else inputs[name] if inputs[name].ndim == 1 else \
-                    inputs[name][b]
+            for name, first in zip(("q", "v"), start, strict=True):
+                out[name][b, n:] = out[name][b, n - 1] if n else first[b]
             for name in self.step.extras:
                 out[name][b, n:] = 0.0
+
+    def _gained(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray,
+                dt: float) -> np.ndarray:
+        """Which states have more energy after than they had before and were given."""
+        rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
+        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
+        gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
+        return too_much(self.model, dt, gain, flow, UNKNOWN if self.model.constraints else SHARE)
 
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
