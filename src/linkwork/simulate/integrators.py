@@ -111,4 +111,7 @@ def _newton_matrix(model: Model, a: Callable[[np.ndarray, np.ndarray], np.ndarra
     at = np.array([model.integrate(q, (h / 2) * x) for x in moved])
     value = a(at, moved)
     slope = (value[1:] - value[0]).T / eps
-    return np.asarray(np.linalg.inv(np.eye(n) - (h / 2) * slope))
+    try:
+        return np.asarray(np.linalg.inv(np.eye(n) - (h / 2) * slope))
+    except np.linalg.LinAlgError:
+        raise SingularError(f"implicit midpoint: a step of {h:g} s has no solution of its own; shorten it") from None

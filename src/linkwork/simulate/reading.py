@@ -1,8 +1,8 @@
 """Reading trajectories from files that anybody may have written: what is wrong is named, and nothing in them is run.
 
 Sizes that a file states are compared with its own before anything is allocated: numbers take at most ROOM bytes and
-RATIO times the file (columns of zeros are packed a thousand times). Checksums of .npz and .parquet files are verified; a
-.csv file has none, so that a digit that changed is another number. Arrays of objects are refused, not unpickled.
+RATIO times the file (columns of zeros are packed a thousand times). Checksums of .npz and .parquet files are verified;
+a .csv file has none, so that a digit that changed is another number. Arrays of objects are refused, not unpickled.
 """
 
 from __future__ import annotations

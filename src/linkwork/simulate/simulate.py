@@ -29,11 +29,14 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.tree.crba import crba
 from linkwork.api import constraint_error, forward_dynamics, forward_kinematics, pick
+from linkwork.backends import get
 from linkwork.constraints import Closure, Stabilisation
-from linkwork.errors import InputError, SingularError, not_found
-from linkwork.model import Model
+from linkwork.errors import InputError, SingularError, listing, not_found
+from linkwork.model import Model, Motion
 from linkwork.simulate import integrators
+from linkwork.simulate.assembly import idle_joints
 from linkwork.simulate.dormand_prince import dormand_prince
 from linkwork.simulate.energy import Ledger
 from linkwork.simulate.progress import bar
@@ -202,9 +205,9 @@ class _Simulation:
             left -= h
             self._touch(t + o.dt - left, down)
             q, v, lam = self._released(t, tau, left) if left > 0 else (self.q, self.v, lam)
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise self._lost(t + o.dt)
         self.q, self.v = q, v
-        if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
-            raise SingularError(f"the state is not a number after {t + o.dt:g} s: take a shorter dt, or stabilise")
         self._account(o.dt, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()
@@ -212,6 +215,14 @@ class _Simulation:
             self.rate = self.error(self.q, self.v).rate
         if (k + 1) % LOOKS == 0 or k + 1 == o.steps:
             self.ledger.check(t + o.dt, o.dt, self.q, self.v, o.integrator)
+
+    def _lost(self, t: float) -> SingularError:
+        """The error for a state that is not a number: joints that move nothing, or a motion that is too fast."""
+        motion = Motion(self.model, self.q[:, None], self.v[:, None], get("numpy"))
+        idle, remedy = idle_joints(self.model, crba(motion)), "take a shorter dt, or stabilise"
+        if idle:
+            remedy = f"the joints {listing(idle)} move no inertia; give their links one, or the joints an armature"
+        return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
 
     def _account(self, h: float, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
         """The work of joint forces, and of constraints whose frames move."""
@@ -430,12 +441,14 @@ def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, m
     used = prox or calm(chosen)
     step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",))
     if o.backend == "numpy":
-        from linkwork.backends import get
-
         def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
                     h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             x = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active}
-            out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            try:
+                with np.errstate(all="ignore"):
+                    out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            except np.linalg.LinAlgError:  # kernels have NaN then
+                return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(model.rows, np.nan)
             return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
 
         return execute
