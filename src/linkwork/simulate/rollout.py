@@ -49,7 +49,9 @@ class RolloutResult:
     """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); what else was asked for.
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
-    keeps its last good position and velocity, and its extras are zero. One state instead of a batch has no axis B.
+    keeps its last good position and velocity, and its extras are zero. One that gained energy from nowhere, because
+    steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state instead
+    of a batch has no axis B.
     """
 
     t: np.ndarray
@@ -64,7 +66,11 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a model as a function of named columns: what is compiled, and what NumPy executes."""
+    """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
+
+    `audited` steps also sum up the work of joint forces and its size. Traced, `model` is the rewritten mechanism, with
+    its `base`, and `given` the user's, to whose coordinates q and v belong.
+    """
 
     model: Model
     method: str
@@ -372,8 +378,9 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) pulls back what drifts off
       its constraints.
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
-    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. Results do not
-      depend on the number of `threads`, to the bit.
+    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
+      gained energy which no force gave: take a shorter dt, or "rk4". Results do not depend on the number of `threads`,
+      to the bit.
     """
     from linkwork.function import BACKENDS
 

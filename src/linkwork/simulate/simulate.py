@@ -97,6 +97,9 @@ def simulate(
     - `ground` is the height of a plane: contacts with the world touch down and lift off (see the module's text).
       Without it all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+
+    Raises StepError where the motion gains energy that no force gave, because its steps are too long for how fast it
+    is, and SingularError where it is no longer made of numbers.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     q, v = _initial(model, q0, v0)
