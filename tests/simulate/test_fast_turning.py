@@ -203,6 +203,21 @@ def test_what_forces_do_is_no_gain():
     assert lw.rollout(loop, stabilisation=True)(q, lw.project_velocity(loop, q, [1.0, 0, 0]), steps=3000, every=3000).ok
 
 
+def test_constraint_forces_do_work_where_their_frames_move():
+    """A contact switched on while its foot rises lifts the robot: no gain. A top that stands on its tip has one."""
+    b = lw.Builder("ball")
+    b.link("ball", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), 0.004 * np.eye(3)))
+    ball = b.build().with_constraints(lw.point("ball"))
+    run = lw.rollout(ball)(ball.neutral(), [0, 0, 3.0, 0, 0, 0], steps=20_000, every=20_000)
+    assert run.ok
+    assert run.q[0, 2] == pytest.approx(60.0)
+    assert lw.simulate(ball, ball.neutral(), [0, 0, 3.0, 0, 0, 0], duration=5.0).q[-1, 2] == pytest.approx(15.0)
+    top = heavy_top("free").with_constraints(lw.point("top"))
+    run = lw.rollout(top)([0, 0, 0, *TILTED], [0, 0, 0, 0, 0, 224.0], steps=500, every=10)
+    assert not run.ok
+    assert energy(top, run.q, run.v).max() < 1.6 * 21
+
+
 def test_energies_are_those_of_the_model():
     model = floating_chain().with_gravity((1.0, 2.0, -9.81))
     rng = np.random.default_rng(4)

@@ -19,12 +19,13 @@ from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
+from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import InputError, not_found
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
-from linkwork.simulate.energy import SHARE, UNKNOWN, energies_of, too_much
+from linkwork.simulate.energy import energies_of, too_much
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ PERIOD = 30
 """Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
 
 JOULE = 1e-9
-"""Units in which the work of joint forces is carried with a state: too small to count in its length."""
+"""Units in which the work of forces is carried with a state: too small to count in its length."""
 
 SLOW = 0.1
 """Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
@@ -68,8 +69,8 @@ class RolloutResult:
 class Step:
     """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
 
-    `audited` steps also sum up the work of joint forces and its size. Traced, `model` is the rewritten mechanism, with
-    its `base`, and `given` the user's, to whose coordinates q and v belong.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. Traced, `model` is the rewritten
+    mechanism, with its `base`, and `given` the user's, to whose coordinates q and v belong.
     """
 
     model: Model
@@ -111,8 +112,22 @@ class Step:
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
+
+    def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
+        """What constraint forces do: lam . J v, in the middle of the step where a stabilisation changes J v."""
+        h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
+        motion = Inside(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        for c in motion.model.constraints:
+            rows = c.evaluate(motion)
+            rate = rows_velocity(motion, rows)
+            if c.stabilisation is not None:
+                rate = rate - h / 2 * c.stabilisation.pull(rate, rows.drift, c.position_error(motion))
+            power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
+            start += c.rows
+        return power
 
     def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """kp (target - q) + kd (target_v - v) of the actuated joints."""
@@ -306,7 +321,7 @@ class Rollout:
         rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
         (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
-        return too_much(self.model, dt, gain, flow, UNKNOWN if self.model.constraints else SHARE)
+        return too_much(self.model, dt, gain, flow)
 
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
