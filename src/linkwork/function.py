@@ -201,8 +201,8 @@ class Function:
         if not self.model.constraints or self.method == "kkt":
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
-            why = ("the constraint rows depend on each other, or the posture is singular for them or does not close the "
-                   "loops. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
+            why = ("the constraint rows depend on each other, or the posture is singular for them or leaves loops "
+                   "open. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
         return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
 
     @cached_property
