@@ -1,6 +1,6 @@
 """What rows feel: the unit of penalties on them, so that no digit depends on a mechanism's size or mass.
 
-    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that share a degree of freedom with it
+    unit_c = 1 / max diag(J M^-1 J^T)   over the rows of constraint c, and of all that share a degree of freedom with it
 
 The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all
 constraints that share a degree of freedom, because only such can contradict each other, and then the answer is that of

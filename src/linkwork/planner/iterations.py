@@ -59,8 +59,10 @@ def settings(prox: Prox | None) -> dict[str, np.ndarray]:
     return {} if prox is None else {name: np.array([x]) for name, x in prox.controls.items()}
 
 
-def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> dict[str, float] | None:
-    """The mean number of solves, the first included, by use; None if it takes inputs that nobody gave.
+def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
+    """The mean number of solves, the first included, by use, and the share of states that did not converge.
+
+    Nothing and 0 if it takes inputs that nobody gave.
 
     In a batch the states of a register are solved together, as often as the slowest of them needs: the mean of that
     over all registers that could be filled with these states, of which a share F(x) needs at most x,
@@ -69,9 +71,11 @@ def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray
     """
     known = {**given, **settings(prox)}
     if any(port.name not in known for port in program.inputs):
-        return None
+        return {}, 0.0
     with np.errstate(all="ignore"):
-        iterations = program.interpret(*(known[port.name] for port in program.inputs))[-2]
+        out = program.interpret(*(known[port.name] for port in program.inputs))
+    found = {port.name: x for port, x in zip(program.outputs, out, strict=True)}
+    iterations, missed = found["iterations"], found["violation"] > prox.tolerance * found["bound"]
     needed = np.sort(iterations.ravel())
     slowest = np.diff(np.linspace(0, 1, len(needed) + 1) ** Target.host().lanes("float64"))
-    return {"state": 1.0 + float(needed.mean()), "batch": 1.0 + float(needed @ slowest)}
+    return {"state": 1.0 + float(needed.mean()), "batch": 1.0 + float(needed @ slowest)}, float(missed.mean())

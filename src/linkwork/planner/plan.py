@@ -41,7 +41,8 @@ OUTGROWN = 1.7
 class Candidate:
     """A method with its operations, those of one more iteration (`again`), and the predicted us per state.
 
-    `why_not` says why it is out of the question; `measured` has us per state by use, once they were measured.
+    `missed` is the share of states, of those that solves were counted on, in which it did not converge. `why_not` says
+    why it is out of the question; `measured` has us per state by use, once they were measured.
     """
 
     method: str
@@ -50,6 +51,7 @@ class Candidate:
     solves: float = 1.0
     state: float = float("inf")
     batch: float = float("inf")
+    missed: float = 0.0
     why_not: str = ""
     measured: dict[str, float] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ class Plan:
         return found if len(found) > 1 and sum(c.operations for c in found) <= TIMED[self.use] else []
 
     def _within(self, times: float) -> list[Candidate]:
-        able = [c for c in self.candidates if c.possible]
+        able = [c for c in self.candidates if c.possible and c.missed <= self.best.missed]
         least = min((getattr(c, self.use) for c in able), default=0.0)
         return [c for c in able if getattr(c, self.use) <= times * least]
 
@@ -217,16 +219,17 @@ def choose(
             made.append(Candidate(method.name, why_not=f"it has outgrown {OUTGROWN:g} times the best operations"))
             large.add(method.name)
             continue
-        best = min((getattr(c, use) for c in made), default=float("inf"))
-        parts, expected, again = parts_of(traced), dict.fromkeys(USES, method.solves), 0
+        best = min((getattr(c, use) for c in made if not c.missed), default=float("inf"))
+        parts, expected, again, missed = parts_of(traced), dict.fromkeys(USES, method.solves), 0, 0.0
         if method.prox is not None:
             again = traced.iterate.operations  # type: ignore[union-attr]
             if costs.us(in_all(parts), use) < NEAR * best:
-                expected = solves(traced, method.prox, given()) or expected  # type: ignore[arg-type]
+                counted, missed = solves(traced, method.prox, given())  # type: ignore[arg-type]
+                expected = counted or expected
         state, batch = (costs.us(in_all(parts, expected[u]), u) for u in USES)
-        made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch))
+        made.append(Candidate(method.name, traced.operations, again, expected[use], state, batch, missed))
         least = min(least or traced.operations + again, traced.operations + again)
-    made.sort(key=lambda c: (bool(c.why_not), getattr(c, use)))
+    made.sort(key=lambda c: (bool(c.why_not), c.missed, getattr(c, use)))
     return Plan(model.name, task, use, tuple(made))
 
 
@@ -234,7 +237,7 @@ def timed(plan: Plan, took: Mapping[str, Mapping[str, float]]) -> Plan:
     """The plan in the order of times that were measured, by use and method; the rest comes after them as it was."""
     found = [replace(c, measured={use: of[c.method] for use, of in took.items() if c.method in of})
              for c in plan.candidates]
-    found.sort(key=lambda c: (bool(c.why_not), c.measured.get(plan.use, float("inf")), getattr(c, plan.use)))
+    found.sort(key=lambda c: (bool(c.why_not), c.missed, c.measured.get(plan.use, float("inf")), getattr(c, plan.use)))
     return replace(plan, candidates=tuple(found))
 
 

@@ -1,0 +1,286 @@
+"""Results are right, or say that they are not: joints held on the world, weak and redundant rows, any size, float32."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import col, motion
+from linkwork.algorithms import registry
+from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.tree.crba import crba
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.errors import ConvergenceWarning, SingularError
+from linkwork.robots import mechanisms as mech
+
+FD = registry.methods("forward_dynamics")
+HARD = [m for m in FD.values() if m.rows != "none" and not m.soft and m.name != "kkt"]
+ITERATED = [m for m in HARD if m.prox is not None]
+DIRECT = [m for m in HARD if m.prox is None and not m.local and not m.reference]
+
+
+def named(method):
+    return method.name
+
+
+def solved(model, method, q, v, tau, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return lw.forward_dynamics(model, method=method, backend="numpy", **options)(q, v, tau)
+
+
+def exact(model, q, v, tau):
+    return kkt(motion(model, q, v), col(tau))[0][:, 0]
+
+
+def off(result, right) -> float:
+    return float(np.abs(result.a - right).max() / np.abs(right).max())
+
+
+# joints that hang on the world
+
+@pytest.mark.parametrize("method", HARD, ids=named)
+def test_a_joint_that_hangs_on_the_world_is_held(method):
+    """A coupling without other joints holds one where it is."""
+    model = mech.chain(1)
+    model = model.with_constraints(lw.Coupling(model.links[1].joint_name, {}))
+    q = model.random_q(1)
+    result, m = solved(model, method.name, q, np.zeros(1), np.array([3.0])), motion(model, q, np.zeros(1))
+    free = abs(np.linalg.solve(crba(m), 3.0 - rnea(m, None)).item())
+    assert free > 0.1
+    assert np.abs(result.a).max() <= 1e-9 * free
+    assert result.converged
+
+
+@pytest.mark.parametrize("method", HARD, ids=named)
+def test_an_arm_with_its_first_joint_held_in_contact(method):
+    model = mech.chain(12)
+    tip = model.links[-1].name
+    model = model.with_constraints(lw.Coupling(model.links[1].joint_name, {}), lw.point(tip))
+    rng = np.random.default_rng(0)
+    q, v, tau = model.random_q(2), rng.normal(size=12), rng.normal(size=12)
+    assert off(solved(model, method.name, q, v, tau), exact(model, q, v, tau)) < 1e-8
+
+
+@pytest.mark.parametrize("name", [m.name for m in FD.values() if m.soft])
+def test_soft_rows_hold_a_joint_on_the_world(name):
+    model = mech.chain(3)
+    model = model.with_constraints(lw.Coupling(model.links[1].joint_name, {}))
+    q, tau = model.random_q(1), np.array([2.0, 0.5, 0.3])
+    stiff = lw.forward_dynamics(model, method=name, R=1e-9, backend="numpy")(q, np.zeros(3), tau)
+    assert off(stiff, exact(model, q, np.zeros(3), tau)) < 1e-6
+
+
+# near-singular postures
+
+def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.ndarray]:
+    """A parallelogram so near to lying flat, moving; its neutral posture is some angle from that."""
+    model = mech.four_bar(size, size / 2, size, size / 2)
+
+    def weakness(t: float) -> float:
+        m = motion(model, np.array([t, -t, t]), np.zeros(3))
+        W = np.linalg.solve(np.linalg.cholesky(crba(m)), joint_space(m)[0].T)
+        s = np.linalg.svd(W, compute_uv=False)
+        return float(s[1] / s[0])
+
+    angles = np.linspace(-3.2, 3.2, 801)
+    middle = float(angles[np.argmin([weakness(t) for t in angles])])
+    low, high = middle - 0.02, middle + 0.02
+    for _ in range(90):
+        a, b = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, b) if weakness(a) < weakness(b) else (a, high)
+    t = (low + high) / 2 + angle
+    return model, np.array([t, -t, t]), np.array([1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("angle", [1e-2, 1e-4, 1e-5, 1e-7, 1e-8])
+def test_four_bars_near_flat_of_any_size(size, angle):
+    """Down to 1e-5 rad every method is right to 1e-6; below, it is or says that it is not."""
+    model, q, v = flat_four_bar(size, angle)
+    tau = np.array([0.3, -0.2, 0.5]) * size**2
+    right = exact(model, q, v, tau)
+    for method in ITERATED:
+        result = solved(model, method.name, q, v, tau)
+        assert off(result, right) < 1e-6 or (angle < 1e-5 and not result.converged), method.name
+        if angle >= 1e-5:
+            assert result.converged, method.name
+    assert off(solved(model, None, q, v, tau), right) < 1e-6 or angle < 1e-5
+
+
+def test_trees_of_four_bars_by_default():
+    """Loops on loops: the planner does not take what does not converge."""
+    bar = mech.four_bar(0.5, 0.2, 0.5, 0.25)
+    carrier = bar.links[-1].name
+    model = lw.combine(bar, lw.Part(bar, "b/", to=carrier), lw.Part(bar, "c/", to=f"b/{carrier}"),
+                       lw.Part(bar, "d/", to=carrier))
+    fd = lw.forward_dynamics(model)
+    for seed in range(6):
+        q, v = lw.random_state(model, seed)
+        result = fd(q, v, np.ones(model.nv))
+        assert result.converged
+        assert off(result, exact(model, q, v, np.ones(model.nv))) < 1e-6
+
+
+# penalties and residuals
+
+@pytest.mark.parametrize("method", ITERATED, ids=named)
+def test_the_residual_is_that_of_all_rows_whatever_the_penalty(method):
+    model, q, v = flat_four_bar(1.0, 0.5)
+    J, k = joint_space(motion(model, q, v))
+    for mu in (1e-12, 1e-3, 1e3):
+        result = solved(model, method.name, q, v, np.array([1.0, 2.0, 3.0]), prox=Prox(mu, max_iterations=2))
+        said, left = result.residual, np.abs(J @ result.a[:, None] - k).max()
+        assert abs(said - left) <= 1e-6 * left + 1e-9, (mu, said, left)
+        assert result.converged == (left < 1e-9) or method.local
+
+
+@pytest.mark.parametrize("mass", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("size", [1e-2, 1.0, 1e2])
+@pytest.mark.parametrize("method", ITERATED, ids=named)
+def test_penalties_scale_with_the_mechanism(method, mass, size):
+    """The same gripper, its masses and lengths times any number: as many solves, as many digits."""
+    model, q, v = flat_four_bar(size, 0.3)
+    links = tuple(replace(l, inertia=lw.BodyInertia(l.inertia.mass * mass, l.inertia.com, l.inertia.I * mass))
+                  for l in model.links)
+    model = replace(model, links=links)
+    tau = mass * size**2 * np.array([0.3, -0.2, 0.5])
+    result = solved(model, method.name, q, v, tau)
+    assert result.converged
+    assert result.iterations <= 4
+    assert off(result, exact(model, q, v, tau)) < 1e-7
+
+
+def test_what_has_not_converged_warns_and_says_so():
+    """Rows that contradict each other: least squares, and neither converged nor silent."""
+    model = mech.chain(3)
+    held = [lw.Coupling(model.links[1].joint_name, {}, offset=x, stabilisation=lw.Stabilisation(0.1), name=f"at {x}")
+            for x in (0.1, 0.2)]
+    model = model.with_constraints(*held)
+    fd = lw.forward_dynamics(model, method="constrained_aba")
+    with pytest.warns(ConvergenceWarning, match=r"constrained_aba has not converged.*contradict"):
+        result = fd(np.zeros(3), np.zeros(3), np.zeros(3))
+    assert not result.converged
+    assert result.residual > 1
+    assert off(result, exact(model, np.zeros(3), np.zeros(3), np.zeros(3))) < 1e-6
+
+
+# direct methods
+
+@pytest.mark.parametrize("method", DIRECT, ids=named)
+@pytest.mark.parametrize("backend", ["numpy", "casadi", "kernel"])
+def test_dependent_rows_are_an_error_of_direct_methods(method, backend):
+    """Seven rows of rank five: a planar loop closed by a hinge, and two of its rows again."""
+    model, q, v = flat_four_bar(1.0, 0.5)
+    with pytest.raises(SingularError, match="depend on each other"):
+        lw.forward_dynamics(model, method=method.name, backend=backend)(q, v, np.ones(3))
+
+
+@pytest.mark.parametrize("method", DIRECT, ids=named)
+def test_no_false_alarm_where_only_a_limb_is_singular(method):
+    """Stretched legs cannot lift their feet while the hip rests, but the hip moves: the rows are independent."""
+    model = mech.quadruped()
+    model = model.with_constraints(*(lw.point(f) for f in [n for n in model.frames if "foot" in n][:3]))
+    q = model.neutral()
+    J = joint_space(motion(model, q, np.zeros(model.nv)))[0]
+    if np.linalg.matrix_rank(J, tol=1e-9) < J.shape[0]:
+        pytest.skip("this quadruped's neutral posture is singular as a whole")
+    right = exact(model, q, np.zeros(model.nv), np.ones(model.nv))
+    for backend in ("numpy", "kernel"):
+        fd = lw.forward_dynamics(model, method=method.name, backend=backend)
+        result = fd(q, np.zeros(model.nv), np.ones(model.nv))
+        assert off(result, right) < 1e-8
+        assert result.converged
+
+
+@pytest.mark.parametrize("name", ["pv", "bbo", "ltl", "prox_pv", "constrained_aba", "kkt"])
+def test_a_row_that_is_rounding_is_none(name):
+    """A rod whose line passes through the hinge that it would turn: J is 1e-16, and so is nothing else."""
+    b = lw.Builder()
+    body = lw.BodyInertia(1.4, np.array([0.3, 0.1, 0.0]), np.diag([1.0, 1.2, 2.0]))
+    b.link("bar", "world", "revolute", inertia=body)
+    b.frame("end", "bar", lw.Placement(p=[0.7, 0.0, 0.0]))
+    model = b.build().with_constraints(lw.Distance("end", "world", 0.7))
+    q, tau = np.array([1.1]), np.array([2.0])
+    free = lw.forward_dynamics(model.without_constraints(), backend="numpy")(q, np.zeros(1), tau).a
+    if FD[name].prox is None and name != "kkt":
+        with pytest.raises(SingularError):
+            solved(model, name, q, np.zeros(1), tau)
+    else:
+        assert np.allclose(solved(model, name, q, np.zeros(1), tau).a, free, rtol=1e-9)
+
+
+# clusters
+
+@pytest.mark.parametrize("seed", [3, 32])
+@pytest.mark.parametrize("method", [m for m in HARD if m.local], ids=named)
+def test_forces_and_accelerations_of_clusters_satisfy_the_equation_of_motion(method, seed):
+    model = mech.random_mechanism(seed, 9)
+    q, v = lw.random_state(model, 0)
+    tau = np.random.default_rng(seed).normal(size=model.nv)
+    m = motion(model, q, v)
+    try:
+        result = solved(model, method.name, q, v, tau)
+    except SingularError:
+        return  # it says that it is not
+    J, _ = joint_space(m)
+    left = crba(m) @ result.a[:, None] + rnea(m, None) - col(tau) - J.T @ result.lam[:, None]
+    size = np.abs(crba(m)).max() * np.abs(result.a).max() + np.abs(J.T @ result.lam[:, None]).max()
+    assert np.abs(left).max() < 1e-8 * size or not result.converged
+    assert off(result, exact(model, q, v, tau)) < 1e-6 or not result.converged
+
+
+def test_an_embedded_loop_of_another_rank_is_not_hidden():
+    """A cluster of which more rows count than in the postures that it was made for gives no numbers."""
+    from linkwork.algorithms.clusters.promises import kept
+    from linkwork.constraints.clusters import clusters
+
+    model, q, v = flat_four_bar(1.0, 0.5)
+    tree, m = clusters(model), motion(model, q, v)
+    right = exact(model, q, v, np.ones(3))[:, None]
+    assert kept(m, tree, right) == 0
+    spare = [len(rows) > len(columns) for c in tree.clusters for rows, columns in c.blocks]
+    assert any(spare)
+    assert np.isnan(kept(m, tree, right + 0.1 * np.abs(right).max()))
+
+
+# float32
+
+ROBOTS = {
+    "humanoid": lambda: mech.humanoid(hands=False).with_constraints(lw.surface("left_foot"), lw.surface("right_foot")),
+    "quadruped": lambda: (m := mech.quadruped()).with_constraints(
+        *(lw.point(n) for n in [n for n in m.frames if "foot" in n])),
+    "chain": lambda: mech.chain(7).with_constraints(lw.point("linktip")),
+    "geared chain": lambda: mech.geared_chain(5),
+    "belts": lambda: mech.belt_chain(4),
+    "differential": mech.differential,
+    "four-bar": lambda: mech.four_bar(1.0, 0.5, 1.0, 0.5),
+    "six-bar": mech.six_bar,
+    "gripper": mech.gripper,
+    "loops": lambda: mech.chain_of_loops(2),
+}
+SINGLE = 1e-2
+"""Relative error of accelerations that float32 promises with default settings, where rows are not nearly redundant."""
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_float32_by_default(name):
+    """Right to 1 % where it says that it has converged, and it does in most states; as few solves as in float64."""
+    model = ROBOTS[name]()
+    rng = np.random.default_rng(5)
+    states = [lw.random_state(model, seed) for seed in range(8)]
+    q, v = (np.stack(x) for x in zip(*states, strict=True))
+    tau = rng.normal(size=v.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = lw.forward_dynamics(model, dtype="float32")(q, v, tau)
+    right = np.stack([exact(model, *x) for x in zip(q, v, tau, strict=True)])
+    errors = np.abs(result.a - right).max(axis=1) / np.abs(right).max(axis=1)
+    assert (errors[result.converged] < SINGLE).all(), errors
+    assert result.converged.mean() >= 0.75
+    assert np.max(getattr(result, "iterations", 1)) < 20
