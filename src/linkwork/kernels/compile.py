@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
-from linkwork.kernels.busy import BUSY, apart, settled, submitted
+from linkwork.forks import BUSY, apart, settled, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.elf import complete
 from linkwork.kernels.objects import python_functions

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError
+from linkwork.forks import BUSY
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
-from linkwork.kernels.busy import BUSY
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
@@ -58,6 +58,7 @@ class Kernel:
             raise InputError(f"threads={threads}: at least one is needed")
         names = [port.name for port in program.outputs]
         self._result: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
+        self._given: Any = namedtuple("Inputs", [port.name for port in program.inputs], rename=True)  # type: ignore[misc]
         self._forms: dict[int, Executable] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single = self._first_single
@@ -194,10 +195,9 @@ class Bound:
             raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
         lead = () if batch is None else (batch,)
-        names = [port.name for port in kernel.inputs]
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
         split = len(kernel.inputs)
-        self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])
+        self.inputs: Any = kernel._given(*arrays[:split])
         self.outputs: Any = kernel._result(*arrays[split:])
         workspace = Workspace(form.image.workspace)
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
