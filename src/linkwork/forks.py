@@ -8,7 +8,7 @@ for threads that import any of this, too.
 
 from __future__ import annotations
 
-import importlib._bootstrap as bootstrap  # type: ignore[import-not-found]
+import importlib._bootstrap as bootstrap
 import os
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""The machine code itself finds whether results are numbers: all of them, in every form of a kernel, and nobody else."""
+"""The machine code itself finds whether results are numbers: all of them, in every form of a kernel."""
 
 from __future__ import annotations
 

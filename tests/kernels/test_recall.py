@@ -117,13 +117,13 @@ class Own(Distance):
         rows = super().evaluate(motion)
         return replace(rows, drift=rows.drift + DRIFT)
 
-model = chain(2)
+model = chain(3)
 model = model.with_constraints(Own(model.links[-1].name, "world", 1.0, name="rod"))
 for method in (None, "prox_ltl"):
     f = lw.forward_dynamics(model, method=method, backend=sys.argv[1])
-    print(repr(float(f([0.3, 0.2], [0.0, 0.0], [0.0, 0.0]).a[0])))
-out = lw.rollout(model, backend=sys.argv[1])([0.3, 0.2], [0.0, 0.0], steps=3)
-print(repr(float(out.v[-1, 0])))
+    print(repr(float(f([0.3, 0.7, 0.2], [0.0] * 3, [0.0] * 3).a[1])))
+out = lw.rollout(model, backend=sys.argv[1])([0.3, 0.7, 0.2], [0.0] * 3, steps=3)
+print(repr(float(out.v[-1, 1])))
 """
 
 
@@ -171,7 +171,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
     for name in ("bench/tables.py", "cli.py", "view/server.py", "model/urdf.py", "robots/__init__.py"):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")
         assert content() == before, name
-    for name in ("algorithms/tree/aba.py", "joints/revolute.py", "kernels/values.py", "planner/inside.py", "function.py"):
+    for name in ("algorithms/tree/aba.py", "joints/revolute.py", "kernels/values.py", "planner/inside.py", "api.py"):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")
         assert content() != before, name
         before = content()
@@ -191,7 +191,7 @@ def test_all_that_runs_in_a_trace_is_among_the_sources(monkeypatch) -> None:
             lw.forward_dynamics(model).traced()
             lw.mass_matrix(model).traced()
             _ = rolled.step.traced
-        lw.plan(four_bar())
+        lw.plan(models[1])
     finally:
         sys.setprofile(before)
     ours = {path for path in ran if path.startswith(root)}
