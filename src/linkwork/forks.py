@@ -77,13 +77,15 @@ def _importing() -> bool:
 
 
 def _after_in_parent() -> None:
-    release_lock()
-    BUSY.release()
+    try:
+        release_lock()
+    finally:
+        BUSY.release()
 
 
 def _after_in_child() -> None:
-    release_lock()
     BUSY._at_fork_reinit()  # type: ignore[attr-defined]
+    release_lock()
 
 
 if hasattr(os, "register_at_fork"):
