@@ -115,7 +115,7 @@ def test_workers_with_other_cpus_are_a_warning(client, monkeypatch):
 
 def test_what_goes_wrong_on_a_worker_is_told(client, monkeypatch):
     monkeypatch.setattr(module, "run_shard", os.path.join)
-    with pytest.raises(ClusterError, match=r"states 0 to \d.*TypeError"):
+    with pytest.raises(ClusterError, match=r"states \d to \d.*TypeError"):
         scale.rollout(four_bar(), cluster=client, **OPTIONS)(*states(four_bar(), 4))
 
 
