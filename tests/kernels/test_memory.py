@@ -53,7 +53,7 @@ def test_bound_kernels_leave_nothing_behind() -> None:
 
 
 def grown(call) -> int:
-    """Bytes that are there after many calls and were not before: the least of three times, because a leak never ends."""
+    """Bytes that are there after many calls and were not before; the least of three times, because a leak goes on."""
     left = []
     tracemalloc.start()
     try:
