@@ -61,7 +61,7 @@ class Kernel:
         self._given: Any = namedtuple("Inputs", [port.name for port in program.inputs], rename=True)  # type: ignore[misc]
         self._forms: dict[int, Executable] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
-        self._single = self._first_single
+        self._single, self._numbers = self._first_single, self._first_numbers
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -95,7 +95,8 @@ class Kernel:
 
     def judged(self, arrays: Sequence[ArrayLike]) -> tuple[Any, bool]:
         """The results of a call, and whether all of them are numbers."""
-        return self._general(arrays, None)
+        result = self._numbers(*arrays)
+        return self._general(arrays, None) if result is None else (result, True)
 
     def bind(self, batch: int | None = None) -> Bound:
         """Fixed buffers and a call without arguments: the least overhead there is."""
@@ -133,12 +134,22 @@ class Kernel:
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """The first call that is for one state: compile for it, and call directly from then on."""
-        if len(arrays) != len(self.inputs) or any(
-            np.shape(x) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
-        ):
+        if not self._is_single(arrays):
             return None
         self._single = self._single_call()
         return self._single(arrays, out)
+
+    def _first_numbers(self, *arrays: ArrayLike) -> Any:
+        """The same for one state whose results are to be numbers."""
+        if not self._is_single(arrays):
+            return None
+        self._numbers = self.finite()
+        return self._numbers(*arrays)
+
+    def _is_single(self, arrays: Sequence[ArrayLike]) -> bool:
+        return len(arrays) == len(self.inputs) and all(
+            np.shape(x) == port.shape for x, port in zip(arrays, self.inputs, strict=True)
+        )
 
     def _single_call(self) -> Any:
         """A function for one state in arrays that need no conversion; it returns None for anything else."""
