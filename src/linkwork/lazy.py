@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
+import linkwork.forks  # noqa: F401, a fork waits for what is imported when it is first asked for
+
 Value = TypeVar("Value")
 
 

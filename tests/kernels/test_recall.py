@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.joints import Revolute
+from linkwork.kernels import recall
 from linkwork.kernels.recall import Sketch
 from linkwork.model.digest import digest
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
@@ -94,3 +102,98 @@ def test_steps_of_rollouts_and_simulations_are_recalled_too(empty_cache, monkeyp
         assert np.array_equal(x, y)
     with pytest.raises(AssertionError, match="traced"):
         lw.rollout(four_bar(), steps=4, stabilisation=True)(four_bar().neutral(), np.zeros(3))
+
+
+OWN = """
+import sys
+from dataclasses import dataclass, replace
+import linkwork as lw
+from linkwork.constraints import Distance
+from linkwork.robots.mechanisms import chain
+
+@dataclass(frozen=True)
+class Own(Distance):
+    def evaluate(self, motion):
+        rows = super().evaluate(motion)
+        return replace(rows, drift=rows.drift + DRIFT)
+
+model = chain(3)
+model = model.with_constraints(Own(model.links[-1].name, "world", 1.0, name="rod"))
+for method in (None, "prox_ltl"):
+    f = lw.forward_dynamics(model, method=method, backend=sys.argv[1])
+    print(repr(float(f([0.3, 0.7, 0.2], [0.0] * 3, [0.0] * 3).a[1])))
+out = lw.rollout(model, backend=sys.argv[1])([0.3, 0.7, 0.2], [0.0] * 3, steps=3)
+print(repr(float(out.v[-1, 1])))
+"""
+
+
+def test_what_users_write_is_never_recalled(empty_cache) -> None:
+    """A constraint of their own may do something else in the next run, under the same name and with the same fields."""
+    def run(drift: float, backend: str) -> np.ndarray:
+        code = OWN.replace("DRIFT", repr(drift))
+        done = subprocess.run([sys.executable, "-c", code, backend], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr[-1000:]
+        return np.array(done.stdout.split(), float)
+
+    before = run(0.0, "kernel")
+    after = run(5.0, "kernel")
+    assert np.abs(after - before).min() > 1e-6
+    np.testing.assert_allclose(after, run(5.0, "numpy"), rtol=1e-6)
+
+
+def test_classes_of_others_have_no_digest() -> None:
+    @dataclass(frozen=True)
+    class Own(lw.constraints.Distance):
+        pass
+
+    class Turning(Revolute):
+        pass
+
+    rod = lw.constraints.Distance("a", "b", 1.0)
+    assert digest(rod) is not None
+    assert digest(Own("a", "b", 1.0)) is None
+    assert digest(Revolute("z")) is not None
+    assert digest(Turning("z")) is None
+    assert digest(np.array([len], object)) is None
+    pretending = type("Distance", (lw.constraints.Distance,), {"__module__": lw.constraints.Distance.__module__})
+    assert digest(pretending("a", "b", 1.0)) is None
+
+
+def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
+    """Editing a benchmark, the command line or the viewer forgets nothing; editing an algorithm forgets everything."""
+    root = Path(lw.__file__).parent
+    shutil.copytree(root, tmp_path / "linkwork", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def content() -> list[bytes]:
+        return [path.read_bytes() for path in recall.sources(tmp_path / "linkwork")]
+
+    before = content()
+    for name in ("bench/tables.py", "cli.py", "view/server.py", "model/urdf.py", "robots/__init__.py"):
+        (tmp_path / "linkwork" / name).open("a").write("# more\n")
+        assert content() == before, name
+    for name in ("algorithms/tree/aba.py", "joints/revolute.py", "kernels/values.py", "planner/inside.py", "api.py"):
+        (tmp_path / "linkwork" / name).open("a").write("# more\n")
+        assert content() != before, name
+        before = content()
+
+
+def test_all_that_runs_in_a_trace_is_among_the_sources(monkeypatch) -> None:
+    monkeypatch.setenv("LINKWORK_CACHE", "off")
+    root, ran = str(Path(lw.__file__).parent), set()
+    standing = quadruped().with_constraints(lw.point("front_left_foot"))
+    models = chain(2), four_bar(), standing
+    rolling = [lw.rollout(model, stabilisation=True) for model in models]
+    recall.forget()
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))
+    try:
+        for model, rolled in zip(models, rolling, strict=True):
+            lw.forward_dynamics(model).traced()
+            lw.mass_matrix(model).traced()
+            _ = rolled.step.traced
+        lw.plan(models[1])
+    finally:
+        sys.setprofile(before)
+    ours = {path for path in ran if path.startswith(root)}
+    assert len(ours) > 30
+    assert ours <= {str(path) for path in recall.sources(Path(root))}

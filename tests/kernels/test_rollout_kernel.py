@@ -63,3 +63,34 @@ def test_ports_are_checked():
         RolloutProgram(program, ("x",), ("nothing",))
     with pytest.raises(KernelError, match="belong to the loop"):
         RolloutProgram(program.renamed(["x", "alive", "u"]), ("x",), ())
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_an_extra_that_is_not_a_number_ends_a_lane(lanes):
+    """A force that is infinite while the state is not: x counts upwards, and 1 / (x - 3) is recorded."""
+    x = ca.SX.sym("x")
+    f = ca.Function("step", [x], [x + 1, 1 / (x - 3)], ["x"], ["x_next", "force"])
+    program = RolloutProgram(Program.from_casadi(f).renamed(["x", "force"]), ("x",), ())
+    starts = np.arange(12.0)[:, None]
+    out = RolloutKernel(program, lanes=lanes, threads=1)(3, 1, {"x": starts, "limit": np.array([1e6])}, 12)
+    np.testing.assert_array_equal(out["survived"], [3, 2, 1, 0, *[3] * 8])
+    assert np.isfinite(out["force"]).all()
+    np.testing.assert_array_equal(out["x"][:4, -1, 0], 3.0)
+
+
+def test_a_long_rollout_takes_many_turns_and_gives_the_same():
+    """A pause keeps the state of a tile, the step it is at, and the value of an input that is being held."""
+    program, steps = spinning(), 120_000
+    rng = np.random.default_rng(0)
+    x, y, u = rng.normal(size=(13, 3)), 1e-3 * rng.normal(size=(13, 2)), 1e-3 * rng.normal(size=(13, 4, 3))
+    inputs = {"h": np.array([1e-4]), "limit": np.array([1e6]), "x": x, "y": y, "u": u}
+    out = {lanes: RolloutKernel(program, lanes=lanes, threads=1)(steps, 30_000, inputs, 13) for lanes in (1, 8)}
+    for name, right in by_hand(steps, 30_000, 1e-4, x, y, u).items():
+        for lanes in out:
+            np.testing.assert_allclose(out[lanes][name], right, rtol=1e-9, atol=1e-12)
+    pieces, state = [], inputs
+    for k in range(4):
+        part = RolloutKernel(program, lanes=8, threads=1)(30_000, 30_000, {**state, "u": u[:, k : k + 1]}, 13)
+        pieces.append(part["x"])
+        state = {**state, "x": part["x"][:, -1], "y": part["y"][:, -1]}
+    np.testing.assert_array_equal(np.concatenate(pieces, axis=1), out[8]["x"])

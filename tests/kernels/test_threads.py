@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +21,8 @@ from linkwork.kernels import Kernel, Program
 from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.objects import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
+from linkwork.kernels.recall import forget, recent, remember
+from linkwork.lazy import cached_property
 
 LINKS = 4
 
@@ -196,3 +201,95 @@ def test_kernels_survive_a_fork(kernel: Kernel) -> None:
     child.join(20)
     assert child.exitcode == 0
     assert kernel(*states(LINKS, 5000)).a.sum() == expected
+
+
+FORKING = """
+import os, sys, threading, time
+import numpy as np
+import linkwork as lw
+from linkwork.robots.mechanisms import chain
+
+f = lw.forward_dynamics(chain(15), method="aba", threads=2)
+state = np.zeros((3, 15))
+compiling = threading.Thread(target=f, args=tuple(state))
+compiling.start()
+children = []
+for _ in range(8):
+    time.sleep(0.05)
+    child = os.fork()
+    if not child:
+        f(*state)
+        os._exit(0)
+    children.append(child)
+compiling.join()
+deadline = time.monotonic() + 100
+while children and time.monotonic() < deadline:
+    children = [c for c in children if not os.waitpid(c, os.WNOHANG)[0]]
+    time.sleep(0.01)
+for child in children:
+    os.kill(child, 9)
+sys.exit(f"{len(children)} children never came back" if children else 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_children_forked_while_a_thread_compiles_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same function: whatever the thread holds just then, no child waits for it."""
+    monkeypatch.setenv("LINKWORK_CACHE", "off")
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-1000:]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
+    """Python's own cached_property has a lock up to 3.11, which a child finds closed."""
+    entered, gate = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self) -> int:
+            entered.set()
+            gate.wait(20)
+            return 7
+
+    slow = Slow()
+    thread = threading.Thread(target=lambda: slow.value)
+    thread.start()
+    assert entered.wait(20)
+    child = os.fork()
+    if not child:
+        gate.set()
+        os._exit(slow.value)
+    deadline = time.monotonic() + 20
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    gate.set()
+    thread.join()
+    if not ended[0]:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    assert slow.value == 7
+
+
+def test_programs_are_remembered_by_many_threads_at_once() -> None:
+    program, failed = Program.from_casadi(chain(2)), []
+
+    def hammer(k: int) -> None:
+        try:
+            for n in range(3000):
+                remember(f"{k} {n}", program)
+                recent(f"{k} {n - 1}")
+        except RuntimeError as problem:
+            failed.append(problem)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(hammer, range(8)))
+    finally:
+        sys.setswitchinterval(interval)
+        forget()
+    assert not failed

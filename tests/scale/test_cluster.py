@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -113,7 +115,7 @@ def test_workers_with_other_cpus_are_a_warning(client, monkeypatch):
 
 def test_what_goes_wrong_on_a_worker_is_told(client, monkeypatch):
     monkeypatch.setattr(module, "run_shard", os.path.join)
-    with pytest.raises(ClusterError, match=r"states 0 to \d.*TypeError"):
+    with pytest.raises(ClusterError, match=r"states \d to \d.*TypeError"):
         scale.rollout(four_bar(), cluster=client, **OPTIONS)(*states(four_bar(), 4))
 
 
@@ -156,3 +158,42 @@ def test_results_that_leave_with_the_last_worker_are_an_error(monkeypatch):
         monkeypatch.setattr(module, "_finished", leaving)
         with pytest.raises(ClusterError, match="all workers are gone"):
             scale.rollout(four_bar(), cluster=small, patience=0.5, shards=1, **OPTIONS)(*states(four_bar(), 4))
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+
+def main():
+    from distributed import LocalCluster
+    from linkwork import scale
+    from linkwork.robots.mechanisms import chain
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        run = scale.rollout(chain(3), cluster=cluster, method="aba", progress=False)
+        states = np.zeros((20, 3)), np.zeros((20, 3))
+        right = run(*states, steps=20).q
+        sent = []
+        def send():
+            sent.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Timer(0.5, send).start()
+        try:
+            run(*states, steps=10**12, every=10**12)
+        except KeyboardInterrupt:
+            print(time.perf_counter() - sent[0], flush=True)
+        assert np.array_equal(run(*states, steps=20).q, right)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_an_interrupt_is_heard_and_the_only_worker_is_free_again(tmp_path):
+    """It would compute for years otherwise, and nobody would get its results."""
+    script = tmp_path / "interrupted.py"
+    script.write_text(INTERRUPTED)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert float(done.stdout) < 2.0

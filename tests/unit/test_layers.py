@@ -17,7 +17,8 @@ FILES = {".".join(["linkwork", *f.relative_to(ROOT).with_suffix("").parts]).remo
          for f in sorted(ROOT.rglob("*.py"))}
 
 LAYERS = [
-    ["errors", "lazy"],
+    ["errors", "forks"],
+    ["lazy"],
     ["backends"],
     ["spatial"],
     ["joints"],

@@ -3,8 +3,9 @@
 The stages, in order: ``trace`` (an algorithm run on ``matrices`` of ``values``), ``program`` (what it left behind;
 CasADi functions can be read too), ``simplify`` (what is not needed goes), ``fuse`` (multiply-adds, sines in pairs),
 ``order`` and ``schedule`` (what when, and where in memory), ``lower``, ``vector_math``, ``transpose`` and ``driver``
-(LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk), ``executable`` (in memory),
-``kernel`` (for users). ``iterate`` is for programs with a loop, ``c_source`` for the way out to C.
+(LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk, in a ``folder`` that is trusted),
+``executable`` (in memory), ``task`` (a call, with helpers of the ``pool``), ``kernel`` (for users). ``iterate`` is for
+programs with a loop, ``c_source`` for the way out to C.
 """
 
 from linkwork.kernels.c_source import export

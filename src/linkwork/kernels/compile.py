@@ -5,17 +5,20 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from queue import SimpleQueue
 from typing import Any
+from weakref import ref
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
-from linkwork.kernels.busy import BUSY, apart, settled, submitted
+from linkwork.forks import BUSY, apart, settled, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.elf import complete
 from linkwork.kernels.objects import python_functions
@@ -124,7 +127,11 @@ class Linked:
 
     def __init__(self, objects: Sequence[bytes], names: Iterable[str]) -> None:
         with BUSY:
-            self._engine, self._addresses = apart(_link, objects, names, Target.host())
+            engine, self._addresses = apart(_link, objects, names, Target.host())
+            held = _Held(self, _DROPPED.put)
+            held.engine = engine
+            _HELD.add(held)
+            _start_sweeping()
 
     def address(self, name: str) -> int:
         """The address of a function."""
@@ -132,6 +139,33 @@ class Linked:
         if not found:
             raise KernelError(f"the object code has no function '{name}'")
         return found
+
+
+class _Held(ref[Linked]):
+    """The engine behind linked code. When that goes, this is put into a queue, with no step of Python in between."""
+
+    engine: Any
+
+
+_HELD: set[_Held] = set()
+_DROPPED: SimpleQueue[Any] = SimpleQueue()
+_SWEEPING: dict[int, object] = {}
+
+
+def _start_sweeping() -> None:
+    """A thread of this process that lets go of engines: an interrupt elsewhere must not meet LLVM."""
+    mine = object()
+    if _SWEEPING.setdefault(os.getpid(), mine) is mine:
+        threading.Thread(target=_sweep, name="linkwork", daemon=True).start()
+
+
+def _sweep() -> None:
+    while True:
+        held = _DROPPED.get()
+        with BUSY:
+            _HELD.discard(held)
+            held.engine.close()
+        del held
 
 
 def _link(objects: Sequence[bytes], names: Iterable[str], target: Target) -> tuple[Any, dict[str, int]]:

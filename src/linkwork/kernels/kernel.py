@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError
+from linkwork.forks import BUSY
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
-from linkwork.kernels.busy import BUSY
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
@@ -60,9 +60,10 @@ class Kernel:
         names = [port.name for port in program.outputs]
         named: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
         self._result: Any = named if result is object else type(named.__name__, (named, result), {"__slots__": ()})
+        self._given: Any = namedtuple("Inputs", [port.name for port in program.inputs], rename=True)  # type: ignore[misc]
         self._forms: dict[int, Executable] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
-        self._single = self._first_single
+        self._single, self._numbers = self._first_single, self._first_numbers
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -96,7 +97,8 @@ class Kernel:
 
     def judged(self, arrays: Sequence[ArrayLike]) -> tuple[Any, bool]:
         """The results of a call, and whether all of them are numbers."""
-        return self._general(arrays, None)
+        result = self._numbers(*arrays)
+        return self._general(arrays, None) if result is None else (result, True)
 
     def bind(self, batch: int | None = None) -> Bound:
         """Fixed buffers and a call without arguments: the least overhead there is."""
@@ -134,12 +136,22 @@ class Kernel:
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """The first call that is for one state: compile for it, and call directly from then on."""
-        if len(arrays) != len(self.inputs) or any(
-            np.shape(x) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
-        ):
+        if not self._is_single(arrays):
             return None
         self._single = self._single_call()
         return self._single(arrays, out)
+
+    def _first_numbers(self, *arrays: ArrayLike) -> Any:
+        """The same for one state whose results are to be numbers."""
+        if not self._is_single(arrays):
+            return None
+        self._numbers = self.finite()
+        return self._numbers(*arrays)
+
+    def _is_single(self, arrays: Sequence[ArrayLike]) -> bool:
+        return len(arrays) == len(self.inputs) and all(
+            np.shape(x) == port.shape for x, port in zip(arrays, self.inputs, strict=True)
+        )
 
     def _single_call(self) -> Any:
         """A function for one state in arrays that need no conversion; it returns None for anything else."""
@@ -196,10 +208,9 @@ class Bound:
             raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
         lead = () if batch is None else (batch,)
-        names = [port.name for port in kernel.inputs]
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
         split = len(kernel.inputs)
-        self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])
+        self.inputs: Any = kernel._given(*arrays[:split])
         self.outputs: Any = kernel._result(*arrays[split:])
         workspace = Workspace(form.image.workspace)
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwork.errors import InputError, KernelError, listing
+from linkwork.forks import BUSY
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
-from linkwork.kernels.busy import BUSY
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (

@@ -8,7 +8,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from linkwork.errors import KernelError
-from linkwork.kernels.busy import BUSY, apart
+from linkwork.forks import BUSY, apart
 
 
 @dataclass(frozen=True)
