@@ -171,7 +171,7 @@ class Function:
 
         if (known := recent(self._content)) is not None:
             return known
-        program = trace(self.name, self._written, limit)
+        program = trace(self.name, self._written, limit, guard=True)
         program.source = self.casadi
         return remember(self._content, program if self.prox is None else hoist(program))
 
