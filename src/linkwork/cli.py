@@ -14,7 +14,8 @@ from rich.table import Table
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.arguments import (
+from linkwork.bench.cli import bench_app
+from linkwork.cli_arguments import (
     BaseOption,
     ConnectOption,
     ContactOption,
@@ -25,7 +26,6 @@ from linkwork.arguments import (
     numbers,
     print_json,
 )
-from linkwork.bench.cli import bench_app
 from linkwork.constraints.clusters import local_loops
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model

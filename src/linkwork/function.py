@@ -14,6 +14,7 @@ import numpy as np
 from linkwork.algorithms.iteration import Iteration, Prox, run
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
+from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKENDS = ("kernel", "numpy", "casadi")
+PRECISIONS = ("float64", "float32")
+OPTIONS = {"backend": choice("backend", BACKENDS), "dtype": choice("dtype", PRECISIONS),
+           "threads": optional(whole(1, 4096, "a number of threads, at least 1"))}
+"""What all factories take, by their kinds."""
+
 Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
 
@@ -61,6 +67,7 @@ class Function:
     that shapes the function besides its model, method and name; without it, it is traced anew in every process.
     """
 
+    @checked(**OPTIONS)
     def __init__(
         self,
         name: str,
@@ -78,10 +85,6 @@ class Function:
         iterated: tuple[str, str] = ("a", "lam"),
         identity: tuple[Any, ...] | None = None,
     ) -> None:
-        if backend not in BACKENDS:
-            raise not_found("backend", backend, BACKENDS)
-        if dtype not in ("float64", "float32"):
-            raise not_found("dtype", dtype, ("float64", "float32"))
         if dtype != "float64" and backend != "kernel":
             raise InputError(f"dtype '{dtype}' needs backend='kernel'; the others compute in float64")
         self.name, self.model, self.method, self.backend = name, model, method, backend
@@ -205,12 +208,14 @@ class Function:
 
         return c_source(self.program)
 
+    @checked(directory=PATH)
     def export(self, directory: str | Path) -> list[Path]:
         """Write C source, header and CMakeLists.txt; gives the paths."""
         from linkwork.kernels.c_source import export
 
-        return export(self.program, directory)
+        return written(directory, lambda: export(self.program, directory))
 
+    @checked(iterations=whole(1, 1000, "a number of solves, at least 1"))
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
 
@@ -335,11 +340,9 @@ class Function:
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         try:
-            if np.iscomplexobj(value):
-                raise TypeError("it is complex")
-            x = np.asarray(value, dtype=self.dtype)
-        except (TypeError, ValueError) as problem:
-            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({problem})") from None
+            x = np.asarray(real_array(value), dtype=self.dtype)
+        except Refused as why:
+            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
         n = self.inputs[name]
         if x.ndim not in (1, 2) or x.shape[-1] != n:
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs ({n},) or (batch, {n})")

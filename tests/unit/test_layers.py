@@ -18,6 +18,7 @@ FILES = {".".join(["linkwork", *f.relative_to(ROOT).with_suffix("").parts]).remo
 
 LAYERS = [
     ["errors"],
+    ["checks"],
     ["backends"],
     ["spatial"],
     ["joints"],
@@ -34,7 +35,7 @@ LAYERS = [
     ["robots", "simulate", "interop"],
     ["scale", "view"],
     [""],
-    ["arguments"],
+    ["cli_arguments"],
     ["view.cli"],
     ["bench", "simulate.cli", "demo"],
     ["cli"],

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwork.backends.ops import Array
-from linkwork.errors import InputError
+from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, optional, whole
 
 
+@checked_class(mu=POSITIVE, tolerance=NOT_NEGATIVE, max_iterations=whole(1))
 @dataclass(frozen=True)
 class Prox:
     """How hard a proximal method pushes and when it stops.
@@ -29,9 +30,8 @@ class Prox:
     tolerance: float = 1e-8
     max_iterations: int = 20
 
-    def __post_init__(self) -> None:
-        if not (0 < self.mu < np.inf and self.tolerance >= 0 and self.max_iterations >= 1):
-            raise InputError(f"{self}: mu must be above 0, tolerance at least 0, and max_iterations at least 1")
+
+PROX = optional(instance(Prox, "a linkwork.Prox"))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkwork.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot
 from linkwork.bench.papers.cli import HtmlOption, MarkdownOption, write_reports
+from linkwork.cli_arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot
 
 if TYPE_CHECKING:
     from linkwork.bench.inputs import Robot

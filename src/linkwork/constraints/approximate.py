@@ -12,14 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import FLAG, checked
 from linkwork.constraints.clusters import ClusterTree, clusters
 from linkwork.constraints.coupling import Coupling
 from linkwork.errors import UnsupportedError
 from linkwork.model.body import BodyInertia
-from linkwork.model.model import Frame, Model
+from linkwork.model.model import MODEL, Frame, Model
 from linkwork.model.motion import Motion
 
 
+@checked(model=MODEL, reflected=FLAG, lump=FLAG)
 def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> Model:
     """The model without its rotors and without the couplings that drive them: a plain tree, for any method.
 

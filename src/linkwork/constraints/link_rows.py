@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import ARRAY, NAME, NUMBERS, array, checked_class, mapping
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import spatial_excess
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import angular
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
+@checked_class(K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME,
+               stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class LinkRows(Constraint):
     """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
@@ -71,6 +74,7 @@ class LinkRows(Constraint):
         return motion.xp.zeros(self.rows)
 
 
+@checked_class(target=array(3), name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class CentreOfMass(Constraint):
     """The centre of mass stays at `target` (world axes): three rows over every link."""

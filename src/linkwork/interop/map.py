@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwork.checks import NAME, NAMES, Refused, either, finite_array, mapping, optional, shown
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.joints import Free, Joint
 from linkwork.model import Model, Placement
@@ -172,6 +173,9 @@ class Pair:
     there_q: tuple[int, ...]
     there_v: tuple[int, ...]
     codec: Same
+
+
+PAIRED = optional(mapping(either(NAME, NAMES), "a dictionary from our names of joints to theirs"))
 
 
 class Map:
@@ -359,7 +363,10 @@ def _quaternion(R: np.ndarray) -> np.ndarray:
 
 
 def _checked(x: np.ndarray, n: int, what: str) -> np.ndarray:
-    x = np.asarray(x, dtype=float)
+    try:
+        x = finite_array(x)
+    except Refused as why:
+        raise InputError(f"{what} is not an array of finite numbers: {why or shown(x)}") from None
     if x.ndim == 0 or x.shape[-1] != n:
         raise InputError(f"{what} has shape {x.shape}; its last axis must have {n} entries")
     return x

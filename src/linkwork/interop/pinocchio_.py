@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.checks import NUMBERS, checked, like
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, listing
-from linkwork.interop.map import CosineSine, Foreign, Map, Same, matched, mismatch, paired
+from linkwork.interop.map import PAIRED, CosineSine, Foreign, Map, Same, matched, mismatch, paired
 from linkwork.joints import Cylindrical, Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
+from linkwork.model.model import MODEL
 
 KINDS = {"Revolute": "revolute", "R": "revolute", "RUB": "revolute", "Prismatic": "prismatic", "P": "prismatic",
          "Helical": "helical", "H": "helical", "Universal": "universal", "Spherical": "spherical", "Planar": "planar",
@@ -37,6 +39,10 @@ def _kind(joint: Any) -> tuple[str, bool]:
     return KINDS.get(stem, ""), stem in ("RUB", "RevoluteUnbounded")
 
 
+THEIRS = like("a pinocchio.Model", "njoints", "joints", "idx_qs")
+
+
+@checked(model=MODEL, pin_model=THEIRS, names=PAIRED)
 def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = None) -> Map:
     """The map between a model and a `pinocchio.Model` of the same robot.
 
@@ -57,6 +63,7 @@ def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = No
     return Map(model, pairs, int(pin_model.nq), int(pin_model.nv), "Pinocchio")
 
 
+@checked(model=MODEL, pin_model=THEIRS, fext=NUMBERS, names=PAIRED)
 def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Mapping[str, str] | None = None) -> Any:
     """Forces on links, ours (6 nlinks,) [linear; angular] in link axes, as the list by joint that Pinocchio takes."""
     pin = _pin("converting external forces")
@@ -77,6 +84,7 @@ def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Map
     return out
 
 
+@checked(pin_model=THEIRS)
 def from_pinocchio(pin_model: Any) -> Model:
     """Our model of a `pinocchio.Model`: joints, inertias, armature, limits, frames, gravity.
 
@@ -165,6 +173,7 @@ def _placement(X: Any) -> Placement:
     return Placement(np.array(X.rotation), np.array(X.translation))
 
 
+@checked(model=MODEL)
 def to_pinocchio(model: Model) -> Any:
     """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity. Constraints are left out.
 

@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwork.checks import (
+    ARRAY,
+    CONSTRAINT,
+    FLAG,
+    NAME,
+    checked,
+    checked_class,
+    either,
+    instance,
+    listed,
+    optional,
+)
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
-from linkwork.model.body import BodyInertia, Placement
-from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+from linkwork.joints.base import AXIS, JOINT
+from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
+from linkwork.model.model import GRAVITY, WORLD, Frame, Limits, Link, Model
 from linkwork.model.visual import Look, Visual
 
 if TYPE_CHECKING:
@@ -31,6 +44,7 @@ class _Draft:
     looks: list[Look] = field(default_factory=list)
 
 
+@checked_class(name=NAME, gravity=GRAVITY, constraints=listed(CONSTRAINT), independent=listed(NAME), strict=FLAG)
 @dataclass
 class Builder:
     """Collects links, frames and constraints.
@@ -50,6 +64,9 @@ class Builder:
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
 
+    @checked(name=NAME, parent=NAME, joint=either(JOINT, NAME), axis=optional(AXIS), placement=optional(PLACEMENT),
+             inertia=optional(INERTIA), armature=ARRAY, joint_name=optional(NAME),
+             limits=optional(instance(Limits, "the Limits of the joint")), actuated=FLAG)
     def link(
         self,
         name: str,
@@ -71,9 +88,11 @@ class Builder:
             joint = make(joint) if axis is None else make(joint, axis=axis)
         inertia = inertia or BodyInertia()
         inertia.check(f"link '{name}'", self.strict)
-        rotor = np.broadcast_to(np.asarray(armature, dtype=float), (joint.nv,)).copy()
-        if not np.all(np.isfinite(rotor)) or np.any(rotor < 0):
-            raise ModelError(f"link '{name}': armature must be finite and not negative, not {armature!r}")
+        rotor = np.asarray(armature, dtype=float)
+        if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
+            raise ModelError(f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
+                             f"degrees of freedom of its joint, not {armature!r}")
+        rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
         joint_name = joint_name or f"{name}_joint"
         if any(d.joint_name == joint_name for d in self._drafts.values()):
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
@@ -81,12 +100,14 @@ class Builder:
             name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
         )
 
+    @checked(name=NAME, link=NAME, placement=optional(PLACEMENT))
     def frame(self, name: str, link: str, placement: Placement | None = None) -> None:
         """Name a place on a link, for contacts, loops and outputs."""
         if name in self._frames:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
+    @checked(link=NAME, inertia=INERTIA)
     def load(self, link: str, inertia: BodyInertia) -> None:
         """Add mass to a link that is there already; the world takes any."""
         if link != WORLD:
@@ -94,16 +115,19 @@ class Builder:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
             self._drafts[link].inertia = self._drafts[link].inertia + inertia
 
+    @checked(link=NAME, visuals=instance(Visual, "a Visual"))
     def visual(self, link: str, *visuals: Visual) -> None:
         """Say what a link that is there already looks like, or the world; more of it each time."""
         self.look(link, Look(lambda: visuals))
 
+    @checked(link=NAME, looks=instance(Look, "a Look"))
     def look(self, link: str, *looks: Look) -> None:
         """The same for visuals that are read later."""
         if link != WORLD and link not in self._drafts:
             raise ModelError(f"there is no link '{link}' to give a look to. Links: {listing(self._drafts)}")
         (self._scenery if link == WORLD else self._drafts[link].looks).extend(looks)
 
+    @checked(merge_fixed=FLAG)
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
         order = self._sorted()

@@ -8,15 +8,27 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwork.errors import InputError, LinkworkError, LoadError, MissingExtra, NotFound, listing, not_found
+from linkwork.checks import FLAG, NAMES, Kind, Refused, checked, choice, optional
+from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
 from linkwork.model.builder import Builder
-from linkwork.model.model import Model
+from linkwork.model.model import GRAVITY, Model
 from linkwork.model.xml import Element, LoadWarning, parse, read
 
 FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
 BASES = ("fixed", "free", "planar")
 
 
+def _source(value: object) -> object:
+    if not isinstance(value, str | os.PathLike):
+        raise Refused
+    return value
+
+
+SOURCE = Kind("a path, a name or XML text", _source)
+
+
+@checked(source=SOURCE, base=optional(choice("base", BASES)), format=optional(choice("format", FORMATS)),
+         merge_fixed=FLAG, gravity=optional(GRAVITY), cut=NAMES)
 def load(
     source: str | os.PathLike[str],
     base: str | None = None,
@@ -39,16 +51,12 @@ def load(
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
     Damping, friction, springs and actuators of the file are not modelled.
     """
-    if base is not None and base not in BASES:
-        raise not_found("base", base, BASES)
-    if format is not None and format not in FORMATS:
-        raise not_found("format", format, FORMATS)
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
     try:
         root = parse(data, file)
         kind = _format(root, format)
-        if isinstance(cut, str) or (cut and kind != "sdf"):
+        if cut and kind != "sdf":
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
         with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
             builder = _readers(cut)[kind](root, data, path, base or suggested)
@@ -65,8 +73,6 @@ def load(
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:
     """The bytes, the file they come from, and the base that suits a robot found by name."""
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"a robot is loaded from a path, a name or XML text, not from {type(source).__name__}")
     text = os.fspath(source)
     if not isinstance(text, str):
         text = os.fsdecode(text)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import linkwork as lw
-from linkwork.arguments import (
+from linkwork.cli_arguments import (
     BaseOption,
     ConnectOption,
     ContactOption,

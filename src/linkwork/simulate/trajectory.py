@@ -12,6 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import (
+    ARRAY,
+    NAME,
+    NAMES,
+    NUMBER,
+    NUMBERS,
+    PATH,
+    checked,
+    checked_class,
+    choice,
+    instance,
+    mapping,
+    optional,
+    several,
+    written,
+)
 from linkwork.constraints import CentreOfMass, Closure
 from linkwork.errors import InputError, MissingExtra, listing, not_found
 
@@ -25,6 +41,7 @@ ABOUT = "linkwork"
 """The key of a Parquet file's metadata under which names, units and events are."""
 
 
+@checked_class(t=NUMBER, kind=NAME, contact=NAME)
 @dataclass(frozen=True)
 class Event:
     """A contact that set in ("touchdown") or let go ("lift-off"), or bounced ("bounce")."""
@@ -34,6 +51,11 @@ class Event:
     contact: str
 
 
+TABLE = choice("table of a trajectory", TABLES)
+
+
+@checked_class(t=NUMBERS, q=ARRAY, v=ARRAY, tau=ARRAY, lam=ARRAY, active=ARRAY, names=mapping(NAMES),
+               events=several(instance(Event, "an Event")), model_name=NAME, units=mapping(NAMES))
 @dataclass(frozen=True)
 class Trajectory:
     """A motion: row k has the state at t[k], and the joint forces, constraint forces and contacts from then on.
@@ -54,6 +76,13 @@ class Trajectory:
     model_name: str = field(default="")
     units: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for n in TABLES:
+            shape = (len(self.t), len(self.names.get(n, ())))
+            if n not in self.names or getattr(self, n).shape != shape:
+                raise InputError(f"a trajectory of {len(self.t)} states has as many rows in '{n}', and a column for "
+                                 f"each of its names ({shape[1]}); it is of shape {getattr(self, n).shape}")
+
     def __len__(self) -> int:
         return len(self.t)
 
@@ -61,14 +90,14 @@ class Trajectory:
         return (f"Trajectory('{self.model_name}': {len(self)} states in {self.t[-1] - self.t[0]:g} s, "
                 f"{len(self.events)} events)")
 
+    @checked(table=TABLE, name=NAME)
     def column(self, table: str, name: str) -> np.ndarray:
         """One quantity over time: `trajectory.column("q", "left_knee")`."""
-        if table not in TABLES:
-            raise not_found("table of a trajectory", table, TABLES)
         if name not in self.names[table]:
             raise not_found(f"column of '{table}'", name, self.names[table])
         return np.asarray(getattr(self, table)[:, self.names[table].index(name)])
 
+    @checked(path=PATH)
     def save(self, path: str | Path) -> Path:
         """Write it; the suffix says how: .csv, .npz or .parquet (which needs the extra `parquet`).
 
@@ -77,6 +106,10 @@ class Trajectory:
         path = Path(path)
         if path.suffix not in FORMATS:
             raise not_found("format of a trajectory", path.suffix, FORMATS)
+        written(path, lambda: self._write(path))
+        return path
+
+    def _write(self, path: Path) -> None:
         if path.suffix == ".npz":
             arrays: dict[str, Any] = {n: getattr(self, n) for n in ("t", *TABLES)}
             np.savez_compressed(path, **arrays, about=np.array(self._about()))
@@ -90,7 +123,6 @@ class Trajectory:
             columns = dict(zip(self._headings(), self._matrix().T, strict=True))
             table = arrow.table({n: arrow.array(x) for n, x in columns.items()})
             parquet.write_table(table.replace_schema_metadata({ABOUT: self._about()}), path)
-        return path
 
     @staticmethod
     def read(path: str | Path) -> Trajectory:
@@ -123,13 +155,11 @@ class Trajectory:
         split = [matrix[:, [k for k, h in enumerate(headings) if h.startswith(f"{n}.")]] for n in TABLES]
         return _assembled([matrix[:, 0], *split], {"names": names} if about is None else json.loads(about))
 
+    @checked(tables=several(TABLE), names=optional(NAMES))
     def plot(self, tables: Sequence[str] = ("q", "v", "tau"), names: Sequence[str] | None = None) -> Any:
         """A figure with one panel for each table and unit, of all columns or those named; needs the extra `plot`."""
         from linkwork.simulate.figure import figure_of
 
-        for table in tables:
-            if table not in TABLES:
-                raise not_found("table of a trajectory", table, TABLES)
         for n in names or ():
             if not any(n in self.names[table] for table in tables):
                 raise not_found(f"column of {', '.join(tables)}", n, [c for t in tables for c in self.names[t]])

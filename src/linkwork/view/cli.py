@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import linkwork as lw
-from linkwork.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot, numbers
+from linkwork.cli_arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot, numbers
 from linkwork.model import Model
 from linkwork.view.scene import TRIANGLES
 

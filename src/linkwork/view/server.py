@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import FLAG, NAME, NUMBER, POSITION, checked, optional, whole
 from linkwork.errors import AssemblyError, InputError, MissingExtra
 from linkwork.model import Model
+from linkwork.model.model import MODEL
 from linkwork.simulate.assembly import assemble
-from linkwork.view.html import ground_height
+from linkwork.view.html import COUNT, FPS, MOTION, ground_height
 from linkwork.view.scene import TRIANGLES, make_scene
 from linkwork.view.states import has_forces, is_contact, loops, posture, quaternions, states_at, states_of
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 FORCE, LOOP, CONTACT = (235, 92, 31), (140, 77, 217), (31, 158, 107)
 
 
+SHOWN = {"model": MODEL, "trajectory": MOTION, "q": optional(POSITION), "host": NAME,
+         "port": whole(0, 65535, "a number from 0 (any that is free) to 65535"), "fps": FPS, "triangles": COUNT,
+         "open_browser": FLAG}
+
+
+@checked(**SHOWN)
 def view(
     model: Model,
     trajectory: Trajectory | None = None,
@@ -56,6 +64,7 @@ def view(
 class Viewer:
     """A page that shows a model. `show(q)`, `seek(t)`, `play()`, `pause()`, `stop()`, `wait()`, `url`."""
 
+    @checked(**SHOWN)
     def __init__(self, model: Model, trajectory: Trajectory | None, q: object, host: str, port: int, fps: float,
                  triangles: int, open_browser: bool) -> None:
         viser = _viser()
@@ -72,7 +81,7 @@ class Viewer:
         self._busy, self._stopped = False, threading.Event()
         self.time, self.playing, self.speed = 0.0, False, 1.0
         with redirect_stdout(StringIO()):  # it announces itself on the terminal, whatever verbose says
-            self.server = viser.ViserServer(host=host, port=port, label=f"{model.name} - Linkwork", verbose=False)
+            self.server = _served(viser, host=host, port=port, label=f"{model.name} - Linkwork", verbose=False)
         self.url = f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self.server.get_port()}"
         self._draw()
         self._controls()
@@ -87,11 +96,12 @@ class Viewer:
 
     def show(self, q: object) -> None:
         """Put the model at `q`, of length nq; loops are not closed by this."""
-        self.q = np.asarray(q, dtype=float)
+        self.q = POSITION.checked("q", q, {"model": self.model})
         with self._lock:
             self._place(states_at(self.model, self.q), 0)
             self._set_sliders()
 
+    @checked(t=NUMBER)
     def seek(self, t: float) -> None:
         """Go to a time of the motion, in seconds from its start."""
         if self.trajectory is None:
@@ -350,6 +360,14 @@ class Viewer:
 def _node(i: int, name: str) -> str:
     """The name of a link in the scene's tree, whose paths are separated by slashes."""
     return f"/links/{i}_{name.replace('/', '_')}"
+
+
+def _served(viser: Any, host: str, port: int, **options: Any) -> Any:
+    try:
+        return viser.ViserServer(host=host, port=port, **options)
+    except (OSError, UnicodeError, OverflowError) as problem:
+        raise InputError(f"nothing can be served at host {host!r}, port {port}: {problem}; the host is a name "
+                         "or an address of this machine") from None
 
 
 def _viser() -> Any:

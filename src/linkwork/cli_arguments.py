@@ -57,6 +57,8 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
         raise InputError(f"--{name} takes {n} numbers separated by commas, not '{text}'") from None
     if x.shape != (n,):
         raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
+    if not np.isfinite(x).all():
+        raise InputError(f"--{name} has numbers that are NaN or infinite: '{text}'")
     return x
 
 
