@@ -256,7 +256,8 @@ def _matrix(value: Any) -> Any:
     """Of any backend; numbers are finite, symbols may be anything."""
     if isinstance(value, np.ndarray | list | tuple):
         value = finite_array(value, float(np.finfo(float).max))
-    if len(getattr(value, "shape", ())) != 2:
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
         raise Refused
     return value
 

@@ -96,6 +96,15 @@ def variants(valid: Any) -> Iterator[tuple[str, Callable[[], Any], bool]]:
         yield "as float32", lambda: x.astype(np.float32), False
 
 
+def excused(call: Call, argument: str, name: str) -> bool:
+    """What is right after all: "x" is an axis, and errors of the user's own functions are the user's own."""
+    if name == "text" and argument in ("axis", "second"):
+        return True
+    if call.name == "Kernel()" and name.startswith(("NaN", "one ")):
+        return True  # below the functions: it computes with what it is given
+    return argument == "controller" and name == "a class"
+
+
 def hollow(result: Any, depth: int = 0) -> bool:
     """Whether a result has a number in it that is none."""
     if isinstance(result, float | np.floating | np.ndarray):
@@ -169,6 +178,17 @@ def test_every_argument_is_attacked(calls) -> None:
         assert {n for n in plain if not n.startswith("_")} <= given | {"self"}, name
 
 
+def test_every_argument_is_declared() -> None:
+    """By its kind, above the function: checks.py does the rest."""
+    for name in [n for n in (*lw.__all__, *mechanisms.__all__) if n not in ATTACKED_ELSEWHERE]:
+        function = getattr(lw, name, None) or getattr(mechanisms, name)
+        parameters = signature(function).parameters
+        declared = getattr(function.__init__ if isinstance(function, type) else function, "kinds", {})
+        missing = [n for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD and not n.startswith("_")
+                   and n not in declared]
+        assert not missing, f"{name}: {missing}"
+
+
 def test_valid_calls_work(calls) -> None:
     for call in calls.values():
         with bounded():
@@ -182,7 +202,7 @@ def test_absurd_arguments_end_well(calls, capsys) -> None:
         for call in calls.values():
             for argument, valid in call.arguments.items():
                 for name, make, refused in variants(valid):
-                    if name == "None" and valid is None:
+                    if excused(call, argument, name):
                         continue
                     tried += 1
                     found = fault(call, argument, make, refused)
@@ -206,6 +226,8 @@ if __name__ == "__main__":  # the same as a list, for counting
             begun = time.time()
             for argument, valid in call.arguments.items():
                 for name, make, refused in variants(valid):
+                    if excused(call, argument, name):
+                        continue
                     tried += 1
                     found = fault(call, argument, make, refused)
                     if found is not None:

@@ -127,7 +127,7 @@ class Kernel:
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
         """The first call that is for one state: compile for it, and call directly from then on."""
         if len(arrays) != len(self.inputs) or any(
-            np.shape(x) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
+            getattr(x, "shape", None) != port.shape for x, port in zip(arrays, self.inputs, strict=True)
         ):
             return None
         self._single = self._single_call()

@@ -81,7 +81,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     if not text.strip() or "\0" in text:
         raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.robots.zoo.names()")
     path = Path(text)
-    if path.exists() or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+    if _exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
         return read(path), path, None
     from linkwork.robots import zoo  # above this layer, and needed only for names
 
@@ -90,6 +90,13 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     except NotFound as problem:
         raise LoadError(f"'{text}' is neither a file nor a known robot: {problem}") from None
     return read(robot.path), robot.path, robot.base
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long for a file, say
+        return False
 
 
 def _format(root: Element, wanted: str | None) -> str:

@@ -23,12 +23,12 @@ from linkwork.checks import (
     array,
     checked,
     checked_class,
+    finite_array,
     instance,
     like,
     mapping,
     number,
     optional,
-    real_array,
     several,
     shown,
     whole,
@@ -284,9 +284,9 @@ class Model:
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
         try:
-            q = np.asarray(real_array(q), dtype=float)
+            q = finite_array(q, float(np.finfo(float).max))
         except Refused as why:
-            raise InputError(f"q is not an array of numbers: {why or shown(q)}") from None
+            raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
         for i in self.topology.links:
@@ -294,12 +294,12 @@ class Model:
             if part is None:
                 continue
             length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
-            if not np.all(np.abs(length - 1) <= UNIT_TOLERANCE):
+            if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
                 what = "[cos sin]" if self.links[i].joint.kind == "planar" else "quaternion [x y z w]"
                 where = f"of joint '{self.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
                 raise InputError(
                     f"q: the {what} {where} has length "
-                    f"{length[np.argmax(np.where(np.isnan(length), np.inf, np.abs(length - 1)))]:.6g}, not 1; "
+                    f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
                     "model.normalised(q) makes it one, model.neutral() gives a valid position"
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -363,9 +364,12 @@ def _node(i: int, name: str) -> str:
 
 
 def _served(viser: Any, host: str, port: int, **options: Any) -> Any:
-    try:
+    try:  # here, because viser's own thread would fail unheard
+        socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE)
+        if not host:
+            raise ValueError("it is empty")
         return viser.ViserServer(host=host, port=port, **options)
-    except (OSError, UnicodeError, OverflowError) as problem:
+    except (OSError, ValueError) as problem:
         raise InputError(f"nothing can be served at host {host!r}, port {port}: {problem}; the host is a name "
                          "or an address of this machine") from None
 
