@@ -118,12 +118,9 @@ def _real(value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise Refused
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
         raise Refused("too large") from None
-    if not np.isfinite(number):
-        raise Refused
-    return number
 
 
 def number(low: float = -LARGEST, high: float = LARGEST, what: str = "a finite number") -> Kind:
@@ -131,9 +128,9 @@ def number(low: float = -LARGEST, high: float = LARGEST, what: str = "a finite n
 
     def take(value: Any) -> float:
         x = _real(value)
-        if not low <= x <= high:
-            raise Refused(f"from {low:g} to {high:g}" if SMALLEST <= abs(x) <= LARGEST else
-                          f"its size is from {SMALLEST:g} to {LARGEST:g}")
+        if not low <= x <= high:  # NaN is not, either
+            odd = np.isfinite(x) and x != 0 and not SMALLEST <= abs(x) <= LARGEST
+            raise Refused(f"from {SMALLEST:g} to {LARGEST:g} in size" if odd else "")
         return x
 
     return Kind(what, take)

@@ -208,6 +208,8 @@ def _levenberg_marquardt(closing: _Closing, q: np.ndarray, free: np.ndarray, tol
         while nu < MAX_DAMPING:
             step = np.zeros(len(free))
             step[free] = _damped_step(D[:, free], phi, nu * size)
+            if not np.isfinite(step).all():  # phi has no derivative here
+                return _Found(closing.model.normalised(q), phi)
             there = closing.model.integrate(q, step)
             phi_there, D_there = closing.residual(there)
             left = float(phi_there @ phi_there)
@@ -223,6 +225,8 @@ def _levenberg_marquardt(closing: _Closing, q: np.ndarray, free: np.ndarray, tol
         if np.abs(phi).max(initial=0.0) > tolerance:
             break
         step[free] = _damped_step(D[:, free], phi, 0.0)
+        if not np.isfinite(step).all():
+            break
         there = closing.model.integrate(q, step)
         phi_there, D_there = closing.residual(there)
         if not phi_there @ phi_there < size / 4:
