@@ -247,7 +247,7 @@ def constrained_inverse_dynamics(
                             threads=threads, defaults=defaults, shapes={"residual": ()})
 
 
-@checked(model=MODEL, restitution=number(0, 1, "from 0 (stays) to 1 (bounces back)"), method=METHOD, prox=PROX,
+@checked(model=MODEL, restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"), method=METHOD, prox=PROX,
          modes=FLAG, **OPTIONS)
 def impulse(
     model: Model,

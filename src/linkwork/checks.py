@@ -138,6 +138,7 @@ def number(low: float = -LARGEST, high: float = LARGEST, what: str = "a finite n
 
 NUMBER = number()
 POSITIVE = number(SMALLEST, what="a finite number above 0")
+TIME = number(SMALLEST, what="a time above 0 s")
 NOT_NEGATIVE = number(0.0, what="a finite number of at least 0")
 
 
@@ -350,7 +351,10 @@ def mapping(kind: Kind, what: str = "") -> Kind:
 
 def optional(kind: Kind) -> Kind:
     """Or None."""
-    return either(kind, Kind("None", _nothing))
+    return either(kind, NOTHING)
+
+
+NOTHING = Kind("None", _nothing)
 
 
 @dataclass(frozen=True)
@@ -367,8 +371,8 @@ class Either(Kind):
             except LinkworkError as refusal:
                 refusals.append(refusal)
         told = [r for r in refusals if not isinstance(r, InputError)]  # a choice that lists what is near
-        if told:
-            raise told[0]
+        if told or len(refusals) == 1 + any(kind is NOTHING for kind in self.kinds):
+            raise (told or refusals)[0]
         raise InputError(f"{name} is {self.what}, not {shown(value)}")
 
 

@@ -21,6 +21,7 @@ from linkwork.checks import (
     FLAG,
     NAME,
     POSITIVE,
+    TIME,
     Refused,
     check_memory,
     checked,
@@ -174,7 +175,7 @@ BACKEND = choice("backend for rollouts", ("kernel", "numpy"))
 class Rollout:
     """`run(q0, v0, tau)`: see `rollout`."""
 
-    @checked(step=instance(Step, "a Step, as lw.rollout makes it"), dt=POSITIVE, steps=optional(STEPS),
+    @checked(step=instance(Step, "a Step, as lw.rollout makes it"), dt=TIME, steps=optional(STEPS),
              every=optional(EVERY), **{**OPTIONS, "backend": BACKEND}, limit=POSITIVE)
     def __init__(self, step: Step, dt: float, steps: int | None, every: int | None, backend: str, dtype: str,
                  threads: int | None, limit: float) -> None:
@@ -204,7 +205,7 @@ class Rollout:
 
         return RolloutProgram(self.step.known, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
 
-    @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(POSITIVE))
+    @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
         self,
         q0: object,
@@ -330,7 +331,7 @@ TIMED = ("tau", "active", "target", "target_v")
 DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0}
 
 
-@checked(model=MODEL, dt=POSITIVE, integrator=choice("integrator for rollouts", TRACEABLE), steps=optional(STEPS),
+@checked(model=MODEL, dt=TIME, integrator=choice("integrator for rollouts", TRACEABLE), steps=optional(STEPS),
          every=optional(EVERY), method=optional(NAME), modes=FLAG, pd=FLAG, prox=PROX,
          iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
          stabilisation=either(STABILISATION, FLAG), record=several(choice("quantity to record", EXTRAS)),

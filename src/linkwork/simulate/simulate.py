@@ -37,7 +37,7 @@ from linkwork.checks import (
     NOT_NEGATIVE,
     NUMBER,
     POSITION,
-    POSITIVE,
+    TIME,
     VELOCITY,
     Refused,
     check_memory,
@@ -82,11 +82,11 @@ ON_GROUND = 1e-6
 """Height (m) up to which a contact is down at the start."""
 
 
-@checked(model=MODEL, q0=POSITION, v0=optional(VELOCITY), controller=optional(FUNCTION), dt=POSITIVE,
+@checked(model=MODEL, q0=POSITION, v0=optional(VELOCITY), controller=optional(FUNCTION), dt=TIME,
          duration=NOT_NEGATIVE, integrator=choice("integrator", integrators.ORDERS), method=optional(NAME), prox=PROX,
          iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
          stabilisation=either(STABILISATION, FLAG), projection=FLAG, ground=optional(NUMBER),
-         restitution=number(0, 1, "from 0 (stays) to 1 (bounces back)"), every=whole(1),
+         restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"), every=whole(1),
          backend=choice("backend for simulations", ("kernel", "numpy")), progress=optional(FLAG))
 def simulate(
     model: Model,
