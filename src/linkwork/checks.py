@@ -434,7 +434,9 @@ def written(path: object, write: Callable[[], T]) -> T:
     """What `write` gives, which writes to the path; an error that says why it could not."""
     try:
         return write()
-    except (OSError, UnicodeEncodeError) as problem:
+    except LinkworkError:
+        raise
+    except (OSError, ValueError) as problem:  # ValueError: a suffix that a library does not know
         reason = getattr(problem, "strerror", None) or str(problem)
         raise InputError(f"'{path}' cannot be written: {reason}; give a path in a folder that exists") from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -60,6 +61,11 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
     if not np.isfinite(x).all():
         raise InputError(f"--{name} has numbers that are NaN or infinite: '{text}'")
     return x
+
+
+def printable(path: Path) -> str:
+    """A path as text; what is not text in it is left out."""
+    return str(path).encode("utf-8", "replace").decode()
 
 
 def print_json(data: Any) -> None:

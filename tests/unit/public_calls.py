@@ -240,9 +240,21 @@ def _factories() -> Iterator[Call]:
     yield Call("Function() in order", lambda q, v, tau: fd(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("Function() with modes", prox_fd, {"q": q, "v": v, "tau": v, "active": [1.0]})
     yield Call("Function.casadi", prox_fd.casadi, {"iterations": 3})
+    traced = lw.forward_dynamics(m, method="prox_ltl", backend="casadi")
+    yield Call("Function() by CasADi", traced, {"q": q, "v": v, "tau": v})
+    two = {n: np.stack([x, x, x]) for n, x in {"q": q, "v": v, "tau": v}.items()}
+    yield Call("Function() of a batch", fd, dict(two))
     native = lw.forward_dynamics(a, method="aba")
     yield Call("a kernel's Function()", lambda q, v, tau: native(q, v, tau), {"q": flat, "v": flat, "tau": flat})
     yield Call("a kernel's Function() by name", native, {"q": flat, "v": flat, "tau": flat})
+    free = lw.forward_dynamics(m, method="prox_ltl")
+    yield Call("a free robot's kernel", lambda q, v, tau: free(q, v, tau), {"q": q, "v": v, "tau": v})
+    yield Call("a free robot's kernel for batches", free, dict(two))
+    small = lw.forward_dynamics(m, method="ltl", dtype="float32")
+    yield Call("a kernel of float32", lambda q, v, tau: small(q, v, tau), {"q": q, "v": v, "tau": v})
+    yield Call("a kernel's mass_matrix()", lw.mass_matrix(m), {"q": q})
+    yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
+    yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})
 
 
@@ -252,6 +264,10 @@ def _states() -> Iterator[Call]:
     yield Call("assemble", lw.assemble, {
         "model": l, "q": l.neutral() + 0.01, "locked": ["crank_joint"], "only": ["coupler_end~rocker_end"],
         "tolerance": 1e-9, "max_iterations": 50, "attempts": 2, "seed": 0})
+    yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
+    yield Call("project_velocity of a batch", lw.project_velocity, {
+        "model": m, "q": np.stack([q, q]), "v": np.stack([v, v]), "norm": "joint"})
+    yield Call("expand a motion", lw.expand, {"model": l, "y": [[0.01], [0.02]], "ydot": [[0.1], [0.2]]})
     yield Call("project_velocity", lw.project_velocity, {"model": m, "q": q, "v": v, "norm": "mass"})
     yield Call("random_state", lw.random_state, {"model": l, "seed": 0, "batch": 2, "only": None, "tolerance": 1e-9})
     yield Call("expand", lw.expand, {"model": l, "y": [0.01], "ydot": [0.1], "guess": l.neutral()})
@@ -265,6 +281,9 @@ def _motions(folder: Any) -> Iterator[Call]:
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call("Rollout()", roll, {"q0": flat, "v0": flat, "tau": flat, "steps": 4, "every": 2, "dt": 1e-3,
                                    "target": flat, "target_v": flat, "kp": 1.0, "kd": flat})
+    native = lw.rollout(a, method="aba", pd=True)
+    yield Call("a kernel's Rollout()", native, {"q0": flat, "v0": flat, "tau": flat, "steps": 4, "every": 2, "dt": 1e-3,
+                                                "target": flat, "target_v": flat, "kp": 1.0, "kd": flat})
     switched = lw.rollout(robot(), backend="numpy", method="constrained_aba", modes=True)
     yield Call("Rollout() with modes", switched, {"q0": robot().neutral(), "v0": np.zeros(8), "active": [1.0],
                                                   "steps": 1})

@@ -91,6 +91,8 @@ def variants(valid: Any) -> Iterator[tuple[str, Callable[[], Any], bool]]:
         yield "one NaN", lambda: spoilt(np.nan), True
         yield "one infinity", lambda: spoilt(np.inf), True
         yield "complex", lambda: x.astype(complex), True
+        yield "two rows", lambda: np.stack([x, x]), False
+        yield "no rows", lambda: np.stack([x, x])[:0], False
         yield "a longer one", lambda: np.concatenate([x, x[:1]]), False
         yield "an axis more", lambda: x[None, None, None], False
         yield "as float32", lambda: x.astype(np.float32), False

@@ -272,7 +272,7 @@ class Rollout:
             if x.ndim == 0:
                 x = np.full(size, x)
             timed = name in TIMED
-            if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[1:]:
+            if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
                 shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else \
                     f"({size},) or (batch, {size})"
                 raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
