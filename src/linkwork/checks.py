@@ -56,7 +56,7 @@ class Kind:
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """The function, whose arguments are of these kinds; one for `*names` is for each of them."""
+    """The function, whose arguments are of these kinds, checked in this order; one for `*names` is for each of them."""
 
     def declare(function: Callable[P, T]) -> Callable[P, T]:
         parameters = signature(function).parameters
@@ -66,14 +66,12 @@ def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
         open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
         assert open_ended or set(kinds) <= set(parameters), set(kinds) - set(parameters)
 
-        order = sorted(kinds, key=lambda n: isinstance(kinds[n], Sized))  # these ask others what they need
-
         @wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> T:
             given = {**dict(zip(places, args, strict=False)), **named}
-            for n in order:
+            for n, kind in kinds.items():
                 if n in given and n != rest:
-                    given[n] = kinds[n].checked(n, given[n], given)
+                    given[n] = kind.checked(n, given[n], given)
             more = [kinds[rest].checked(rest, x, given) if rest in kinds else x for x in args[len(places) :]]
             taken = [given[n] for n in places[: len(args)]]
             return function(*taken, *more, **{n: given[n] for n in named})  # type: ignore[arg-type]

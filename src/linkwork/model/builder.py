@@ -61,6 +61,7 @@ class Builder:
     independent: list[str] = field(default_factory=list)
     strict: bool = True
     _drafts: dict[str, _Draft] = field(default_factory=dict)
+    _joints: set[str] = field(default_factory=set)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
 
@@ -94,8 +95,9 @@ class Builder:
                              f"degrees of freedom of its joint, not {armature!r}")
         rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
         joint_name = joint_name or f"{name}_joint"
-        if any(d.joint_name == joint_name for d in self._drafts.values()):
+        if joint_name in self._joints:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
+        self._joints.add(joint_name)
         self._drafts[name] = _Draft(
             name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
         )
