@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from math import isfinite
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms.iteration import Iteration, Prox, run
+from linkwork.algorithms.iteration import Iteration, Loop, Prox, run, unrolled
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
-from linkwork.errors import InputError, SingularError, not_found
+from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import UNIT_TOLERANCE
@@ -30,33 +30,58 @@ PRECISIONS = ("float64", "float32")
 OPTIONS = {"backend": choice("backend", BACKENDS), "dtype": choice("dtype", PRECISIONS),
            "threads": optional(whole(1, 4096, "a number of threads, at least 1"))}
 """What all factories take, by their kinds."""
+SOLVERS = ("forward_dynamics", "impulse")
+"""The functions whose results say whether they have converged."""
+
+CERTIFICATE = ("violation", "bound")
+"""What an iterative program says of its result: the largest |J a - k|, and what the tolerance is a share of."""
 
 Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
 
+Judge = Callable[[Mapping[str, np.ndarray]], "tuple[np.ndarray, ...] | None"]
+"""The outputs for one state, found another way where a method says that it cannot; None if there are none."""
+
+
+class Exact:
+    """What results of direct methods have in common with those of iterations: all of them have converged."""
+
+    __slots__ = ()
+
+    @property
+    def converged(self) -> np.ndarray:
+        return np.ones(self[0].shape[:-1], dtype=bool)  # type: ignore[index]
+
 
 class ProximalResult(tuple[np.ndarray, ...]):
-    """Two results by name, as in `a, lam = result`; `result.iterations` and `result.residual` say how it got there."""
+    """Two results by name, as in `a, lam = result`, and how they were found.
+
+    `iterations` counts solves, `residual` is the largest |J a - k| of any row, and `converged` says whether that is at most
+    `Prox.tolerance` of the terms that rows are made of.
+    """
 
     names: tuple[str, ...]
     iterations: np.ndarray
     residual: np.ndarray
+    converged: np.ndarray
 
     def __new__(
-        cls, names: tuple[str, ...], results: Sequence[np.ndarray], iterations: np.ndarray, residual: np.ndarray
+        cls, names: tuple[str, ...], results: Sequence[np.ndarray], iterations: np.ndarray, residual: np.ndarray,
+        converged: np.ndarray,
     ) -> ProximalResult:
         self = super().__new__(cls, results)
-        self.names, self.iterations, self.residual = names, iterations, residual
+        self.names, self.iterations, self.residual, self.converged = names, iterations, residual, converged
         return self
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name in self.__dict__.get("names", ()):
             return self[self.names.index(name)]
-        raise AttributeError(f"this result has {', '.join(self.names)}, iterations and residual, but no '{name}'")
+        raise AttributeError(f"this result has {', '.join(self.names)}, iterations, residual and converged, but no '{name}'")
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{n}={x!r}" for n, x in zip(self.names, self, strict=True))
-        return f"Result({parts}, iterations={self.iterations!r}, residual={self.residual!r})"
+        return (f"Result({parts}, iterations={self.iterations!r}, residual={self.residual!r}, "
+                f"converged={self.converged!r})")
 
 
 class Function:
@@ -84,17 +109,16 @@ class Function:
         prox: Prox | None = None,
         iterated: tuple[str, str] = ("a", "lam"),
         identity: tuple[Any, ...] | None = None,
+        judge: Judge | None = None,
     ) -> None:
         if dtype != "float64" and backend != "kernel":
             raise InputError(f"dtype '{dtype}' needs backend='kernel'; the others compute in float64")
         self.name, self.model, self.method, self.backend = name, model, method, backend
         self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
-        self._body, self._iterated, self._identity = body, iterated, identity
+        self._body, self._iterated, self._identity, self.judge = body, iterated, identity, judge
         self._shapes = dict(shapes or {})
-        self._plain = prox is None and not shapes
-        self._control = [] if prox is None else [np.array([x], dtype) for x in
-                                                 (prox.mu, prox.tolerance, prox.max_iterations - 1)]
+        self._control = [] if prox is None else [np.array([x], dtype) for x in prox.controls.values()]
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}[{k}]" for n, k in self.inputs.items())
@@ -110,14 +134,16 @@ class Function:
                 return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
-            return self._sound(self._native(arrays))
+            result, numbers = self._native(arrays)
+            return self._told(result) if numbers else self._sound(result, batch, arrays)
         run = self._execute if self.backend == "numpy" else self._evaluate
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
             # an empty batch still has shapes, which one state tells
             states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
-        return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
+        shaped = self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch)
+        return self._sound(shaped, batch, arrays)
 
     @staticmethod
     def _one(*args: Any) -> Any:
@@ -126,39 +152,58 @@ class Function:
 
     def _many(self, args: tuple[Any, ...]) -> Any:
         """The result of a kernel, if it is made of numbers."""
-        if self._plain and "_known" in self.__dict__ and args and getattr(args[0], "ndim", 0) == 1:
+        if "_one" not in self.__dict__ and "_known" in self.__dict__ and _is_row(args) and self._plain:
             self._one = self.kernel.finite()  # type: ignore[method-assign]
         try:
-            result = self._native(args)
+            result, numbers = self._native(args)
         except InputError:
             return None
-        return result if _finite(result[0]) else None
+        return self._told(result) if numbers else None
 
-    def _native(self, arrays: Any) -> Any:
-        """The kernel's result, in the shapes of this function."""
-        out = self.kernel(*arrays, *self._control)
-        if self._plain:
-            return out
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the kernel's results are those of this function as they are."""
+        return self.prox is None and all(self._shapes.get(p.name, p.shape) == p.shape for p in self.kernel.outputs)
+
+    def _native(self, arrays: Any) -> tuple[Any, bool]:
+        """The kernel's result in the shapes of this function, and whether all of it is made of numbers."""
+        out, numbers = self.kernel.judged([*arrays, *self._control])
         if self.prox is not None:
-            return ProximalResult(self._iterated, out[:2], out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
-        if self._shapes:
+            iterations = out.iterations[..., 0].astype(int) + 1
+            return self._certified(out[:2], iterations, out.violation[..., 0], out.bound[..., 0]), numbers
+        if not self._plain:
             batch = len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None
-            return self._shaped(out._asdict(), batch)
-        return out
+            return self._shaped(out._asdict(), batch), numbers
+        return out, numbers
 
-    def _sound(self, result: Any) -> Any:
-        """The result, if it is made of numbers."""
-        if not _finite(result[0]):
-            bad = ~np.isfinite(result[0]).reshape(len(result[0]), -1).all(axis=1)
-            raise self._singular(f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else "")
+    def _told(self, result: Any) -> Any:
+        """The result; a warning goes with one that has not converged."""
+        if self.prox is not None and not result.converged.all():
+            warn_unconverged(self.name, self.method, result.converged)
+        return result
+
+    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+        """The result, if all of it is made of numbers; where not, what the judge says, if there is one."""
+        parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
+        fine = [np.isfinite(x) for x in parts]
+        if all(x.all() for x in fine):
+            return self._told(result)
+        rows = [...] if batch is None else [b for b in range(batch) if not all(x[b].all() for x in fine)]
+        for row in rows:
+            state = {n: x if x.ndim == 1 else x[row] for n, x in zip(self.inputs, arrays, strict=True)}
+            solution = None if self.judge is None else self.judge(state)
+            if solution is None:
+                raise self._singular("" if batch is None else f" in {len(rows)} of {batch} states")
+            for x, right in zip(result, solution, strict=True):
+                x[row] = right
         return result
 
     def _singular(self, where: str = "") -> SingularError:
         if not self.model.constraints or self.method == "kkt":
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
-            why = ("the constraint rows depend on each other or the posture is singular for them. Methods with a "
-                   "proximal term (prox_pv, constrained_aba, ...) or kkt can")
+            why = ("the constraint rows depend on each other, or the posture is singular for them or not one of the model's "
+                   "loops. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
         return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
 
     @cached_property
@@ -195,7 +240,12 @@ class Function:
         """The native code."""
         from linkwork.kernels.kernel import Kernel
 
-        return Kernel(self._known, dtype=self.dtype, threads=self.threads)
+        return Kernel(self._known, dtype=self.dtype, threads=self.threads, result=self._exact)
+
+    @property
+    def _exact(self) -> type:
+        """What results of the kernel are besides named tuples: those of solvers say that they have converged."""
+        return Exact if self.prox is None and self.name in SOLVERS else object
 
     @property
     def operations(self) -> int:
@@ -226,10 +276,8 @@ class Function:
         symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
         outputs = self._body(get("casadi"), self._with_penalty(symbols))
         if isinstance(outputs, Iteration):
-            x, residual = casadi.SX.zeros(outputs.size), casadi.SX.zeros(1)
-            for _ in range(iterations):
-                x, residual = outputs.step(x)
-            outputs = {**dict(zip(self._iterated, outputs.finish(x), strict=True)), "residual": residual}
+            found = unrolled(outputs, iterations, self.prox.flat if self.prox else 0.0)
+            outputs = dict(zip((*self._iterated, "residual"), found[:3], strict=True))
         dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
@@ -237,14 +285,15 @@ class Function:
         """What kernels are made of. An invalid quaternion makes the first output NaN, so that it cannot go unseen."""
         inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
         if self.prox is not None:
-            inputs["mu"] = symbol("mu", 1)
+            inputs |= {n: symbol(n, 1) for n in ("mu", "flat")}
         outputs = self._body(xp, inputs)
         if isinstance(outputs, Iteration):
-            x = symbol("x", outputs.size)
-            first, residual_first = outputs.step(xp.zeros(outputs.size))
-            step, residual = outputs.step(x)
+            loop = Loop(outputs, inputs["flat"][0, 0])
+            first, residual_first = loop.first()
+            x = symbol("x", loop.size)
+            step, residual = loop.next(x)
             outputs = {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual,
-                       **dict(zip(self._iterated, outputs.finish(x), strict=True))}
+                       **dict(zip((*self._iterated, *CERTIFICATE), loop.finish(x), strict=True))}
         outputs = dict(outputs)
         if "q" in inputs:
             name = self._iterated[0] if self.prox is not None else next(iter(outputs))
@@ -285,23 +334,23 @@ class Function:
             raise self._singular() from None
         if isinstance(outputs, Iteration):
             assert self.prox is not None
-            first, second, used, residual = run(outputs, self.prox.tolerance, self.prox.max_iterations)
-            outputs = {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": used,
-                       "residual": residual}
+            found = run(outputs, self.prox)
+            outputs = {**dict(zip(self._iterated, found[:2], strict=True)), "iterations": np.array(found.iterations),
+                       "violation": found.residual[0, 0], "bound": found.bound[0, 0]}
         return {n: np.asarray(x) for n, x in outputs.items()}
 
     def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         f = self._casadi
         if self.prox is None:
             return {f.name_out(k): np.array(x) for k, x in enumerate(f.call(list(arrays)))}
-        x, used = np.zeros(f.size1_in("x")), 1
-        x, residual, *_ = f.call([*arrays, self.prox.mu, x])
+        given, used = [*arrays, self.prox.mu, self.prox.flat], 1
+        x, residual, *_ = f.call([*given, np.zeros(f.size1_in("x"))])
         while float(residual) > self.prox.tolerance and used < self.prox.max_iterations:
-            _, _, x, residual, *_ = f.call([*arrays, self.prox.mu, x])
+            _, _, x, residual, *_ = f.call([*given, x])
             used += 1
-        results = [np.array(r) for r in f.call([*arrays, self.prox.mu, x])[4:]]
-        return {**dict(zip(self._iterated, results, strict=True)), "iterations": np.array(used),
-                "residual": np.array(float(residual))}
+        first, second, *certificate = (np.array(r) for r in f.call([*given, x])[4:])
+        return {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": np.array(used),
+                **{n: r.reshape(()) for n, r in zip(CERTIFICATE, certificate, strict=True)}}
 
     def _shaped(self, outputs: Mapping[str, np.ndarray], batch: int | None) -> Any:
         """Columns as vectors, and whatever else `shapes` says, behind the batch axis."""
@@ -312,9 +361,15 @@ class Function:
             one = self._shapes.get(name, one[:1] if len(one) == 2 and one[1] == 1 else one)
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
-            return namedtuple("Result", list(shaped))(**shaped)
-        results = [shaped[n] for n in self._iterated]
-        return ProximalResult(self._iterated, results, shaped["iterations"], shaped["residual"])
+            return _result_type(tuple(shaped), self._exact)(**shaped)
+        return self._certified([shaped[n] for n in self._iterated], shaped["iterations"], *(shaped[n] for n in CERTIFICATE))
+
+    def _certified(self, results: Sequence[np.ndarray], iterations: np.ndarray, violation: np.ndarray,
+                   bound: np.ndarray) -> ProximalResult:
+        """The result of an iteration, which says whether it has converged."""
+        assert self.prox is not None
+        converged = violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound
+        return ProximalResult(self._iterated, results, iterations, violation, converged)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""
@@ -355,10 +410,15 @@ class Function:
         return x
 
 
-def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
-    flat = x.reshape(-1)
-    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+@cache
+def _result_type(names: tuple[str, ...], base: type) -> Any:
+    """The named tuple of these names, with another base: one class, not one for each call."""
+    return type("Result", (namedtuple("Result", names), base), {"__slots__": ()})
+
+
+def _is_row(args: tuple[Any, ...]) -> bool:
+    """Whether the first input is for one state."""
+    return bool(args) and getattr(args[0], "ndim", 0) == 1
 
 
 def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:

@@ -55,6 +55,10 @@ class Method:
         module, name = self.function.split(":")
         return getattr(import_module(f"linkwork.algorithms.{module}"), name)  # type: ignore[no-any-return]
 
+    def prox_for(self, dtype: str) -> Prox | None:
+        """The default of a method that iterates, for numbers of this precision."""
+        return self.prox.single if self.prox is not None and dtype == "float32" else self.prox
+
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
         if not (self.modes and self.local):
@@ -92,6 +96,8 @@ FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2
 SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
+PENALISED, COUPLED, CARRIED = 1e8, 1e7, 1e10
+"""Penalties on single links, between links, and on rows that are carried, which lose no digits by them."""
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
@@ -103,43 +109,43 @@ METHODS: tuple[Method, ...] = (
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
-           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(), solves=2.3),
+           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.3),
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
-           "O(n+m)", "link", redundant=True, prox=Prox(mu=1e9), solves=1.5),
+           "O(n+m)", "link", redundant=True, prox=Prox(CARRIED), solves=1.5),
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
-           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(mu=1e5), solves=3.3),
+           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
-           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
+           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
     Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried (couplings: or embedded)",
-           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(), solves=2.5),
+           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.5),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
            "any"),
     Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
-           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
+           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
     Method("pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
            "any"),
     Method("pv_soft", FD, "constrained.pv_soft:pv_soft", "soft Gauss' principle", f"{PV_LQR} VI", "O(n+m)", "link",
            redundant=True, soft=True, modes=True),
     Method("prox_ltl", FD, "constrained.prox_ltl:prox_ltl", "sparse factor of the damped KKT matrix",
-           f"{SPARSE} Alg. 1", "O((n+m)(d+m)^2)", "any", redundant=True, modes=True, prox=Prox(), solves=2.2),
+           f"{SPARSE} Alg. 1", "O((n+m)(d+m)^2)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
     Method("ltl", FD, "constrained.ltl:ltl", "sparse factor of the mass matrix, then the rows", f"{PV_LQR} II-C",
            "O(n d^2+m^2 d+d^2 m)", "any"),
     Method("ltl_soft", FD, "constrained.ltl_soft:ltl_soft", "soft rows in joint space", f"{PV_LQR} VI",
            "O(n d^2+m d^2)", "any", redundant=True, soft=True, modes=True),
     Method("prox_ltl_soft", FD, "constrained.prox_ltl_soft:prox_ltl_soft", "penalties on the mass matrix, iterated",
-           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(), solves=2.3,
+           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.3,
            reference=True),
     Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
            f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any", local=True),
     Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
            f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(mu=1e5), local=True, solves=2.5),
+           prox=Prox(COUPLED), local=True, solves=2.5),
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
-           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(),
+           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(CARRIED),
            local=True, solves=2.2),
     Method("c_mixed", FD, "constrained.mixed:c_mixed", "each constraint embedded, penalised or carried",
-           f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(),
+           f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED),
            local=True, solves=2.5),
     Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
            f"{CLUSTERS} II-D", "O(n^3)", "any", reference=True),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error, rows_velocity
 from linkwork.errors import InputError, ModelError, listing
 from linkwork.joints import Revolute
+from linkwork.lazy import cached_property
 from linkwork.model.body import BodyInertia
 from linkwork.model.memo import once
 from linkwork.model.model import MODEL, Link, Model
@@ -209,7 +209,7 @@ def left_inverse(A: Array, xp: Ops) -> Array:
     """
     n = A.shape[1]
     if A.shape[0] != n or n > 3:
-        return xp.factor_spd(xp.symmetric(A.T @ A), guard=True).solve(A.T)
+        return xp.factor_spd(xp.symmetric(A.T @ A), xp.zeros(n)).solve(A.T)
     if n == 1:
         return 1 / A
     if n == 2:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import PROX, Iteration, Prox
+from linkwork.algorithms.iteration import PROX, Iteration, Prox, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import (
@@ -38,6 +37,7 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import STABILISATION, Stepped
 from linkwork.errors import InputError
 from linkwork.function import OPTIONS
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
@@ -144,12 +144,7 @@ class Step:
         solve = registry.methods("forward_dynamics")[self.method].load()
         within = Inside(self._stepped(x["dt"][0, 0]), self.base)
         out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
-        if isinstance(out, Iteration):
-            state = xp.zeros(out.size)
-            for _ in range(self.iterations):
-                state, _ = out.step(state)
-            return out.finish(state)
-        return out
+        return unrolled(out, self.iterations, Prox(self.mu).flat)[:2] if isinstance(out, Iteration) else out
 
     @cached_property
     def traced(self) -> Program:
@@ -313,6 +308,7 @@ class Rollout:
                         with np.errstate(all="ignore"):
                             new = self.step(xp, columns)
                             alive = bool(np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < limit)
+                            alive = alive and all(np.isfinite(new[n]).all() for n in self.step.extras)
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:

@@ -14,8 +14,8 @@ Rows may hold several links and joints (internal loops). Where a pivot of the co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
@@ -23,6 +23,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, like, several, whole
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.errors import InputError
+from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 
@@ -41,11 +42,13 @@ class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows. Vectors x have the constraints' part first.
+    `R` has one column per constraint, the damping of each of its rows; without damping, `least` says what pivots of rows are
+    at least. Vectors x have the constraints' part first.
     """
 
-    def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops) -> None:
-        self.xp, self.n, self.sizes = xp, len(parent), [r.shape[0] for r in R]
+    def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops,
+                 least: Array | None = None) -> None:
+        self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
         _check(M, rows, self.sizes, parent)
         # pass over the joints, and over the constraints that each of them carries
@@ -63,7 +66,7 @@ class KKTCholesky:
     def constraints(self) -> LTL:
         """The factor of the damped Delassus matrix, U_c D_c U_c^T: the last pass, over the constraints alone."""
         parents = elimination_parents([-1] * self.m, self._coupling.coupled_rows())
-        return LTL(self.delassus, parents, self.xp, guard=True)
+        return LTL(self.delassus, parents, self.xp, self.least)
 
     @cached_property
     def osim(self) -> Array:
@@ -156,7 +159,9 @@ def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequ
         raise InputError("rows and R have an entry for each constraint: {dof: 1 x m} and m x 1")
 
 
-def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array]) -> KKTCholesky:
+def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:
     """The factorisation for a mechanism's mass matrix and constraint rows, damped by R (a column per constraint)."""
     JT = [joint_columns(motion, r) for r in rows]
-    return KKTCholesky(crba(motion), JT, R, motion.model.topology.dof_parent, motion.xp)
+    damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
+    least = least_pivots(motion) if R is None else None
+    return KKTCholesky(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)

@@ -1,0 +1,24 @@
+"""How large a penalty is, and how small a pivot: in units of the inertia that rows feel (constraints/units.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwork.backends.ops import Array
+from linkwork.constraints.units import units
+from linkwork.model import Motion
+
+ROUNDING = 1e-20
+"""The share of what rows feel at most that is rounding: rows are right to ten digits, and these are their squares."""
+
+
+def penalties(motion: Motion, mu: Array) -> list[Array]:
+    """The penalty on each constraint's rows."""
+    return [mu * unit for unit in units(motion.model)]
+
+
+def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:
+    """What pivots of the rows of some constraints (all) are at least, unless they are zero but for rounding: a column."""
+    xp, constraints, unit = motion.xp, motion.model.constraints, units(motion.model)
+    chosen = range(len(constraints)) if which is None else which
+    return xp.vstack([xp.zeros(0), *(xp.constant([ROUNDING / unit[c]] * constraints[c].rows) for c in chosen)])
