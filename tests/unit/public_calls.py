@@ -193,11 +193,12 @@ def _constraints() -> Iterator[Call]:
         "target": (0.0, 0.0, 1.0), "name": "c", "stabilisation": soft})
     yield Call("Custom", lambda **given: robot().with_constraints(lw.Custom(**given)), {
         "phi": lambda a, b: a - b, "joints": ("arm_joint", "hand_joint"), "name": "c", "stabilisation": soft})
-    yield Call("Prox", lw.Prox, {"mu": 1e6, "tolerance": 1e-8, "max_iterations": 20})
+    yield Call("Prox", lw.Prox, {"mu": 1e6, "tolerance": 1e-8, "max_iterations": 20, "redundant": 1e-6})
     yield Call("clusters", lw.clusters, {"model": loop(), "embed": None})
     yield Call("approximate", lw.approximate, {"model": mechanisms.geared_chain(1), "reflected": True, "lump": True})
     one = np.eye(1)
-    yield Call("KKTCholesky", lw.KKTCholesky, {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY})
+    yield Call("KKTCholesky", lw.KKTCholesky, {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY,
+                                               "least": None})
     factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,), NUMPY)
     for method in ("multiply", "multiply_U", "multiply_UT", "multiply_D"):
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"x": np.ones((2, 1))})

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 import linkwork as lw
-from linkwork.checks import written
+from linkwork.checks import NOT_NEGATIVE, written
 from linkwork.cli_arguments import (
     BaseOption,
     ConnectOption,
@@ -99,6 +99,7 @@ def _start(model: Model, q: str | None, v: str | None, seed: int | None) -> tupl
 
 
 def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
+    kp, kd = (NOT_NEGATIVE.checked(f"--{name}", gain, {}) for name, gain in (("kp", kp), ("kd", kd)))
     if kp == 0 and kd == 0:
         return None
     t = model.topology

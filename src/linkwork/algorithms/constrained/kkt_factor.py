@@ -20,7 +20,7 @@ from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scale
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, like, several, whole
+from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, like, optional, several, whole
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.errors import InputError
 from linkwork.lazy import cached_property
@@ -37,7 +37,8 @@ COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
 
 
 @checked_class(M=MATRIX, rows=several(COLUMNS), R=several(MATRIX), parent=several(whole(-1)),
-               xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"))
+               xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"),
+               least=optional(MATRIX))
 class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
@@ -51,6 +52,8 @@ class KKTCholesky:
         self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
         _check(M, rows, self.sizes, parent)
+        if least is not None and least.shape[0] != self.m:
+            raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {self.m} rows")
         # pass over the joints, and over the constraints that each of them carries
         self.joints = LTL(M, parent, xp)
         self.Y = [through(self.joints, JT) for JT in rows]
