@@ -270,6 +270,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 NUMBERS = Kind("a list of finite numbers", _numbers)
 ARRAY = Kind("an array of finite numbers", finite_array)
+ANY_ARRAY = Kind("an array of finite numbers", lambda value: finite_array(value, float(np.finfo(float).max)))
 
 
 # words, choices, objects

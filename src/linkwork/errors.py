@@ -44,6 +44,10 @@ class ConvergenceWarning(UserWarning):
     """Results that an iteration did not make as accurate as asked for: `result.converged` says which."""
 
 
+class StepError(LinkworkError):
+    """A motion that gains energy from nowhere: its time steps are too long for how fast it is."""
+
+
 class AssemblyError(LinkworkError):
     """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
 

@@ -308,6 +308,7 @@ def _motions(folder: Any) -> Iterator[Call]:
         "t", "q", "v", "tau", "lam", "active", "names", "events", "model_name", "units")})
     yield Call("Trajectory.column", t.column, {"table": "q", "name": "link1_joint"})
     yield Call("Trajectory.save", t.save, {"path": folder / "run.npz"})
+    yield Call("Trajectory.read", lw.Trajectory.read, {"path": t.save(folder / "read.csv")})
     yield Call("Trajectory.plot", t.plot, {"tables": ["q"], "names": ["link1_joint"]})
     yield Call("write_html", lw.write_html, {"path": folder / "a.html", "model": a, "trajectory": t, "q": None,
                                              "fps": 50.0, "triangles": 100, "title": "a"})

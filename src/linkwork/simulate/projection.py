@@ -18,6 +18,7 @@ from linkwork.algorithms.impulse import wished
 from linkwork.algorithms.iteration import Iteration, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
+from linkwork.errors import SingularError
 from linkwork.model import Model, Motion
 from linkwork.simulate.integrators import by_joint
 
@@ -47,7 +48,11 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
 
     if backend == "numpy":
         def execute(q: np.ndarray, wish: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            moved, d, multipliers = body(get("numpy"), q[:, None], wish[:, None], active[:, None])
+            try:
+                moved, d, multipliers = body(get("numpy"), q[:, None], wish[:, None], active[:, None])
+            except np.linalg.LinAlgError:
+                raise SingularError(f"'{model.name}' cannot be moved onto its constraints: joints move no inertia, or "
+                                    f"method '{chosen.name}' does not take rows that depend on each other") from None
             return moved[:, 0], d[:, 0], multipliers[:, 0]
 
         return execute

@@ -43,6 +43,7 @@ from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
+from linkwork.simulate.energy import SHARE, UNKNOWN, energies_of, too_much
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -55,13 +56,21 @@ EXTRAS = ("a", "lam", "tau")
 PERIOD = 30
 """Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
 
+JOULE = 1e-9
+"""Units in which the work of joint forces is carried with a state: too small to count in its length."""
+
+SLOW = 0.1
+"""Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
+
 
 @dataclass(frozen=True)
 class RolloutResult:
     """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); what else was asked for.
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
-    keeps its last good position and velocity, and its extras are zero. One state instead of a batch has no axis B.
+    keeps its last good position and velocity, and its extras are zero. One that gained energy from nowhere, because
+    steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state instead
+    of a batch has no axis B.
     """
 
     t: np.ndarray
@@ -76,7 +85,11 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a model as a function of named columns: what is compiled, and what NumPy executes."""
+    """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
+
+    `audited` steps also sum up the work of joint forces and its size. Traced, `model` is the rewritten mechanism, with
+    its `base`, and `given` the user's, to whose coordinates q and v belong.
+    """
 
     model: Model
     method: str
@@ -86,12 +99,16 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    audited: bool = False
     base: Based | None = None
+    given: Model | None = None
 
     @property
     def inputs(self) -> dict[str, int]:
         m = self.model
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        if self.audited:
+            sizes["work"] = 2
         if self.modes:
             sizes["active"] = len(m.constraints)
         if self.pd:
@@ -108,9 +125,13 @@ class Step:
             seen.append((a, lam, tau))
             return a
 
-        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
-        return {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.audited:
+            work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
+        return after
 
     def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """kp (target - q) + kd (target_v - v) of the actuated joints."""
@@ -152,7 +173,7 @@ class Step:
         from linkwork.kernels.trace import trace
 
         within = inside(self.model)
-        step = replace(self, model=within.model, base=within.base)
+        step = replace(self, model=within.model, base=within.base, given=self.model)
         return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
 
     @cached_property
@@ -198,7 +219,7 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.known, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
+        return RolloutProgram(self.step.known, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
 
     @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
@@ -246,6 +267,7 @@ class Rollout:
         inputs["limit"] = np.array([self.limit])
         out = run(n, k, inputs, 1 if batch is None else batch)
         survived = out.pop("survived")
+        self._audit(inputs, out, survived, n, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -255,7 +277,7 @@ class Rollout:
         """Checked arrays for all inputs, and the size of the batch (None: one state)."""
         inputs, sizes = {}, {}
         for name, size in self.step.inputs.items():
-            value = given[name]
+            value = given.get(name)
             if value is None:
                 if name not in DEFAULTS:
                     raise InputError(f"a rollout with pd=True needs '{name}'")
@@ -286,13 +308,40 @@ class Rollout:
             raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
         return inputs, next(iter(sizes.values()), None)
 
+    def _audit(self, inputs: Mapping[str, np.ndarray], out: dict[str, np.ndarray], survived: np.ndarray,
+               steps: int, every: int) -> None:
+        """States that gained energy from nowhere have failed, from the first record in which they had."""
+        work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
+        turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
+        if not batch or steps * turned**2 < SLOW:
+            return
+        start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
+        failed = self._gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], dt)
+        for b in np.flatnonzero(failed):
+            records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
+            n = int(np.argmax(self._gained(records, [out["q"][b], out["v"][b]], work[b], dt)))
+            survived[b] = min(survived[b], n * every)
+            for name, first in zip(("q", "v"), start, strict=True):
+                out[name][b, n:] = out[name][b, n - 1] if n else first[b]
+            for name in self.step.extras:
+                out[name][b, n:] = 0.0
+
+    def _gained(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray,
+                dt: float) -> np.ndarray:
+        """Which states have more energy after than they had before and were given."""
+        rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
+        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
+        gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
+        return too_much(self.model, dt, gain, flow, UNKNOWN if self.model.constraints else SHARE)
+
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
         xp, limit = get("numpy"), float(inputs["limit"][0])
         shape = (batch, steps // every)
         sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv,
                  "lam": self.model.rows}
-        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", *self.step.extras)}
+        sizes["work"] = 2
+        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", "work", *self.step.extras)}
         survived = np.zeros(batch, dtype=int)
         for b in range(batch):
             x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
@@ -312,19 +361,19 @@ class Rollout:
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:
-                    columns["q"], columns["v"] = new["q"], new["v"]
+                    columns |= {n: new[n] for n in ("q", "v", "work")}
                     survived[b] += 1
                     extras = {n: new[n] for n in self.step.extras}
                 else:
                     extras = {n: np.zeros((sizes[n], 1)) for n in self.step.extras}
                 if (k + 1) % every == 0:
-                    for n, value in {"q": columns["q"], "v": columns["v"], **extras}.items():
+                    for n, value in {**{s: columns[s] for s in ("q", "v", "work")}, **extras}.items():
                         out[n][b, k // every] = value[:, 0]
         return {**out, "survived": survived}
 
 
 TIMED = ("tau", "active", "target", "target_v")
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0}
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
 
 
 @checked(model=MODEL, dt=TIME, integrator=choice("integrator for rollouts", TRACEABLE), steps=optional(STEPS),
@@ -361,8 +410,9 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) pulls back what drifts off
       its constraints.
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
-    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. Results do not
-      depend on the number of `threads`, to the bit.
+    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
+      gained energy which no force gave: take a shorter dt, or "rk4". Results do not depend on the number of `threads`,
+      to the bit.
     """
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
@@ -371,7 +421,7 @@ def rollout(
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
     used = prox or calm(chosen)
     extras = tuple(n for n in EXTRAS if n in record)
-    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras, audited=True)
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
