@@ -18,6 +18,7 @@ from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import (
     FLAG,
+    LARGEST,
     NAME,
     POSITIVE,
     TIME,
@@ -295,6 +296,8 @@ class Rollout:
                 raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
             if not _finite(x):
                 raise InputError(f"'{name}' has entries that are NaN or infinite")
+            if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
+                raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
             if name in ("q", "target"):
                 self.model.check_position(x)
             if timed and x.ndim == 1:
