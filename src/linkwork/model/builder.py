@@ -28,6 +28,7 @@ class _Draft:
     armature: np.ndarray
     limits: Limits
     actuated: bool
+    weightless: BodyInertia
     looks: list[Look] = field(default_factory=list)
 
 
@@ -49,6 +50,7 @@ class Builder:
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
+    _joint_names: set[str] = field(default_factory=set)
 
     def link(
         self,
@@ -63,8 +65,12 @@ class Builder:
         joint_name: str | None = None,
         limits: Limits | None = None,
         actuated: bool = True,
+        weightless: BodyInertia | None = None,
     ) -> None:
-        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint."""
+        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint.
+
+        `weightless` is the part of its inertia that gravity does not pull.
+        """
         if name == WORLD or name in self._drafts:
             raise ModelError(f"link '{name}' is there already; link names must be unique and not '{WORLD}'")
         if isinstance(joint, str):
@@ -74,11 +80,16 @@ class Builder:
         rotor = np.broadcast_to(np.asarray(armature, dtype=float), (joint.nv,)).copy()
         if not np.all(np.isfinite(rotor)) or np.any(rotor < 0):
             raise ModelError(f"link '{name}': armature must be finite and not negative, not {armature!r}")
+        if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
+            raise ModelError(f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
+                             f"three directions, not {rotor[:3].tolist()}")
         joint_name = joint_name or f"{name}_joint"
-        if any(d.joint_name == joint_name for d in self._drafts.values()):
+        if joint_name in self._joint_names:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
+        self._joint_names.add(joint_name)
         self._drafts[name] = _Draft(
-            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
+            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated,
+            weightless or BodyInertia(),
         )
 
     def frame(self, name: str, link: str, placement: Placement | None = None) -> None:
@@ -87,12 +98,14 @@ class Builder:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
-    def load(self, link: str, inertia: BodyInertia) -> None:
-        """Add mass to a link that is there already; the world takes any."""
+    def load(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> None:
+        """Add mass to a link that is there already, a part of it perhaps weightless; the world takes any."""
         if link != WORLD:
             if link not in self._drafts:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
-            self._drafts[link].inertia = self._drafts[link].inertia + inertia
+            draft = self._drafts[link]
+            draft.inertia = draft.inertia + inertia
+            draft.weightless = draft.weightless + (weightless or BodyInertia())
 
     def visual(self, link: str, *visuals: Visual) -> None:
         """Say what a link that is there already looks like, or the world; more of it each time."""
@@ -118,13 +131,14 @@ class Builder:
                 at[d.name] = (carrier, placement)
                 frames[d.name] = Frame(carrier, placement)
                 if carrier:
-                    links[carrier] = _heavier(links[carrier], d.inertia.moved(placement))
+                    links[carrier] = _heavier(links[carrier], d, placement)
                 looks[carrier] += [look.moved(placement) for look in d.looks]
                 continue
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
             links.append(
-                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated)
+                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated,
+                     weightless=d.weightless)
             )
         for name, (owner, placement) in self._frames.items():
             if owner not in at:
@@ -163,8 +177,9 @@ class Builder:
         return order
 
 
-def _heavier(link: Link, extra: BodyInertia) -> Link:
-    return replace(link, inertia=link.inertia + extra)
+def _heavier(link: Link, extra: _Draft, placement: Placement) -> Link:
+    return replace(link, inertia=link.inertia + extra.inertia.moved(placement),
+                   weightless=link.weightless + extra.weightless.moved(placement))
 
 
 def base_joint(base: str) -> Joint:

@@ -32,7 +32,8 @@ def load(
     found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
     world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
     loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
-    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81).
+    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81)
+    where it has none.
     `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a

@@ -9,7 +9,9 @@ of a ball joint is then the inverse.
 
 Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, nested models (their names are
 "model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
-mimic as couplings. Not modelled: damping, friction, springs, sensors, plugins, <include>.
+mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
+the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world. Not modelled:
+damping, friction, springs, sensors, plugins, <include>.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.looks import sdf_visuals
 from linkwork.model.model import WORLD, Limits
+from linkwork.model.solids import WATER, sdf_solid
 from linkwork.model.spanning import GraphJoint, spanning_tree
 from linkwork.model.visual import Look
-from linkwork.model.xml import Element
+from linkwork.model.xml import MAX_NUMBER, Element
 
 MODEL = "__model__"
 CLOSED_BY = {
@@ -37,6 +40,8 @@ CLOSED_BY = {
 }
 FREEDOM = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}
 MAX_LINKS = 10_000
+GRAVITY = (0.0, 0.0, -9.8)
+"""Of a <world> that says nothing about it."""
 
 
 def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
@@ -86,10 +91,10 @@ class _Reader:
             self.version = tuple(int(n) for n in root.get("version", "1.6").strip().split(".")[:2])
         except ValueError:
             raise root.error(f"the version is {root.get('version')!r}; it must be two numbers such as 1.6") from None
-        self.model, gravity = self._only_model()
+        self.model, world = self._only_model()
         self.builder = Builder(self.model.name, strict=False)
-        if gravity is not None:
-            self.builder.gravity = gravity.content(3)
+        if world is not None:
+            self.builder.gravity = _gravity(world)
         self.scope = _Scope()
         self._collect(self.model, "")
 
@@ -119,14 +124,14 @@ class _Reader:
         return self.builder
 
     def _only_model(self) -> tuple[Element, Element | None]:
-        """The one model of the file that can move, and the world's gravity."""
+        """The one model of the file that can move, and the world."""
         world = self.root.child("world")
         models = [*self.root.all("model"), *(world.all("model") if world is not None else [])]
         moving = [m for m in models if not _static(m)] or models
         if len(moving) != 1:
             names = f" ({listing([m.get('name', '?') for m in moving])})" if moving else ""
             raise self.root.error(f"there are {len(moving)} models{names}; a file with one <model> is needed")
-        return moving[0], world.child("gravity") if world is not None else None
+        return moving[0], world
 
     # names and poses
 
@@ -296,13 +301,13 @@ class _Reader:
         placement = _read_pose(self.model) @ self._pose(root) if isinstance(joint, Fixed) else Placement()
         taken = {d.joint_name for d in self.builder._drafts.values()} | set(self.scope.joints)
         name = "root_joint" if "root_joint" not in taken else f"{root}/root_joint"
+        inertia, weightless = self._inertia(root)
         with self.scope.links[root].blamed():
-            self.builder.link(root, WORLD, joint, placement=placement, inertia=_inertia(self.scope.links[root]),
+            self.builder.link(root, WORLD, joint, placement=placement, inertia=inertia, weightless=weightless,
                               joint_name=name, actuated=False)
 
     def _joint(self, edge: _Edge, inner: str, outer: str) -> None:
         """A joint of the tree and the link beyond it; the joint has the axes of that link."""
-        link = self.scope.links[outer]
         pose = self._pose(outer)
         at = (pose.inverse() @ edge.pose).p
         turn = pose.R.T @ edge.pose.R * (1.0 if inner == edge.parent else -1.0)
@@ -314,15 +319,50 @@ class _Reader:
             at = np.zeros(3)
         inside = _read_pose(self.model).inverse() if inner == WORLD else self._pose(inner)
         placement = inside.inverse() @ pose @ Placement(p=at)
-        inertia, carrier = _inertia(link), outer
+        inertia, weightless = self._inertia(outer)
         with edge.element.blamed():
-            if at.any():
-                carrier = f"{outer}/{edge.name}"
-            self.builder.link(carrier, inner, joint, placement=placement, inertia=None if at.any() else inertia,
-                              joint_name=edge.name, limits=_limits(edge))
-            if at.any():
-                self.builder.link(outer, carrier, "fixed", placement=Placement(p=-at), inertia=inertia,
-                                  joint_name=f"{edge.name}/fixed")
+            if not at.any():
+                self.builder.link(outer, inner, joint, placement=placement, inertia=inertia, weightless=weightless,
+                                  joint_name=edge.name, limits=_limits(edge))
+                return
+            carrier = f"{outer}/{edge.name}"
+            self.builder.link(carrier, inner, joint, placement=placement, joint_name=edge.name, limits=_limits(edge))
+            self.builder.link(outer, carrier, "fixed", placement=Placement(p=-at), inertia=inertia,
+                              weightless=weightless, joint_name=f"{edge.name}/fixed")
+
+    def _inertia(self, name: str) -> tuple[BodyInertia, BodyInertia | None]:
+        """A link's inertia in its axes, and the part that gravity does not pull: all of it, or nothing."""
+        link = self.scope.links[name]
+        kinematic, inertial = link.child("kinematic"), link.child("inertial")
+        if kinematic is not None and _true(kinematic.text):
+            kinematic.warn("ignored: links whose motion is given are not modelled, this one moves by forces")
+        if inertial is not None and inertial.child("fluid_added_mass") is not None:
+            inertial.need("fluid_added_mass").warn("ignored: added mass is not modelled")
+        automatic = inertial is not None and _true(inertial.get("auto", "false"))
+        body = self._solid(name, link, link.need("inertial")) if automatic else _inertia(link)
+        pulled = link.child("gravity")
+        return body, None if pulled is None or _true(pulled.text) else body
+
+    def _solid(self, name: str, link: Element, inertial: Element) -> BodyInertia:
+        """The inertia of a link's collision shapes by their densities; scaled to <mass> where that is given."""
+        body, density = BodyInertia(), _value(inertial, "density", WATER)
+        for collision in link.all("collision"):
+            own = _value(collision, "density", density)
+            if not own > 0:
+                raise collision.error(f"the density is {own:g}; a body has one above zero")
+            solid = sdf_solid(collision.need("geometry"), own)
+            pose = collision.child("pose")
+            beside = pose.get("relative_to", "").strip() if pose is not None else ""
+            start = self._in(name, self._pose(self._named(_prefix(name), beside, collision))) if beside else Placement()
+            with collision.blamed():
+                body = body + solid.moved(start @ _read_pose(collision))
+        if not 0 < body.mass <= MAX_NUMBER:
+            raise inertial.error(
+                "auto=\"true\" needs <collision> shapes with a volume and a density above zero; add them, or give "
+                "<mass> and <inertia> without auto"
+            )
+        share = _value(inertial, "mass", body.mass) / body.mass
+        return BodyInertia(share * body.mass, body.com, share * body.I)
 
     def _close(self, edge: _Edge) -> None:
         """A joint that the tree leaves out, as a closure between frames on its two links."""
@@ -427,9 +467,21 @@ def _inertia(link: Element) -> BodyInertia:
     if mass < 0 or least < -1e-9 * max(values.values()) - 1e-15:
         raise link.error(f"a negative mass or moment of inertia ({min(mass, least):g}); correct the <inertial> data")
     I = np.array([[values["i" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
-    place = _read_pose(element) if element is not None else Placement()
+    place = Placement()
+    if element is not None:
+        pose = element.child("pose")
+        if pose is not None and pose.get("relative_to", "").strip():
+            raise pose.error("the pose of an <inertial> is relative to its link; remove relative_to")
+        place = _read_pose(element)
     with link.blamed():
         return BodyInertia(mass, np.zeros(3), I).moved(place)
+
+
+def _gravity(world: Element) -> np.ndarray:
+    """The gravity of a world; until version 1.5 it was its physics engine's."""
+    physics = world.child("physics")
+    element = world.child("gravity") or (physics.child("gravity") if physics is not None else None)
+    return np.array(GRAVITY) if element is None else element.content(3)
 
 
 def _read_pose(owner: Element) -> Placement:
