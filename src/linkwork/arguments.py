@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import Console
 
 import linkwork as lw
 from linkwork.errors import InputError
@@ -58,6 +59,11 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
     if x.shape != (n,):
         raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
     return x
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where commands print. Names of robots, links and joints are text: nothing in them is markup."""
+    return Console(stderr=stderr, markup=False, emoji=False)
 
 
 def print_json(data: Any) -> None:

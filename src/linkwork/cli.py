@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import linkwork as lw
 from linkwork.algorithms import registry
@@ -24,6 +24,7 @@ from linkwork.arguments import (
     load_robot,
     numbers,
     print_json,
+    terminal,
 )
 from linkwork.bench.cli import bench_app
 from linkwork.constraints.clusters import local_loops
@@ -46,7 +47,7 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 app.command("simulate")(simulate_command)
 app.command("view")(view_command)
-console = Console()
+console = terminal()
 
 
 @app.command()
@@ -361,5 +362,6 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except LinkworkError as problem:
-        Console(stderr=True).print(f"[bold red]error:[/] {problem}", highlight=False, soft_wrap=True)
+        said = Text.assemble(("error:", "bold red"), f" {problem}")
+        terminal(stderr=True).print(said, highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -5,8 +5,8 @@ The compiled model says it all: bodies, joints (several per body become a chain 
 or by site. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose of the file; only the order
 within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes here).
 
-Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its joint's
-where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
+Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
+joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
 
 Not modelled: damping, springs, friction loss, gravity compensation, tendons, actuators, contacts, equalities that are
 not active at the start. A geometry whose mesh is missing is passed over where the body's inertia is given.
