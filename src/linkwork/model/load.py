@@ -76,7 +76,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     if not text.strip() or "\0" in text:
         raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.robots.zoo.names()")
     path = Path(text)
-    if path.exists() or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+    if os.path.exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
         return read(path), path, None
     from linkwork.robots import zoo  # above this layer, and needed only for names
 

@@ -25,21 +25,17 @@ from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.looks import mjcf_visuals
+from linkwork.model.mjcf_limits import check
 from linkwork.model.model import WORLD, Limits
 from linkwork.model.visual import Look
 from linkwork.model.xml import Element
 
 TORQUE_SCALE = 10
 """Where the data of a weld says how much its rotational rows count; with zero it holds a point only."""
-MAX_COPIES = 10_000
-MAX_PIXELS = 20_000
-COUNTED = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count",), "texture": ("width", "height"),
-           "hfield": ("nrow", "ncol")}
-
 
 def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None) -> Builder:
     """The robot of a <mujoco> element. `base` None leaves the roots as the file has them."""
-    _refuse_outsized(root)
+    check(root, data, path)
     return _Reader(root, _compiled(root, data, path)).read(base)
 
 
@@ -258,30 +254,6 @@ def _xyzw(wxyz: np.ndarray) -> np.ndarray:
 
 def _name(kinds: Any, value: int) -> str:
     return str(kinds(int(value)).name).rpartition("_")[2].lower()
-
-
-def _refuse_outsized(root: Element) -> None:
-    """Numbers of copies and pixels that would keep the compiler busy for ever, and numbers that are none."""
-    stack = [(root, 1.0)]
-    while stack:
-        element, copies = stack.pop()
-        for attribute, text in element.attributes.items():
-            if attribute != "name" and "nan" in text.lower().split():
-                raise element.error(f"the attribute '{attribute}' is {text!r}; finite numbers are needed")
-        for attribute in COUNTED.get(element.tag, ()):
-            for word in element.get(attribute, "").split():
-                try:
-                    value = abs(float(word))
-                except ValueError:
-                    continue
-                if element.tag in ("texture", "hfield"):
-                    if value > MAX_PIXELS:
-                        raise element.error(f"{attribute} is {word}; at most {MAX_PIXELS} are read")
-                else:
-                    copies *= max(value, 1.0)
-        if not copies <= MAX_COPIES:
-            raise element.error(f"more than {MAX_COPIES} copies in all; at most so many are read")
-        stack.extend((c, copies) for c in element.children)
 
 
 def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
