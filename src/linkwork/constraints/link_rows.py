@@ -44,8 +44,8 @@ class LinkRows(Constraint):
             raise InputError("LinkRows have no position error, so they cannot be stabilised")
         m = next(iter(sizes))[0]
         if m > min(6 * len(K) + MAX_DEPENDENT, MAX_ROWS):
-            raise InputError(f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows takes "
-                             f"{MAX_DEPENDENT} more than that and {MAX_ROWS} in all: give independent ones "
+            raise InputError(f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows "
+                             f"takes {MAX_DEPENDENT} more than that and {MAX_ROWS} in all: give independent ones "
                              "(numpy.linalg.qr of all K side by side)")
         k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
         if k.shape != (m,):

@@ -3,7 +3,7 @@
 Its own is what lies, with symbolic links resolved, below
 - its folder;
 - the package that its folder is in (a folder with package.xml or model.config), or the folder above one that is called
-  "urdf", "robots" or the like, as descriptions and meshes usually lie side by side;
+  "urdf" or the like, as descriptions and meshes usually lie side by side;
 - folders that the user names: LINKWORK_ROBOTS, ROS_PACKAGE_PATH, and AMENT_PREFIX_PATH (share). Links in the latter two
   may lead elsewhere, as those of a workspace do.
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from linkwork.errors import LoadError
 
 PACKAGE_FILES = ("package.xml", "model.config")
-BESIDE_MESHES = ("urdf", "urdfs", "robot", "robots", "sdf", "mjcf", "xml", "xacro", "description", "models")
+BESIDE_MESHES = ("urdf", "sdf", "mjcf", "xacro")
 ROBOTS = (("LINKWORK_ROBOTS", ""),)
 WORKSPACES = (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share"))
 

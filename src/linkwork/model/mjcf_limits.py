@@ -115,8 +115,7 @@ class _Document:
 
     def _parsed(self, element: Element, path: Path) -> Element:
         """Another file of the same robot."""
-        with element.blamed():
-            checked(path, self.total.home, f"'{element.get('file')}'", MAX_BYTES)
+        self._check_own(element, path, element.get("file"))
         data = read(path)
         self.total.add(element, len(data))
         root = parse(data, str(path))
@@ -178,9 +177,14 @@ class _Document:
         named = [e.get(a).strip() for e in self.settings for a in wanted if a in e.attributes]
         return ["", *named]
 
-    def _check_asset(self, element: Element, path: Path, name: str) -> None:
-        with element.blamed():
+    def _check_own(self, element: Element, path: Path, name: str) -> None:
+        try:
             checked(path, self.total.home, f"'{name}'", MAX_BYTES)
+        except LoadError as problem:
+            raise element.error(str(problem)) from None
+
+    def _check_asset(self, element: Element, path: Path, name: str) -> None:
+        self._check_own(element, path, name)
         self.total.assets[path] = path.stat().st_size
         if sum(self.total.assets.values()) > MAX_ASSETS or len(self.total.assets) > MAX_FILES:
             raise element.error(f"more than {MAX_FILES} meshes and textures, or {MAX_ASSETS >> 20} MiB of them; at "

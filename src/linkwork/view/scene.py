@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -88,7 +87,7 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
     drawn: Drawn = []
     failed: set[int] = set()
     missing: dict[str, str] = {}
-    known: dict[Path, list[Piece]] = {}
+    known: dict[tuple[str, str], list[Piece] | None] = {}
     triangles, left_out = 0, False
     for i, link in enumerate(model.links):
         if len(drawn) >= MAX_VISUALS:
@@ -101,16 +100,17 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
         failed |= {i} if told else set()
         for v in visuals:
             pieces = None
-            if isinstance(v.shape, MeshFile) and v.shape.name in missing:
-                failed.add(i)
-                continue
             if isinstance(v.shape, MeshFile) and triangles <= MAX_TRIANGLES:
-                try:
-                    path = locate(v.shape)
-                    pieces = known[path] = known.get(path) or read_mesh(path)
-                except LinkworkError as problem:
+                file = (v.shape.name, v.shape.description)
+                if file not in known:
+                    try:
+                        known[file] = read_mesh(locate(v.shape))
+                    except LinkworkError as problem:
+                        known[file] = None
+                        missing.setdefault(v.shape.name, str(problem))
+                pieces = known[file]
+                if pieces is None:
                     failed.add(i)
-                    missing.setdefault(v.shape.name, str(problem))
                     continue
             triangles += sum(len(m.faces) for m, _ in pieces or ())
             triangles += len(v.shape.faces) if isinstance(v.shape, Mesh) else 0
