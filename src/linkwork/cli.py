@@ -9,9 +9,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 import linkwork as lw
 from linkwork.algorithms import registry
@@ -27,6 +26,7 @@ from linkwork.cli_arguments import (
     numbers,
     print_json,
     printable,
+    terminal,
 )
 from linkwork.constraints.clusters import local_loops
 from linkwork.errors import InputError, LinkworkError, not_found
@@ -48,7 +48,7 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 app.command("simulate")(simulate_command)
 app.command("view")(view_command)
-console = Console(markup=False)  # names are text, whatever is in them
+console = terminal()
 
 
 @app.command()
@@ -364,5 +364,6 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except LinkworkError as problem:
-        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(problem))}", highlight=False, soft_wrap=True)
+        said = Text.assemble(("error:", "bold red"), f" {problem}")
+        terminal(stderr=True).print(said, highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import Console
 
 import linkwork as lw
 from linkwork.errors import InputError
@@ -66,6 +67,11 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
 def printable(path: Path) -> str:
     """A path as text; what is not text in it is left out."""
     return str(path).encode("utf-8", "replace").decode()
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where commands print. Names of robots, links and joints are text: nothing in them is markup."""
+    return Console(stderr=stderr, markup=False, emoji=False)
 
 
 def print_json(data: Any) -> None:

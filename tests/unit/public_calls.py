@@ -113,7 +113,8 @@ def _models() -> Iterator[Call]:
 
     yield Call("Builder.link", with_link, {
         "name": "bob", "parent": "world", "joint": "revolute", "axis": "z", "placement": place, "inertia": body,
-        "armature": 0.1, "joint_name": "j", "limits": Limits(-1, 1), "actuated": True})
+        "armature": 0.1, "joint_name": "j", "limits": Limits(-1, 1), "actuated": True,
+        "weightless": lw.BodyInertia()})
     yield Call("Builder.link of a joint", with_link, {"name": "bob", "joint": joints.Free(), "inertia": body})
 
     def with_more(**given: Any) -> lw.Model:
@@ -129,7 +130,8 @@ def _models() -> Iterator[Call]:
     yield Call("Limits", Limits, {"lower": -1.0, "upper": 1.0, "effort": 1.0, "velocity": 1.0})
     yield Call("Frame", Frame, {"link": 0, "placement": place})
     link = {"name": "l", "parent": 0, "joint": joints.Revolute(), "joint_name": "j", "placement": place,
-            "inertia": body, "armature": np.zeros(1), "limits": Limits(), "actuated": True, "looks": ()}
+            "inertia": body, "armature": np.zeros(1), "limits": Limits(), "actuated": True, "looks": (),
+            "weightless": body}
     yield Call("Link", Link, link)
     yield Call("Model", lw.Model, {"name": "m", "links": arm().links, "frames": dict(arm().frames),
                                    "gravity": [0, 0, -9.81], "constraints": (), "independent": ()})
@@ -159,6 +161,7 @@ def _joints() -> Iterator[Call]:
     yield Call("Helical", joints.Helical, {"axis": [0, 0, 1], "pitch": 0.1})
     yield Call("Universal", joints.Universal, {"axis": "x", "second": [0, 1, 0]})
     yield Call("make", joints.make, {"kind": "helical", "axis": "z", "pitch": 0.1})
+    yield Call("Free", joints.Free, {"armature_axes": "parent"})
     yield Call("unit_axis", joints.unit_axis, {"axis": [0, 0, 2]})
 
 

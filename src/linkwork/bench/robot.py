@@ -129,7 +129,7 @@ def show_robot(results: Results) -> None:
         for sheet in section.sheets:
             print_sheet(section.title, sheet)
         for text in [*section.text, *section.notes]:
-            _console().print(text, highlight=False)
+            _console().print(text, highlight=False, markup=False)
 
 
 def _on_one_link(model: Model, k: int) -> bool:

@@ -453,7 +453,9 @@ def _lightened(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
         assert isinstance(joint, Revolute)
         spin = float(joint.axis @ body.I @ joint.axis) * np.outer(joint.axis, joint.axis)
         rest = replace(body, I=body.I - spin).moved(links[i].placement)
-        links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin))
+        held = links[i].weightless.moved(links[i].placement)
+        links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin), weightless=BodyInertia())
         if parent:
-            links[parent] = replace(links[parent], inertia=links[parent].inertia + rest)
+            links[parent] = replace(links[parent], inertia=links[parent].inertia + rest,
+                                    weightless=links[parent].weightless + held)
     return tuple(links)

@@ -178,9 +178,16 @@ def to_pinocchio(model: Model) -> Any:
     """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity. Constraints are left out.
 
     Links behind fixed joints become part of their parents, as Pinocchio does it. Joints keep their order, so that q, v
-    and tau are the same arrays.
+    and tau are the same arrays. What Pinocchio cannot say is an UnsupportedError: links without weight, and armature of
+    a free joint in its parent's axes (MuJoCo's).
     """
     pin = _pin("building a Pinocchio model")
+    for link in model.links:
+        if link.weightless.mass:
+            raise UnsupportedError(f"gravity does not pull all of link '{link.name}', which Pinocchio cannot express")
+        if isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any():
+            raise UnsupportedError(f"the armature of joint '{link.joint_name}' acts in its parent's axes, Pinocchio's "
+                                   "in those of the link; leave it out, or build the joint with Free('link')")
     out = pin.Model()
     out.name = model.name
     out.gravity.linear = np.array(model.gravity)

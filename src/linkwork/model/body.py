@@ -16,6 +16,17 @@ def tidy(R: np.ndarray) -> np.ndarray:
     return np.where(np.abs(np.abs(R) - 1) < 1e-12, np.sign(R), R)
 
 
+def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
+    """Whether three columns are orthonormal and right-handed; in plain numbers, as large files have many placements."""
+
+    def dot(a: list[float], b: list[float]) -> float:
+        return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+    off = (dot(x, x) - 1, dot(y, y) - 1, dot(z, z) - 1, dot(x, y), dot(y, z), dot(z, x))
+    across = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
+    return max(map(abs, off)) <= 1e-6 and dot(across, z) > 0
+
+
 @checked_class(R=array(3, 3), p=array(3))
 @dataclass(frozen=True)
 class Placement:
@@ -26,7 +37,7 @@ class Placement:
 
     def __post_init__(self) -> None:
         R, p = self.R, self.p
-        if np.abs(R.T @ R - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0:
+        if not _is_rotation(*R.T.tolist()):
             raise ModelError("R of a placement is not a rotation: its columns must be orthonormal and right-handed")
         R = tidy(R)
         R.setflags(write=False)

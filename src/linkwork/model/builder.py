@@ -41,6 +41,7 @@ class _Draft:
     armature: np.ndarray
     limits: Limits
     actuated: bool
+    weightless: BodyInertia
     looks: list[Look] = field(default_factory=list)
 
 
@@ -61,13 +62,13 @@ class Builder:
     independent: list[str] = field(default_factory=list)
     strict: bool = True
     _drafts: dict[str, _Draft] = field(default_factory=dict)
-    _joints: set[str] = field(default_factory=set)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
+    _joint_names: set[str] = field(default_factory=set)
 
     @checked(name=NAME, parent=NAME, joint=either(JOINT, NAME), axis=optional(AXIS), placement=optional(PLACEMENT),
              inertia=optional(INERTIA), armature=ARRAY, joint_name=optional(NAME),
-             limits=optional(instance(Limits, "the Limits of the joint")), actuated=FLAG)
+             limits=optional(instance(Limits, "the Limits of the joint")), actuated=FLAG, weightless=optional(INERTIA))
     def link(
         self,
         name: str,
@@ -81,8 +82,12 @@ class Builder:
         joint_name: str | None = None,
         limits: Limits | None = None,
         actuated: bool = True,
+        weightless: BodyInertia | None = None,
     ) -> None:
-        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint."""
+        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint.
+
+        `weightless` is the part of its inertia that gravity does not pull.
+        """
         if name == WORLD or name in self._drafts:
             raise ModelError(f"link '{name}' is there already; link names must be unique and not '{WORLD}'")
         if isinstance(joint, str):
@@ -94,12 +99,16 @@ class Builder:
             raise ModelError(f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
                              f"degrees of freedom of its joint, not {armature!r}")
         rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
+        if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
+            raise ModelError(f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
+                             f"three directions, not {rotor[:3].tolist()}")
         joint_name = joint_name or f"{name}_joint"
-        if joint_name in self._joints:
+        if joint_name in self._joint_names:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
-        self._joints.add(joint_name)
+        self._joint_names.add(joint_name)
         self._drafts[name] = _Draft(
-            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
+            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated,
+            weightless or BodyInertia(),
         )
 
     @checked(name=NAME, link=NAME, placement=optional(PLACEMENT))
@@ -109,13 +118,15 @@ class Builder:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
-    @checked(link=NAME, inertia=INERTIA)
-    def load(self, link: str, inertia: BodyInertia) -> None:
-        """Add mass to a link that is there already; the world takes any."""
+    @checked(link=NAME, inertia=INERTIA, weightless=optional(INERTIA))
+    def load(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> None:
+        """Add mass to a link that is there already, a part of it perhaps weightless; the world takes any."""
         if link != WORLD:
             if link not in self._drafts:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
-            self._drafts[link].inertia = self._drafts[link].inertia + inertia
+            draft = self._drafts[link]
+            draft.inertia = draft.inertia + inertia
+            draft.weightless = draft.weightless + (weightless or BodyInertia())
 
     @checked(link=NAME, visuals=instance(Visual, "a Visual"))
     def visual(self, link: str, *visuals: Visual) -> None:
@@ -144,13 +155,14 @@ class Builder:
                 at[d.name] = (carrier, placement)
                 frames[d.name] = Frame(carrier, placement)
                 if carrier:
-                    links[carrier] = _heavier(links[carrier], d.inertia.moved(placement))
+                    links[carrier] = _heavier(links[carrier], d, placement)
                 looks[carrier] += [look.moved(placement) for look in d.looks]
                 continue
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
             links.append(
-                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated)
+                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated,
+                     weightless=d.weightless)
             )
         for name, (owner, placement) in self._frames.items():
             if owner not in at:
@@ -189,8 +201,9 @@ class Builder:
         return order
 
 
-def _heavier(link: Link, extra: BodyInertia) -> Link:
-    return replace(link, inertia=link.inertia + extra)
+def _heavier(link: Link, extra: _Draft, placement: Placement) -> Link:
+    return replace(link, inertia=link.inertia + extra.inertia.moved(placement),
+                   weightless=link.weightless + extra.weightless.moved(placement))
 
 
 def base_joint(base: str) -> Joint:

@@ -95,12 +95,13 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
         if part.takes_away(link):
             places.append((parent, placement))
             b.frame(new, parent, placement)
-            b.load(parent, link.inertia.moved(placement))
+            b.load(parent, link.inertia.moved(placement), link.weightless.moved(placement))
             b.look(parent, *(look.moved(placement) for look in link.looks))
         else:
             places.append((new, Placement()))
             b.link(new, parent, link.joint, placement=placement, inertia=link.inertia, armature=link.armature,
-                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated)
+                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated,
+                   weightless=link.weightless)
             b.look(new, *link.looks)
         at[new] = places[-1]
     for old, frame in model.frames.items():

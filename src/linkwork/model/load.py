@@ -44,7 +44,8 @@ def load(
     found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
     world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
     loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
-    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81).
+    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81)
+    where it has none.
     `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
@@ -81,7 +82,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     if not text.strip() or "\0" in text:
         raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.robots.zoo.names()")
     path = Path(text)
-    if _exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+    if os.path.exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
         return read(path), path, None
     from linkwork.robots import zoo  # above this layer, and needed only for names
 
@@ -90,13 +91,6 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     except NotFound as problem:
         raise LoadError(f"'{text}' is neither a file nor a known robot: {problem}") from None
     return read(robot.path), robot.path, robot.base
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name that is too long for a file, say
-        return False
 
 
 def _format(root: Element, wanted: str | None) -> str:

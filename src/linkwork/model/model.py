@@ -65,10 +65,13 @@ class Limits:
 
 @checked_class(name=NAME, parent=whole(), joint=JOINT, joint_name=NAME, placement=PLACEMENT, inertia=INERTIA,
                armature=ARRAY, limits=instance(Limits, "the Limits of a joint"), actuated=FLAG,
-               looks=several(like("a Look", "read", "moved", "visuals")))
+               weightless=INERTIA, looks=several(like("a Look", "read", "moved", "visuals")))
 @dataclass(frozen=True)
 class Link:
-    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's."""
+    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's.
+
+    `weightless` is the part of `inertia` that gravity does not pull: its mass and centre of mass count.
+    """
 
     name: str
     parent: int
@@ -80,6 +83,7 @@ class Link:
     limits: Limits = Limits()
     actuated: bool = True
     looks: tuple[Look, ...] = field(default=(), compare=False)
+    weightless: BodyInertia = field(default_factory=BodyInertia)
 
     def __post_init__(self) -> None:
         armature = np.array(self.armature, dtype=float)

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 import linkwork as lw
@@ -24,6 +23,7 @@ from linkwork.cli_arguments import (
     numbers,
     print_json,
     printable,
+    terminal,
 )
 from linkwork.model import Model
 from linkwork.view.cli import show
@@ -83,7 +83,7 @@ def simulate_command(
         _show(run, facts)
         for path in (output, plot, html):
             if path is not None:
-                Console(markup=False).print(f"wrote {printable(path)}")
+                terminal().print(f"wrote {printable(path)}")
     if view:
         show(model, run, None, None)
 
@@ -115,7 +115,7 @@ def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
 
 
 def _show(run: lw.Trajectory, facts: dict[str, Any]) -> None:
-    console = Console(markup=False)
+    console = terminal()
     table = Table(title=f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s")
     shown = list(run.names["q"])[:8]
     for heading in ("t [s]", *shown):

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 import linkwork as lw
 from linkwork.cli_arguments import (
@@ -19,6 +18,7 @@ from linkwork.cli_arguments import (
     load_robot,
     numbers,
     printable,
+    terminal,
 )
 from linkwork.model import Model
 from linkwork.view.scene import TRIANGLES
@@ -60,7 +60,7 @@ def view_command(
 def show(model: Model, run: lw.Trajectory | None, q: np.ndarray | None, html: Path | None, *, fps: float = 50.0,
          triangles: int = TRIANGLES, port: int = 8080, host: str = "127.0.0.1", open_browser: bool = False) -> None:
     """Write the page, or serve it until Ctrl-C."""
-    console = Console(markup=False)
+    console = terminal()
     if html is not None:
         path = lw.write_html(html, model, run, q=q, fps=fps, triangles=triangles)
         console.print(f"wrote {printable(path)} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser",

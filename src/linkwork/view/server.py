@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -221,9 +222,10 @@ class Viewer:
     def _controls(self) -> None:
         gui = self.server.gui
         model = self.model
-        gui.add_markdown(f"**{model.name}**: {model.nlinks} links, {model.nv} degrees of freedom, {model.mass:.4g} kg")
+        facts = f": {model.nlinks} links, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+        gui.add_html(_said(model.name, "strong", facts))
         for note in self.scene.notes:
-            gui.add_markdown(f"*{note}*")
+            gui.add_html(_said(note))
         self._sliders: dict[int, list[Any]] = {}
         if self.trajectory is not None:
             self._motion_controls()
@@ -294,7 +296,7 @@ class Viewer:
         gui, model = self.server.gui, self.model
         with gui.add_folder("Joints"):
             gui.add_button("Neutral").on_click(lambda _: self._neutral())
-            self._message = gui.add_markdown("", visible=False)
+            self._message = gui.add_html("", visible=False)
             for i in model.topology.links:
                 link = model.links[i]
                 names = [link.joint_name] if link.joint.nv == 1 else [f"{link.joint_name}[{k}]"
@@ -318,18 +320,19 @@ class Viewer:
         if self._busy:
             return
         with self._lock:
-            at, joint = self.model.topology.q_slices[i], self.model.links[i].joint
+            at, moving = self.model.topology.q_slices[i], self.model.links[i].joint
             x = self._from_zero(i)
             x[k] = self._sliders[i][k].value
             wanted = self.q.copy()
-            wanted[at] = np.asarray(joint.integrate(joint.neutral()[:, None], x[:, None], NUMPY))[:, 0]
+            wanted[at] = np.asarray(moving.integrate(moving.neutral()[:, None], x[:, None], NUMPY))[:, 0]
             try:
                 if self._closing:
                     wanted = assemble(self.model, wanted, locked=[self.model.links[i].joint_name], only=self._closing,
                                       tolerance=1e-9, attempts=1)
                 self._message.visible = False
             except AssemblyError as problem:
-                self._message.content = f"*{self.model.links[i].joint_name} stays: {problem.gaps[0][0]} would open*"
+                joint = self.model.links[i].joint_name
+                self._message.content = _said(f"{joint} stays: {problem.gaps[0][0]} would open")
                 self._message.visible = True
                 wanted = self.q
             self.show(wanted)
@@ -356,6 +359,11 @@ class Viewer:
             yield
         finally:
             self._busy = False
+
+
+def _said(text: str, tag: str = "em", more: str = "") -> str:
+    """A line of the panel. Names are text: viser's Markdown would run what they contain as a program."""
+    return f'<div style="margin: 0 1em 0.5em; font-size: 0.9em"><{tag}>{escape(text)}</{tag}>{escape(more)}</div>'
 
 
 def _node(i: int, name: str) -> str:
