@@ -15,13 +15,14 @@ Symbol = Callable[[str, int], Array]
 
 
 def trace(name: str, body: Callable[[Ops, Symbol], Mapping[str, Array]], limit: int | None = None,
-          guard: bool = False) -> Program:
+          single: bool = False, guard: bool = False) -> Program:
     """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
 
-    A trace that needs more than `limit` operations is given up with `Outgrown`. With `guard`, an input that no output
-    depends on makes the first of them NaN if it is not a number; all others reach an output anyway.
+    A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding is that of
+    float64, or of `single` precision. With `guard`, an input that no output depends on makes the first of them NaN if
+    it is not a number; all others reach an output anyway.
     """
-    xp = Tracer(limit)
+    xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
     told = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
     if told is not None:

@@ -1,6 +1,6 @@
 """What a motion may do: the energy that it has and what forces gave, against energy that only a step too long makes.
 
-    gain = E - E_0 - W,      E = 1/2 v^T M v - sum_i m_i g . c_i,      W = sum over steps of h tau . (v + v+) / 2
+    gain = E - E_0 - W,    E = 1/2 v^T M v - sum_i m_i g . c_i,    W = sum of h (tau . (v + v+) / 2 + lam . J v)
 
 With fixed masses M the work W is what forces change the kinetic energy by, to rounding, however long the step: a gain
 comes from velocity products alone, taken as they are at the beginning of a step. It is small against what flows through
@@ -23,9 +23,6 @@ from linkwork.spatial import linear
 
 SHARE = 0.5
 """Energy from nowhere, relative to what flows through a motion, with which a motion is no longer one of the model."""
-
-UNKNOWN = 4.0
-"""The same where constraints may do work that nobody counted: a contact that is switched on while its foot moves."""
 
 LIFT = 10.0
 """Speeds, relative to what gravity adds in one step, that rounding and chatter may have."""
@@ -50,10 +47,10 @@ def energies(motion: Motion) -> tuple[Array, Array]:
     return kinetic / 2, -(xp.constant(model.gravity).T @ weights[0][1])
 
 
-def too_much(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray, share: float = SHARE) -> np.ndarray:
+def too_much(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
     """Whether a gain is more than steps of dt make of this flow of energy, and of limbs that swing."""
     lift = LIFT * dt * float(np.linalg.norm(model.gravity))
-    return np.asarray(~(gain <= share * (flow + once(_SWINGS, model, swing)) + model.mass * lift**2))
+    return np.asarray(~(gain <= SHARE * (flow + once(_SWINGS, model, swing)) + model.mass * lift**2))
 
 
 def swing(model: Model) -> float:

@@ -36,6 +36,7 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import STABILISATION, Stepped
+from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import InputError
 from linkwork.function import OPTIONS
 from linkwork.lazy import cached_property
@@ -44,7 +45,7 @@ from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
-from linkwork.simulate.energy import SHARE, UNKNOWN, energies_of, too_much
+from linkwork.simulate.energy import energies_of, too_much
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ PERIOD = 30
 """Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
 
 JOULE = 1e-9
-"""Units in which the work of joint forces is carried with a state: too small to count in its length."""
+"""Units in which the work of forces is carried with a state: too small to count in its length."""
 
 SLOW = 0.1
 """Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
@@ -88,8 +89,8 @@ class RolloutResult:
 class Step:
     """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
 
-    `audited` steps also sum up the work of joint forces and its size. Traced, `model` is the rewritten mechanism, with
-    its `base`, and `given` the user's, to whose coordinates q and v belong.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. Traced, `model` is the rewritten
+    mechanism, with its `base`, and `given` the user's, to whose coordinates q and v belong.
     """
 
     model: Model
@@ -100,6 +101,8 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    flat: float = 0.0
+    single: bool = False
     audited: bool = False
     base: Based | None = None
     given: Model | None = None
@@ -131,8 +134,22 @@ class Step:
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
+
+    def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
+        """What constraint forces do: lam . J v, in the middle of the step where a stabilisation changes J v."""
+        h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
+        motion = Inside(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        for c in motion.model.constraints:
+            rows = c.evaluate(motion)
+            rate = rows_velocity(motion, rows)
+            if c.stabilisation is not None:
+                rate = rate - h / 2 * c.stabilisation.pull(rate, rows.drift, c.position_error(motion))
+            power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
+            start += c.rows
+        return power
 
     def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """kp (target - q) + kd (target_v - v) of the actuated joints."""
@@ -166,7 +183,7 @@ class Step:
         solve = registry.methods("forward_dynamics")[self.method].load()
         within = Inside(self._stepped(x["dt"][0, 0]), self.base)
         out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
-        return unrolled(out, self.iterations, Prox(self.mu).flat)[:2] if isinstance(out, Iteration) else out
+        return unrolled(out, self.iterations, self.flat)[:2] if isinstance(out, Iteration) else out
 
     @cached_property
     def traced(self) -> Program:
@@ -175,7 +192,8 @@ class Step:
 
         within = inside(self.model)
         step = replace(self, model=within.model, base=within.base, given=self.model)
-        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
+        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+                     single=self.single)
 
     @cached_property
     def known(self) -> Any:
@@ -335,7 +353,7 @@ class Rollout:
         rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
         (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
-        return too_much(self.model, dt, gain, flow, UNKNOWN if self.model.constraints else SHARE)
+        return too_much(self.model, dt, gain, flow)
 
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
@@ -422,22 +440,22 @@ def rollout(
     chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
-    used = prox or calm(chosen)
+    used = prox or calm(chosen, dtype)
     extras = tuple(n for n in EXTRAS if n in record)
-    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras, audited=True)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras,
+                used.flat if used else 0.0, single=dtype == "float32", audited=True)
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-CALM = 1e5
+CALM = 1e8
 """The largest penalty in time steps. Rows that are nearly redundant, as Cassie's are, ask for wild forces when they are
-met exactly: its stabilised loops hold 3e-5 m with penalties from 1e3 to 1e5, 4e-3 m with 1e6, and burst with 1e7."""
+met exactly."""
 
 
-def calm(method: registry.Method) -> Prox | None:
+def calm(method: registry.Method, dtype: str = "float64") -> Prox | None:
     """The penalty of a method in time steps; `pv_early` has it only where no joint moves a row."""
-    if method.prox is None or method.name == "pv_early":
-        return method.prox
-    return replace(method.prox, mu=min(method.prox.mu, CALM))
+    prox = method.prox_for(dtype)
+    return prox if prox is None or method.name == "pv_early" else replace(prox, mu=min(prox.mu, CALM))
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:

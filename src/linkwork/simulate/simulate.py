@@ -460,7 +460,8 @@ def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, m
 
         return midpoint
     used = prox or calm(chosen)
-    step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",))
+    step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",),
+                used.flat if used else 0.0)
     if o.backend == "numpy":
         def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
                     h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
