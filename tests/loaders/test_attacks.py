@@ -18,6 +18,8 @@ import linkwork as lw
 from linkwork.errors import InputError, LinkworkError, LoadError
 from linkwork.model import files, mjcf_limits, xml
 from linkwork.model.visual import MeshFile
+from linkwork.view import collada as view_collada
+from linkwork.view import meshes
 from linkwork.view.files import locate
 from linkwork.view.meshes import read_mesh
 from linkwork.view.scene import MAX_VISUALS, make_scene
@@ -341,6 +343,19 @@ def test_damaged_meshes(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(MESHES[name])
     with pytest.raises(LinkworkError):
         read_mesh(tmp_path / name)
+
+
+def test_long_meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines and numbers are counted before they are kept."""
+    (tmp_path / "m.obj").write_text(OBJ)
+    (tmp_path / "m.dae").write_text(collada("", '<node><instance_geometry url="#g"/></node>'))
+    for name, module, limit, value in (("m.obj", meshes, "MAX_LINES", 5), ("m.dae", view_collada, "MAX_NUMBERS", 5),
+                                       ("m.dae", view_collada, "MAX_TRIANGLES", 0)):
+        read_mesh(tmp_path / name)
+        with monkeypatch.context() as lowered:
+            lowered.setattr(module, limit, value)
+            with pytest.raises(LoadError, match="at most so many are read"):
+                read_mesh(tmp_path / name)
 
 
 def test_materials_of_others(place: Path) -> None:

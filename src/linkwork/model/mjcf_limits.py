@@ -18,7 +18,7 @@ from linkwork.model.files import checked
 from linkwork.model.xml import MAX_BYTES, MAX_ELEMENTS, Element, parse, read
 
 MAX_BODIES = 2_000
-MAX_COPIED = 200_000
+MAX_COPIED = 50_000
 """Elements of any kind, copies counted."""
 MAX_FILES = 1_000
 MAX_ASSETS = 256 * 2**20

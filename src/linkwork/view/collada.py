@@ -17,7 +17,8 @@ Piece = tuple[Mesh, Colour | None]
 
 MAX_NODES = 20_000
 """Nodes of a scene, those counted again that are instantiated again."""
-MAX_TRIANGLES = 2_000_000
+MAX_TRIANGLES = 1_000_000
+MAX_NUMBERS = 6_000_000
 
 
 def read_collada(path: Path) -> list[Piece]:
@@ -132,11 +133,11 @@ class _Collada:
 
 def _faces(element: Element, stride: int, offset: int) -> np.ndarray:
     """Triangles; polygons become fans."""
-    numbers = [np.array(p.text.split(), dtype=np.int64).reshape(-1, stride)[:, offset] for p in element.all("p")]
+    numbers = [_numbers(p.text, np.int64).reshape(-1, stride)[:, offset] for p in element.all("p")]
     if element.tag == "polygons":
         sizes = np.array([len(n) for n in numbers], dtype=np.int64)
     elif element.tag == "polylist":
-        sizes = np.array(element.need("vcount").text.split(), dtype=np.int64)
+        sizes = _numbers(element.need("vcount").text, np.int64)
     else:
         sizes = np.full(sum(len(n) // 3 for n in numbers), 3)
     index = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
@@ -176,4 +177,11 @@ def _transform(element: Element) -> np.ndarray:
 
 
 def _floats(text: str) -> np.ndarray:
-    return np.array(text.split(), dtype=float)
+    return _numbers(text, np.float64)
+
+
+def _numbers(text: str, kind: type) -> np.ndarray:
+    """Numbers between blanks; ValueError where something else is among them."""
+    if sum(text.count(blank) for blank in " \n\t\r") > MAX_NUMBERS:
+        raise ValueError(f"more than {MAX_NUMBERS} numbers in a list; at most so many are read")
+    return np.array(text.split(), dtype=kind)

@@ -18,6 +18,7 @@ from linkwork.view.collada import read_collada
 
 Piece = tuple[Mesh, Colour | None]
 
+MAX_LINES = 2_000_000
 MAX_MATERIALS = 10
 """Files of materials that a mesh is coloured by, each of at most MAX_MATERIAL_BYTES."""
 MAX_MATERIAL_BYTES = 2**20
@@ -64,7 +65,9 @@ def _obj(path: Path) -> list[Piece]:
     colours: dict[str, Colour] = {}
     material, seen = "", set[Path]()
     with path.open(errors="replace") as stream:
-        for line in stream:
+        for n, line in enumerate(stream):
+            if n > MAX_LINES:
+                raise LoadError(f"mesh {path} has more than {MAX_LINES} lines; at most so many are read")
             key, *words = line.split() or [""]
             if key == "v":
                 vertices.append([float(w) for w in words[:3]])

@@ -27,7 +27,7 @@ PIN: Colour = (0.20, 0.23, 0.28, 1.0)
 LIGHTEST = 400.0
 """Density (kg/m^3) of a stand-in: inertias in real files are often guesses, and a larger solid would hide the robot."""
 MAX_VISUALS = 5_000
-MAX_TRIANGLES = 2_000_000
+MAX_TRIANGLES = 1_000_000
 """Of all meshes together, before they are thinned out; the visuals beyond are left out."""
 TRIANGLES = 60_000
 """Of all meshes of a scene, unless asked for more."""

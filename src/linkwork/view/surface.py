@@ -42,8 +42,11 @@ def thinned(mesh: Mesh, cell: float) -> Mesh:
     faces = index[mesh.faces]
     a, b, c = faces.T
     faces = faces[(a != b) & (b != c) & (c != a)]
-    _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
-    return Mesh(vertices, faces[np.sort(first)])
+    corners = np.sort(faces, axis=1)
+    order = np.lexsort(corners.T[::-1])
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (corners[order[1:]] != corners[order[:-1]]).any(axis=1)
+    return Mesh(vertices, faces[np.sort(order[new])])
 
 
 def thinned_to(meshes: Sequence[Mesh], triangles: int) -> list[Mesh]:
