@@ -13,20 +13,27 @@ import numpy as np
 from linkwork.algorithms import registry
 from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.impulse import impact
-from linkwork.algorithms.iteration import Iteration, Prox
+from linkwork.algorithms.iteration import PROX, Iteration, Prox
 from linkwork.backends import Array, Ops
-from linkwork.errors import InputError, not_found
-from linkwork.function import Function
+from linkwork.checks import ARRAY, FLAG, NAME, NAMES, POSITIVE, checked, choice, either, number, optional
+from linkwork.errors import InputError
+from linkwork.function import OPTIONS, Function
 from linkwork.judge import judge
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
-from linkwork.model.load import load
+from linkwork.model.load import SOURCE, load
+from linkwork.model.model import MODEL
 from linkwork.planner.cost import machine
 from linkwork.planner.inside import cheaper, inside
 from linkwork.planner.plan import USES, Plan, choose, kept, restored, timed, unsuitable
 from linkwork.planner.trees import Cuts, search
 
+TASKS, USE = ("forward_dynamics", "delassus"), choice("use", USES)
+METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
 
+
+@checked(model=MODEL, task=choice("task to plan", TASKS), use=USE, independent=FLAG, soft=FLAG, modes=FLAG,
+         measure=either(FLAG, choice("measure", ("ties",))))
 def plan(
     model: Model,
     task: str = "forward_dynamics",
@@ -49,12 +56,6 @@ def plan(
     """
     from linkwork.kernels import recall
 
-    if use not in USES:
-        raise not_found("use", use, USES)
-    if measure not in (True, False, "ties"):
-        raise not_found("measure", str(measure), ("True", "False", "ties"))
-    if task not in ("forward_dynamics", "delassus"):
-        raise not_found("task to plan", task, ("forward_dynamics", "delassus"))
     able = registry.able(task, model, soft=soft, modes=modes)
 
     def reason(m: registry.Method) -> str:
@@ -85,6 +86,7 @@ def plan(
     return made if found is None else timed(made, found)
 
 
+@checked(source=SOURCE, use=USE, independent=FLAG)
 def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent: bool = False,
               **options: Any) -> Cuts:
     """Where to cut the loops of a file's joint graph (SDF): ``lw.load(file, cut=lw.best_cuts(file).joints)``.
@@ -115,6 +117,8 @@ def pick(task: str, method: str | None, model: Model, *, use: str = "state", ind
     return registry.methods(task)[chosen]
 
 
+@checked(model=MODEL, method=METHOD, use=USE, independent=FLAG, external_forces=FLAG, prox=PROX, R=optional(ARRAY),
+         modes=FLAG, frames=FRAMES, **OPTIONS)
 def forward_dynamics(
     model: Model,
     *,
@@ -179,6 +183,7 @@ def forward_dynamics(
                     judge=judge(model) if chosen.prox is None and not chosen.soft and model.constraints else None)
 
 
+@checked(model=MODEL, method=METHOD, external_forces=FLAG, frames=FRAMES, **OPTIONS)
 def inverse_dynamics(
     model: Model,
     *,
@@ -207,6 +212,7 @@ def inverse_dynamics(
                     threads=threads, defaults=defaults, identity=(external_forces, where))
 
 
+@checked(model=MODEL, actuated=optional(NAMES), weight=POSITIVE, underactuated=FLAG, external_forces=FLAG, **OPTIONS)
 def constrained_inverse_dynamics(
     model: Model,
     actuated: Sequence[str] | None = None,
@@ -229,8 +235,6 @@ def constrained_inverse_dynamics(
     from linkwork.algorithms.constrained.inverse import constrained_inverse
     from linkwork.simulate.actuation import ActuatedFunction, actuated_freedoms, check_actuation
 
-    if not weight > 0:
-        raise InputError(f"weight is a number above 0, not {weight!r}")
     driven = actuated_freedoms(model, actuated)
     if not underactuated:
         check_actuation(model, driven)
@@ -246,6 +250,8 @@ def constrained_inverse_dynamics(
                             threads=threads, defaults=defaults, shapes={"residual": ()})
 
 
+@checked(model=MODEL, restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"), method=METHOD, prox=PROX,
+         modes=FLAG, **OPTIONS)
 def impulse(
     model: Model,
     *,
@@ -263,8 +269,6 @@ def impulse(
     `modes=True` adds an input `active` with one weight per constraint: those with 0 do not set in.
     """
     model.check_forward()
-    if not 0 <= restitution <= 1:
-        raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {restitution!r}")
     chosen = pick("forward_dynamics", method, model, modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
@@ -296,6 +300,7 @@ def impulse(
                     judge=judge(model, lambda m: impact(m, restitution)) if chosen.prox is None else None)
 
 
+@checked(model=MODEL, method=METHOD, frames=FRAMES, **OPTIONS)
 def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function:
     """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
 
@@ -312,6 +317,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     return _of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
 
 
+@checked(model=MODEL, method=METHOD, frames=FRAMES, **OPTIONS)
 def operational_space_inertia(model: Model, *, method: str | None = None, **options: Any) -> Function:
     """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b (rows independent).
 
@@ -352,6 +358,7 @@ def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], o
     return Function("delassus", model, {"q": model.nq, "b": model.rows}, body, method=method, **options)
 
 
+@checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, **OPTIONS)
 def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
 
@@ -373,6 +380,7 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
     return _of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen.name, options)
 
 
+@checked(model=MODEL)
 def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the lower triangle of M that a tree can make nonzero: each dof and those that carry it."""
     parent, pairs = model.topology.dof_parent, []
@@ -385,6 +393,7 @@ def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
+@checked(model=MODEL, **OPTIONS)
 def constraint_jacobian(model: Model, **options: Any) -> Function:
     """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
@@ -393,6 +402,7 @@ def constraint_jacobian(model: Model, **options: Any) -> Function:
     return _of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
 
 
+@checked(model=MODEL, **OPTIONS)
 def constraint_error(model: Model, **options: Any) -> Function:
     """`ce(q, v) -> (phi, rate)`: how far the constraints are from holding, in position and in velocity J v."""
     from linkwork.constraints import position_error, velocity_error
@@ -404,6 +414,7 @@ def constraint_error(model: Model, **options: Any) -> Function:
     return Function("constraint_error", model, {"q": model.nq, "v": model.nv}, body, **options)
 
 
+@checked(model=MODEL, frames=optional(NAMES), **OPTIONS)
 def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **options: Any) -> Function:
     """`fk(q) -> (positions, rotations)`: (F, 3) and (F, 3, 3) of frames (default: all links) in the world."""
     from linkwork.algorithms.tree.kinematics import frame_placement
@@ -434,8 +445,6 @@ def _of_position(name: str, model: Model, of: Any, method: str, options: dict[st
 
 def _frames(frames: str, backend: str) -> str:
     """Which frames to compute in: only kernels, which nobody reads, leave those of the model."""
-    if frames not in ("best", "given"):
-        raise not_found("choice of frames", frames, ("best", "given"))
     return frames if backend == "kernel" else "given"
 
 

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.arguments import (
+from linkwork.bench.cli import bench_app
+from linkwork.cli_arguments import (
     BaseOption,
     ConnectOption,
     ContactOption,
@@ -24,8 +25,9 @@ from linkwork.arguments import (
     load_robot,
     numbers,
     print_json,
+    printable,
+    terminal,
 )
-from linkwork.bench.cli import bench_app
 from linkwork.constraints.clusters import local_loops
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
@@ -46,7 +48,7 @@ app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 app.command("simulate")(simulate_command)
 app.command("view")(view_command)
-console = Console()
+console = terminal()
 
 
 @app.command()
@@ -212,7 +214,8 @@ def solve(
     q: Annotated[str | None, typer.Option(help="Positions, comma-separated (quaternions x,y,z,w).")] = None,
     v: Annotated[str | None, typer.Option(help="Velocities, comma-separated.")] = None,
     tau: Annotated[str | None, typer.Option(help="Joint forces, comma-separated.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Random q, v and tau from this seed where none is given.")] = None,
+    seed: Annotated[int | None, typer.Option(
+        min=0, help="Random q, v and tau from this seed where none is given.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
@@ -252,7 +255,7 @@ def export(
     options = {} if method is None else {"method": method}
     made = factories[function](model, **options)
     for path in made.export(output):
-        console.print(str(path))
+        console.print(printable(path))
 
 
 @app.command()
@@ -361,5 +364,6 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except LinkworkError as problem:
-        Console(stderr=True).print(f"[bold red]error:[/] {problem}", highlight=False, soft_wrap=True)
+        said = Text.assemble(("error:", "bold red"), f" {problem}")
+        terminal(stderr=True).print(said, highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -13,6 +13,7 @@ import numpy as np
 from linkwork.algorithms.iteration import Iteration, Loop, Prox, run, unrolled
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
+from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKENDS = ("kernel", "numpy", "casadi")
+PRECISIONS = ("float64", "float32")
+OPTIONS = {"backend": choice("backend", BACKENDS), "dtype": choice("dtype", PRECISIONS),
+           "threads": optional(whole(1, 4096, "a number of threads, at least 1"))}
+"""What all factories take, by their kinds."""
 SOLVERS = ("forward_dynamics", "impulse")
 """The functions whose results say whether they have converged."""
 
@@ -88,6 +93,7 @@ class Function:
     that shapes the function besides its model, method and name; without it, it is traced anew in every process.
     """
 
+    @checked(**OPTIONS)
     def __init__(
         self,
         name: str,
@@ -106,10 +112,6 @@ class Function:
         identity: tuple[Any, ...] | None = None,
         judge: Judge | None = None,
     ) -> None:
-        if backend not in BACKENDS:
-            raise not_found("backend", backend, BACKENDS)
-        if dtype not in ("float64", "float32"):
-            raise not_found("dtype", dtype, ("float64", "float32"))
         if dtype != "float64" and backend != "kernel":
             raise InputError(f"dtype '{dtype}' needs backend='kernel'; the others compute in float64")
         self.name, self.model, self.method, self.backend = name, model, method, backend
@@ -218,7 +220,7 @@ class Function:
 
         if (known := recent(self._content)) is not None:
             return known
-        program = trace(self.name, self._written, limit, single=self.dtype == "float32")
+        program = trace(self.name, self._written, limit, single=self.dtype == "float32", guard=True)
         program.source = self.casadi
         return remember(self._content, program if self.prox is None else hoist(program))
 
@@ -259,12 +261,14 @@ class Function:
 
         return c_source(self.program)
 
+    @checked(directory=PATH)
     def export(self, directory: str | Path) -> list[Path]:
         """Write C source, header and CMakeLists.txt; gives the paths."""
         from linkwork.kernels.c_source import export
 
-        return export(self.program, directory)
+        return written(directory, lambda: export(self.program, directory))
 
+    @checked(iterations=whole(1, 1000, "a number of solves, at least 1"))
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
 
@@ -349,7 +353,7 @@ class Function:
             used += 1
         first, second, *certificate = (np.array(r) for r in f.call([*given, x])[4:])
         return {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": np.array(used),
-                **{n: np.array(float(r)) for n, r in zip(CERTIFICATE, certificate, strict=True)}}
+                **{n: r.reshape(()) for n, r in zip(CERTIFICATE, certificate, strict=True)}}
 
     def _shaped(self, outputs: Mapping[str, np.ndarray], batch: int | None) -> Any:
         """Columns as vectors, and whatever else `shapes` says, behind the batch axis."""
@@ -395,11 +399,9 @@ class Function:
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         try:
-            if np.iscomplexobj(value):
-                raise TypeError("it is complex")
-            x = np.asarray(value, dtype=self.dtype)
-        except (TypeError, ValueError) as problem:
-            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({problem})") from None
+            x = np.asarray(real_array(value), dtype=self.dtype)
+        except Refused as why:
+            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
         n = self.inputs[name]
         if x.ndim not in (1, 2) or x.shape[-1] != n:
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs ({n},) or (batch, {n})")

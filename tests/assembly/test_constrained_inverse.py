@@ -127,7 +127,7 @@ def test_too_few_motors() -> None:
 def test_bad_input() -> None:
     with pytest.raises(NotFound, match="crank_joint"):
         lw.constrained_inverse_dynamics(mech.four_bar(), ["motor"])
-    with pytest.raises(InputError, match="list of joint names"):
+    with pytest.raises(InputError, match="actuated is a list of names"):
         lw.constrained_inverse_dynamics(mech.four_bar(), "crank_joint")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="weight"):
         lw.constrained_inverse_dynamics(mech.four_bar(), weight=0.0)

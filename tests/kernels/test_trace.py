@@ -9,11 +9,13 @@ import pytest
 import linkwork as lw
 from helpers import assert_close, random_model, random_state
 from linkwork.backends import get
+from linkwork.errors import InputError
+from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.matrices import Tracer
 from linkwork.kernels.program import Program
 from linkwork.kernels.trace import trace
 from linkwork.kernels.values import ONE, ZERO, Values
-from linkwork.robots.mechanisms import chain, four_bar
+from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
 
 
 def program(body, **sizes):
@@ -126,3 +128,46 @@ def test_mistakes_are_errors_and_not_guesses():
 def test_kernels_still_know_their_casadi_form():
     f = lw.forward_dynamics(four_bar(), method="ltl")
     assert f.kernel.casadi().name_in() == ["q", "v", "tau"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_inputs_that_no_output_depends_on_are_looked_at_and_not_counted(bad):
+    def body(xp, symbol):
+        x, y = symbol("x", 3), symbol("y", 2)
+        return {"sum": x[1:3, :] + 1, "square": y[0, 0] * y[0, 0]}
+
+    guarded, plain = trace("guarded", body, guard=True), trace("plain", body)
+    assert guarded.operations == plain.operations
+    kernel = Kernel(guarded)
+    for evaluate in (guarded.interpret, kernel):
+        x, y = np.array([[1.0, 2, 3]] * 9), np.array([[1.0, 2]] * 9)
+        x[2, 0], y[5, 1] = bad, bad
+        lost = np.isnan(np.asarray(evaluate(x, y)[0])[:, 0])
+        assert lost.nonzero()[0].tolist() == [2, 5]
+        assert np.isfinite(np.asarray(evaluate(x, y)[1])).all()
+    assert np.isnan(kernel(x[2], y[0])[0][0])
+
+
+@pytest.mark.parametrize("method", ["aba", "constrained_aba", "prox_bbo", "pv"])
+@pytest.mark.parametrize("entry", [0, 1, 2])
+def test_a_free_base_that_is_nowhere_is_refused(method, entry):
+    model = quadruped()
+    if method != "aba":
+        model = model.with_constraints(lw.point("front_left_foot"), lw.point("rear_right_foot"))
+    fd = lw.forward_dynamics(model, method=method)
+    q, v = standing(model), np.zeros(model.nv)
+    fd(q, v, v)
+    for bad in (np.nan, np.inf):
+        lost = q.copy()
+        lost[entry] = bad
+        for state in ((lost, v, v), (np.array([q, lost]), v, v)):
+            with pytest.raises(InputError, match="'q' has entries that are NaN or infinite"):
+                fd(*state)
+
+
+def test_a_joint_that_the_mass_does_not_depend_on_is_still_a_number():
+    model = chain(2)
+    with pytest.raises(InputError, match="NaN or infinite"):
+        lw.mass_matrix(model)(np.array([np.nan, 0.1]))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        lw.delassus(model.with_constraints(lw.point("linktip")), method="ltl")(np.array([[np.nan, 0.1]] * 3))

@@ -177,7 +177,7 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for nothing in ("", " ", "a\0b"):
         with pytest.raises(LoadError):
             load(nothing)
-    with pytest.raises(InputError, match="not from int"):
+    with pytest.raises(InputError, match="not 3"):
         load(3)  # type: ignore[arg-type]
     big = tmp_path / "big.urdf"
     big.write_bytes(b"<robot>" + b" " * 2000 + b"</robot>")

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from loaded import EPS, State, assert_near, quiet_load, robots, states
 
-from linkwork.errors import LoadError
+import linkwork as lw
+from linkwork import interop
+from linkwork.errors import LoadError, UnsupportedError
 from linkwork.model import Model
 from linkwork.robots.zoo import Robot
 
@@ -168,3 +170,66 @@ def test_other_equalities_are_told() -> None:
       <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
     with pytest.warns(LoadWarning, match="tendon"):
         assert load(text).constraints == ()
+
+
+def test_armature_of_a_free_joint_acts_on_the_velocity_in_world_axes() -> None:
+    text = """<mujoco><worldbody><body name="base" pos="0 0 1"><joint name="root" type="free" armature=".7"/>
+      <geom type="box" size=".1 .2 .3" pos=".1 0 .2"/><body name="arm" pos=".3 0 0"><joint name="hinge" axis="0 1 0"
+      armature=".2"/><geom type="capsule" size=".05 .2" pos=".2 0 0"/></body></body></worldbody></mujoco>"""
+    model = quiet_load(text)
+    compare(model, mujoco.MjModel.from_xml_string(text))
+    s = states(model, 1)[0]
+    tau = np.linspace(-1, 1, model.nv)
+    expected = np.linalg.solve(s.M, tau - s.rnea())
+    for method in ("aba", "crba_ltl"):
+        a = lw.forward_dynamics(model, method=method, threads=1)(s.q, s.v, tau).a
+        assert_near(a, expected, 1.0, 1e-12)
+    with pytest.raises(UnsupportedError, match="armature of joint 'root'"):
+        interop.to_pinocchio(model)
+
+
+TRANSMISSION = """<mujoco><worldbody><body name="a"><joint name="h" axis="0 1 0" armature=".1"/><geom size=".1"
+  pos=".2 0 0"/><body name="b" pos=".4 0 0"><joint name="k" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></body>
+  </worldbody><tendon><fixed name="t" armature="0.25"><joint joint="h" coef="2"/>{}</fixed></tendon>
+  <actuator><motor name="m" joint="k" gear="3"{}/></actuator></mujoco>"""
+
+
+def test_armature_of_tendons_and_actuators() -> None:
+    compare(quiet_load(TRANSMISSION.format("", "")), mujoco.MjModel.from_xml_string(TRANSMISSION.format("", "")))
+    with pytest.raises(LoadError, match=r"tendon 't' has an armature .* couples degrees of freedom.*remove it"):
+        quiet_load(TRANSMISSION.format('<joint joint="k" coef="1"/>', ""))
+    if hasattr(mujoco.MjModel, "actuator_armature"):
+        geared = TRANSMISSION.format("", ' armature=".125"')
+        compare(quiet_load(geared), mujoco.MjModel.from_xml_string(geared))
+        pulled = geared.replace('joint="k" gear', 'tendon="t" gear').replace("</fixed>", '<joint joint="k" coef="1"/>'
+                                                                            "</fixed>").replace("0.25", "0")
+        with pytest.raises(LoadError, match="actuator 'm' has an armature"):
+            quiet_load(pulled)
+
+
+def test_a_weld_without_torque_holds_a_point() -> None:
+    text = """<mujoco><worldbody><body name="a"><freejoint/><geom size=".1"/><site name="s" pos=".1 .2 .3"/></body>
+      <body name="b" pos="0 0 1"><freejoint/><geom size=".1"/><site name="t"/></body></worldbody><equality>
+      <weld name="w" body1="a" body2="b" relpose=".1 .2 .3 .5 .5 .5 .5" anchor=".1 .1 .1" torquescale="0"/>
+      <weld name="sites" site1="s" site2="t" torquescale="0"/><weld name="half" site1="s" site2="t" torquescale=".5"/>
+      </equality></mujoco>"""
+    model = quiet_load(text)
+    assert [c.rows for c in model.constraints] == [3, 3, 6]
+    peer = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(peer)
+    for s in states(model, 5):
+        advance(s, peer, data)
+        for n, c in enumerate(model.constraints[:2]):
+            theirs = [data.efc_pos[r] for r in range(data.ne) if data.efc_id[r] == n]
+            assert_near(np.linalg.norm(c.position_error(s.motion)), np.linalg.norm(theirs), 1.0, 1e-12)
+
+
+@pytest.mark.skipif(not hasattr(mujoco.MjModel, "nactuator"), reason="one control for each actuator")
+def test_actuators_with_several_controls() -> None:
+    text = """<mujoco><worldbody><body name="a"><freejoint/><geom size=".1"/><body name="b"><joint name="h"/><geom
+      size=".1" pos=".1 0 0"/><body name="c"><joint name="k" type="ball"/><geom size=".1" pos=".1 0 0"/><body name="d">
+      <joint name="l"/><geom size=".1" pos=".1 0 0"/></body></body></body></body></worldbody><actuator>
+      <pid joint="h" kp="1"/><orientation joint="k" kp="1"/></actuator></mujoco>"""
+    peer = mujoco.MjModel.from_xml_string(text)
+    assert peer.nu > peer.nactuator
+    assert [l.joint_name for l in quiet_load(text).links if l.actuated] == ["", "h", "k"]

@@ -99,7 +99,7 @@ def test_a_bar_is_shown_when_asked_for(capfd):
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"shards": 0}, "at least one"), ({"backend": "numpy"}, "use lw.rollout"),
+    ({"shards": 0}, "at least 1"), ({"backend": "numpy"}, "use lw.rollout"),
 ])  # fmt: skip
 def test_options_are_checked(options, message):
     with pytest.raises(InputError, match=message):

@@ -169,7 +169,7 @@ def test_a_humanoid_with_four_bar_legs_squats():
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"dt": 0.0}, "dt > 0"),
+    ({"dt": 0.0}, "dt is a time above 0 s"),
     ({"restitution": 2.0}, "between 0"),
     ({"q0": [0.0, 0.0]}, "q0 has shape"),
     ({"v0": [np.nan]}, "NaN"),

@@ -20,10 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from linkwork.backends.ops import Array, Ops
-from linkwork.errors import InputError
+from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
 FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-3
 """The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
@@ -36,6 +34,8 @@ TINY = 1e-30
 """Added to sizes, so that a mechanism in which nothing moves has relative errors."""
 
 
+@checked_class(mu=POSITIVE, tolerance=NOT_NEGATIVE, max_iterations=whole(1),
+               redundant=number(0, 1, "a share between 0 and 1"))
 @dataclass(frozen=True)
 class Prox:
     """How hard a proximal method pushes and when it stops.
@@ -53,11 +53,6 @@ class Prox:
     max_iterations: int = 20
     redundant: float = 1e-6
 
-    def __post_init__(self) -> None:
-        if not (0 < self.mu < np.inf and self.tolerance >= 0 and self.max_iterations >= 1 and 0 <= self.redundant < 1):
-            raise InputError(f"{self}: mu must be above 0, tolerance at least 0, max_iterations at least 1, and "
-                             "redundant from 0 to 1")
-
     @property
     def flat(self) -> float:
         """The least share of a step that a direction must use up to be one in which rows are independent."""
@@ -74,6 +69,9 @@ class Prox:
         """The numbers that a compiled loop takes after its other inputs, in order."""
         return {"mu": self.mu, "flat": self.flat, "tolerance": self.tolerance,
                 "max_iterations": float(self.max_iterations - 1)}
+
+
+PROX = optional(instance(Prox, "a linkwork.Prox"))
 
 
 class Step(NamedTuple):

@@ -199,6 +199,7 @@ def planner(
     import json as text
 
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from linkwork.bench import planning
@@ -240,8 +241,8 @@ def planner(
     for head in ("mechanism", "pick", "predicted", "measured", "quickest", "measured", "loss"):
         table.add_column(head, justify="left" if head in ("mechanism", "pick", "quickest") else "right")
     for v in verdicts:
-        table.add_row(v.mechanism, v.picked, f"{v.predicted[v.picked]:.4f}", f"{v.measured[v.picked]:.4f}", v.best,
-                      f"{v.measured[v.best]:.4f}", f"{v.loss:.3f}")
+        table.add_row(escape(v.mechanism), v.picked, f"{v.predicted[v.picked]:.4f}", f"{v.measured[v.picked]:.4f}",
+                      v.best, f"{v.measured[v.best]:.4f}", f"{v.loss:.3f}")
     console = Console()
     console.print(table)
     for what, value in (planning.summary(verdicts) if verdicts else {}).items():
@@ -381,7 +382,7 @@ def _run(
     results = Results({**circumstances(), "clock": "processor time" if in_processor_time else "time"}, file=file)
     _print_circumstances(results.circumstances)
     _say_peers(found)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     interrupted = False
     try:
         with (
@@ -439,8 +440,10 @@ def _print_circumstances(facts: dict[str, Any]) -> None:
 
 
 def _say_peers(found: Peers) -> None:
+    from rich.markup import escape
+
     if found.note:
-        _console().print(f"[yellow]{found.note}[/]", highlight=False)
+        _console().print(f"[yellow]{escape(found.note)}[/]", highlight=False)
 
 
 def _console() -> Console:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 import linkwork as lw
@@ -191,7 +192,7 @@ def table(records: Sequence[Record]) -> RenderableType:
             for measure in ("latency", "batch"):
                 us = partial(_us, measure)
                 cells += [us(group, method), _over(us, group, method, methods[0])]
-            main.add_row(robot, function, method, *(_shown(c) for c in cells), _paper(robot, function, method))
+            main.add_row(escape(robot), function, method, *(_shown(c) for c in cells), _paper(robot, function, method))
     parts: list[RenderableType] = [main] if cases else []
     if exact := [r for r in measured if r.function == "aba" and r.samples]:
         parts.append(_rotors(exact))
@@ -200,7 +201,7 @@ def table(records: Sequence[Record]) -> RenderableType:
     timed = [r for r in records if r.shares]
     if doubt := sum(r.disturbed for r in timed):
         parts.append(f"[yellow]{doubt} of {len(timed)} figures had to share their core with other work: in doubt[/]")
-    parts += [f"[yellow]{r.robot} {r.function} {r.method} ({r.measure}): {r.note}[/]"
+    parts += [f"[yellow]{escape(f'{r.robot} {r.function} {r.method} ({r.measure}): {r.note}')}[/]"
               for r in records if not r.samples and r.note]
     return Group(*parts)
 
@@ -242,8 +243,8 @@ def _rotors(records: Sequence[Record]) -> Table:
         for role in ("best", "wheel"):
             if theirs := min((r for r in here if r.role == role), key=lambda r: r.us, default=None):
                 one, batch = ours["c_aba", "latency"], ours["c_aba", "batch"]
-                out.add_row(robot, f"{theirs.us:.2f}", theirs.library, f"{ours['aba', 'latency']:.2f}", f"{one:.2f}",
-                            f"{theirs.us / one:.1f}", f"{batch:.3f}", f"{theirs.us / batch:.1f}")
+                out.add_row(escape(robot), f"{theirs.us:.2f}", theirs.library, f"{ours['aba', 'latency']:.2f}",
+                            f"{one:.2f}", f"{theirs.us / one:.1f}", f"{batch:.3f}", f"{theirs.us / batch:.1f}")
     return out
 
 

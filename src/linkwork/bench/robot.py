@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from linkwork.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot
 from linkwork.bench.papers.cli import HtmlOption, MarkdownOption, write_reports
+from linkwork.cli_arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot
 
 if TYPE_CHECKING:
     from linkwork.bench.inputs import Robot
@@ -129,7 +129,7 @@ def show_robot(results: Results) -> None:
         for sheet in section.sheets:
             print_sheet(section.title, sheet)
         for text in [*section.text, *section.notes]:
-            _console().print(text, highlight=False)
+            _console().print(text, highlight=False, markup=False)
 
 
 def _on_one_link(model: Model, k: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from linkwork.bench.measure import Summary, geometric_mean, ratio
@@ -117,7 +118,7 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
     for head in [*heads, *more.get(suite, ("users x", "batch x"))]:
         out.add_column(head, justify="left" if head in ("robot", "case", "function", "by") else "right", no_wrap=True)
     for line in rows:
-        cells = [line.robot, line.function if many else line.case, _us(line.theirs), _method(line.theirs),
+        cells = [escape(line.robot), line.function if many else line.case, _us(line.theirs), _method(line.theirs),
                  _us(line.wheel, False), _us(line.mujoco, False), _us(line.latency),
                  *(_method(line.latency) for _ in by), _times(line.ratio("theirs", "latency")),
                  _times(line.ratio("wheel", "latency")), _us(line.batch), *(_method(line.batch) for _ in by),
@@ -136,7 +137,7 @@ def table(suite: str, records: Sequence[Record]) -> RenderableType:
     timed = [r for r in records if r.shares]
     if doubt := sum(r.disturbed for r in timed):
         parts.append(f"[yellow]{doubt} of {len(timed)} figures had to share their core with other work: in doubt[/]")
-    parts += [f"[yellow]{r.robot} {r.case} {r.function} {r.method} ({r.measure}): {r.note}[/]"
+    parts += [f"[yellow]{escape(f'{r.robot} {r.case} {r.function} {r.method} ({r.measure}): {r.note}')}[/]"
               for r in records if not r.samples and r.note]
     if any(line.theirs for line in rows):
         parts += [means(rows), target_table(suite, rows, records)]
@@ -244,7 +245,7 @@ def compile_table(records: Sequence[Record]) -> Table:
     for key, found in _by_method(records).items():
         if "trace" in found:
             seconds = [f"{found[c].us / 1e6:.3f}" for c in COMPILE]
-            out.add_row(*key, *seconds, *(f"{x:.2f}" if (x := _overhead(found, m)) is not None else ""
+            out.add_row(*map(escape, key), *seconds, *(f"{x:.2f}" if (x := _overhead(found, m)) is not None else ""
                                           for m in CALLS))
     return out
 
@@ -256,7 +257,7 @@ def changes_table(changes: Sequence[Change]) -> Table:
         out.add_column(head, justify="right" if head in ("before us", "after us", "x") else "left")
     for c in changes:
         colour = "" if not c.certain else "[green]" if c.ratio > 1 else "[red]"
-        out.add_row(*c.key, _interval(c.before), _interval(c.after),
+        out.add_row(*map(escape, c.key), _interval(c.before), _interval(c.after),
                     f"{colour}{c.ratio:.2f}{'[/]' if colour else ' ~'}")
     return out
 

@@ -12,14 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import FLAG, checked
 from linkwork.constraints.clusters import ClusterTree, clusters
 from linkwork.constraints.coupling import Coupling
 from linkwork.errors import UnsupportedError
 from linkwork.model.body import BodyInertia
-from linkwork.model.model import Frame, Model
+from linkwork.model.model import MODEL, Frame, Model
 from linkwork.model.motion import Motion
 
 
+@checked(model=MODEL, reflected=FLAG, lump=FLAG)
 def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> Model:
     """The model without its rotors and without the couplings that drive them: a plain tree, for any method.
 
@@ -35,11 +37,13 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
     extra = dict(zip((int(v) for v in tree.velocities), H, strict=True))
     links = []
     for i in kept:
-        link, inertia = model.links[i], model.links[i].inertia
+        link, inertia, weightless = model.links[i], model.links[i].inertia, model.links[i].weightless
         for r in (r for r in gone if t.parent[r] == i and lump and i):
             inertia = inertia + model.links[r].inertia.moved(model.links[r].placement)
+            weightless = weightless + model.links[r].weightless.moved(model.links[r].placement)
         armature = link.armature + np.array([extra[k] for k in range(t.v_slices[i].start, t.v_slices[i].stop)])
-        links.append(replace(link, parent=place[link.parent], inertia=inertia, armature=armature))
+        links.append(replace(link, parent=place[link.parent], inertia=inertia, armature=armature,
+                             weightless=weightless))
     frames = {n: Frame(place[f.link], f.placement) for n, f in model.frames.items() if f.link in place}
     return replace(model, name=f"{model.name} (approximate)", links=tuple(links), frames=frames, independent=(),
                    constraints=tuple(model.constraints[n] for n in tree.outer))

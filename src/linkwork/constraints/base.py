@@ -14,23 +14,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwork.backends.ops import Array
-from linkwork.errors import InputError
+from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, optional
 
 if TYPE_CHECKING:
     from linkwork.model import Model
     from linkwork.model.motion import Motion
 
 
+@checked_class(period=POSITIVE, damping=NOT_NEGATIVE)
 @dataclass(frozen=True)
 class Stabilisation:
     """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio."""
 
     period: float = 0.1
     damping: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (self.period > 0 and self.damping >= 0):
-            raise InputError("stabilisation needs a period above 0 s and a damping ratio of at least 0")
 
     @property
     def omega(self) -> float:
@@ -40,6 +37,8 @@ class Stabilisation:
         """What is added to J a + drift = 0: 2 zeta omega (J v) + omega^2 phi."""
         return (2 * self.damping * self.omega) * rate + self.omega**2 * phi
 
+
+STABILISATION = optional(instance(Stabilisation, "a linkwork.Stabilisation"))
 
 SHARE = 0.6
 """Of the correction for the step's curvature: all of it is most accurate, and upsets rows that are nearly redundant."""

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import NAME, NUMBER, checked, checked_class
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError, not_found
-from linkwork.joints.base import coordinate_axis, unit_axis
+from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
 from linkwork.spatial import Transform, angular, cross_motion, linear
 from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6, matrix_quaternion
@@ -66,6 +67,8 @@ FIXED_IN_B = ("point_on_line", "point_on_plane")
 """Cut joints whose forbidden directions are fixed in frame `b`, because `a` may turn freely."""
 
 
+@checked_class(a=NAME, b=NAME, joint=NAME, axis=AXIS, second=AXIS, pitch=NUMBER, name=NAME,
+               stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class Closure(Constraint):
     """Frames `a` and `b` (names of frames or links; "world") joined by a cut joint.
@@ -235,26 +238,31 @@ def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
     return xp.vstack([f, R @ angular(F) + xp.cross(p, f)])
 
 
+@checked(a=NAME, b=NAME)
 def Weld(a: str, b: str = "world", **options: Any) -> Closure:
     """`a` fixed to `b`: six rows."""
     return Closure(a, b, "fixed", **options)
 
 
+@checked(a=NAME, b=NAME)
 def Connect(a: str, b: str = "world", **options: Any) -> Closure:
     """The origin of `a` fixed to that of `b`, free to turn: three rows."""
     return Closure(a, b, "spherical", **options)
 
 
+@checked(a=NAME, b=NAME, axis=AXIS)
 def Hinge(a: str, b: str = "world", axis: object = "z", **options: Any) -> Closure:
     """`a` may only turn about `axis` relative to `b`: five rows."""
     return Closure(a, b, "revolute", axis, **options)
 
 
+@checked(frame=NAME)
 def point(frame: str, **options: Any) -> Closure:
     """A point contact of a frame with the world: three rows, in the frame's axes."""
     return Connect(frame, **options)
 
 
+@checked(frame=NAME)
 def surface(frame: str, **options: Any) -> Closure:
     """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's axes."""
     return Weld(frame, **options)

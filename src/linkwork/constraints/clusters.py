@@ -21,17 +21,18 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import SINGULAR, Array, Ops, threshold
+from linkwork.checks import checked, optional, several, whole
 from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.rows import jacobian, jacobian_blocks, levers, position_error, rows_velocity
-from linkwork.errors import ModelError, listing
+from linkwork.errors import InputError, ModelError, listing
 from linkwork.joints import Revolute
 from linkwork.lazy import cached_property
 from linkwork.model.body import BodyInertia
 from linkwork.model.memo import once
-from linkwork.model.model import Link, Model
+from linkwork.model.model import MODEL, Link, Model
 from linkwork.model.motion import Motion
 from linkwork.spatial.rotations import rotation_about
 
@@ -226,6 +227,7 @@ _GROUPS: dict[int, Groups] = {}
 """The clusters of the models in use, by id."""
 
 
+@checked(model=MODEL, embed=optional(several(whole(), "numbers of constraints")))
 def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
     """The cluster tree of a model: who moves with whom, and which joints are independent.
 
@@ -235,6 +237,8 @@ def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
 
     `embed` lists the constraints that clusters may resolve, if not all local loops shall be; names are wishes then.
     """
+    if embed is not None and max(embed, default=-1) >= len(model.constraints):
+        raise InputError(f"embed names constraint {max(embed)}; '{model.name}' has {len(model.constraints)}, from 0 on")
     at = getattr(model.constraints[0], "at", None) if model.constraints else None
     source: Model = model if at is None else at.model  # rows with a wish of their own have the clusters of their motion
     return replace(once(_GROUPS, source, Groups).tree(embed), model=model)
@@ -455,7 +459,9 @@ def _lightened(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
         assert isinstance(joint, Revolute)
         spin = float(joint.axis @ body.I @ joint.axis) * np.outer(joint.axis, joint.axis)
         rest = replace(body, I=body.I - spin).moved(links[i].placement)
-        links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin))
+        held = links[i].weightless.moved(links[i].placement)
+        links[i] = replace(links[i], inertia=BodyInertia(0.0, np.zeros(3), spin), weightless=BodyInertia())
         if parent:
-            links[parent] = replace(links[parent], inertia=links[parent].inertia + rest)
+            links[parent] = replace(links[parent], inertia=links[parent].inertia + rest,
+                                    weightless=links[parent].weightless + held)
     return tuple(links)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, mapping
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
+@checked_class(joint=NAME, terms=mapping(NUMBERS, "a dictionary from names of joints to lists of coefficients"),
+               offset=NUMBER, name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class Coupling(Constraint):
     """q_joint = offset + sum of polynomials of other joints: `terms={"hip": [6.0]}` is a gear of ratio 6.

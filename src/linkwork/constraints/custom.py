@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import FUNCTION, NAME, NAMES, checked_class
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import InputError, ModelError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
+@checked_class(phi=FUNCTION, joints=NAMES, name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class Custom(Constraint):
     """phi(*positions) = 0, one argument per joint in `joints`, each a CasADi column; returns one number or a column.
@@ -34,7 +36,7 @@ class Custom(Constraint):
     _sizes: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.joints, str) or not self.joints:
+        if not self.joints:
             raise InputError("Custom needs the names of the joints that phi depends on, in the order of its arguments")
         object.__setattr__(self, "joints", tuple(self.joints))
         object.__setattr__(self, "_sizes", (1,) * len(self.joints))

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import NAME, SMALLEST, checked_class, number
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import Closure, Connect
 from linkwork.errors import ModelError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
+@checked_class(a=NAME, b=NAME, length=number(what="a length in metres"), name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class Distance(Constraint):
     """The origins of frames `a` and `b` stay `length` metres apart. A positive multiplier is a push."""
@@ -30,7 +32,7 @@ class Distance(Constraint):
     stabilisation: Stabilisation | None = None
 
     def __post_init__(self) -> None:
-        if not self.length > 0:
+        if self.length < SMALLEST:
             raise ModelError(f"the length of a rod must be above zero, not {self.length!r}; use Connect for zero")
         object.__setattr__(self, "name", self.name or f"{self.a}--{self.b}")
 

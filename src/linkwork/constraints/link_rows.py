@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.checks import ARRAY, NAME, NUMBERS, array, checked_class, mapping
+from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import spatial_excess
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import angular
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
+MAX_DEPENDENT, MAX_ROWS = 24, 120
+"""Every row is code in a kernel: hundreds of them, which say nothing new, would be compiled for minutes."""
+
+
+@checked_class(K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME,
+               stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class LinkRows(Constraint):
     """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
@@ -39,6 +46,10 @@ class LinkRows(Constraint):
         if self.stabilisation is not None:
             raise InputError("LinkRows have no position error, so they cannot be stabilised")
         m = next(iter(sizes))[0]
+        if m > min(6 * len(K) + MAX_DEPENDENT, MAX_ROWS):
+            raise InputError(f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows "
+                             f"takes {MAX_DEPENDENT} more than that and {MAX_ROWS} in all: give independent ones "
+                             "(numpy.linalg.qr of all K side by side)")
         k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
         if k.shape != (m,):
             raise InputError(f"k has shape {k.shape}; these rows need ({m},)")
@@ -71,6 +82,7 @@ class LinkRows(Constraint):
         return motion.xp.zeros(self.rows)
 
 
+@checked_class(target=array(3), name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class CentreOfMass(Constraint):
     """The centre of mass stays at `target` (world axes): three rows over every link."""

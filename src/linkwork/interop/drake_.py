@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from linkwork.checks import NAMES, checked, like, optional
 from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.interop.map import (
+    PAIRED,
     Foreign,
     FreeInWorld,
     Map,
@@ -23,12 +25,17 @@ from linkwork.interop.map import (
 )
 from linkwork.joints import Free, Joint, Planar, Spherical, Universal
 from linkwork.model import Model, Placement
+from linkwork.model.model import MODEL
 
 WIDTHS = {"free": (7, 6), "spherical": (3, 3), "planar": (3, 3), "universal": (2, 2), "revolute": (1, 1),
           "prismatic": (1, 1), "helical": (1, 1)}
 """Positions and velocities of Drake's joints, by our names of them."""
 
 
+PLANT = like("a finalized MultibodyPlant", "num_positions", "num_velocities", "get_joint")
+
+
+@checked(model=MODEL, plant=optional(PLANT), names=PAIRED, order=optional(NAMES))
 def drake(model: Model, plant: Any = None, names: Mapping[str, str] | None = None, *,
           order: Sequence[str] | None = None) -> Map:
     """The map between a model and a finalized `MultibodyPlant` with the same robot.

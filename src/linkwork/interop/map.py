@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwork.checks import NAME, NAMES, Refused, either, finite_array, mapping, optional, shown
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.joints import Free, Joint
 from linkwork.model import Model, Placement
@@ -174,6 +175,9 @@ class Pair:
     codec: Same
 
 
+PAIRED = optional(mapping(either(NAME, NAMES), "a dictionary from our names of joints to theirs"))
+
+
 class Map:
     """From our coordinates to another library's (`..._to`) and back (`..._from`).
 
@@ -214,14 +218,17 @@ class Map:
 
     def a_to(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """The derivative of `v_to(q, v)` when our v changes at the rate a."""
-        out = self._turned(q, a)
+        turned = self._turned(q, a)
+        out = np.array(np.broadcast_to(turned, (*_common(turned, self._ours(v, self.model.nv, "v")), self.nv)))
         for p, qj, vj in self._each(q, v):
             out[..., p.there_v] += p.codec.drift(qj, vj)
         return out
 
     def a_from(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         """Our acceleration for theirs, `a`; q and v are ours."""
-        a = np.array(self._theirs(a, self.nv, "a"))
+        a = self._theirs(a, self.nv, "a")
+        states = _common(a, self._ours(q, self.model.nq, "q"), self._ours(v, self.model.nv, "v"))
+        a = np.array(np.broadcast_to(a, (*states, self.nv)))
         for p, qj, vj in self._each(q, v):
             a[..., p.there_v] = a[..., p.there_v] - p.codec.drift(qj, vj)
         return self._turned_back(q, a)
@@ -241,14 +248,14 @@ class Map:
 
     def _turned(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
         q, x = self._ours(q, self.model.nq, "q"), self._ours(x, self.model.nv, "the vector to convert")
-        out = np.zeros((*np.broadcast_shapes(q.shape[:-1], x.shape[:-1]), self.nv))
+        out = np.zeros((*_common(q, x), self.nv))
         for p in self.pairs:
             out[..., p.there_v] = apply(p.codec.T(q[..., p.q]), x[..., p.v])
         return out
 
     def _turned_back(self, q: np.ndarray, x: np.ndarray) -> np.ndarray:
         q, x = self._ours(q, self.model.nq, "q"), self._theirs(x, self.nv, "the vector to convert")
-        out = np.zeros((*np.broadcast_shapes(q.shape[:-1], x.shape[:-1]), self.model.nv))
+        out = np.zeros((*_common(q, x), self.model.nv))
         for p in self.pairs:
             out[..., p.v] = apply(np.swapaxes(p.codec.T(q[..., p.q]), -1, -2), x[..., p.there_v])
         return out
@@ -358,8 +365,19 @@ def _quaternion(R: np.ndarray) -> np.ndarray:
     return np.asarray(best / np.linalg.norm(best) * (np.sign(best[3]) or 1.0))
 
 
+def _common(*arrays: np.ndarray) -> tuple[int, ...]:
+    """The shape of the batch that these have in common."""
+    try:
+        return np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    except ValueError:
+        raise InputError(f"the arrays have different batches: {', '.join(str(x.shape) for x in arrays)}") from None
+
+
 def _checked(x: np.ndarray, n: int, what: str) -> np.ndarray:
-    x = np.asarray(x, dtype=float)
+    try:
+        x = finite_array(x)
+    except Refused as why:
+        raise InputError(f"{what} is not an array of finite numbers: {why or shown(x)}") from None
     if x.ndim == 0 or x.shape[-1] != n:
         raise InputError(f"{what} has shape {x.shape}; its last axis must have {n} entries")
     return x

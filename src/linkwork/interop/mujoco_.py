@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from linkwork.checks import FLAG, checked, like
 from linkwork.errors import MissingExtra
 from linkwork.interop.map import (
+    PAIRED,
     Foreign,
     FreeInWorld,
     Map,
@@ -25,10 +27,12 @@ from linkwork.interop.map import (
 )
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
+from linkwork.model.model import MODEL
 
 WIDTHS = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}
 
 
+@checked(model=MODEL, mj_model=like("an mujoco.MjModel", "njnt", "jnt_type", "qpos0"), names=PAIRED, from_ref=FLAG)
 def mujoco(model: Model, mj_model: Any, names: Mapping[str, str | Sequence[str]] | None = None, *,
            from_ref: bool = False) -> Map:
     """The map between a model and an `mujoco.MjModel` of the same robot.

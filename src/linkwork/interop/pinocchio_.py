@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.checks import NUMBERS, checked, like
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, listing
-from linkwork.interop.map import CosineSine, Foreign, Map, Same, matched, mismatch, paired
+from linkwork.interop.map import PAIRED, CosineSine, Foreign, Map, Same, matched, mismatch, paired
 from linkwork.joints import Cylindrical, Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
+from linkwork.model.model import MODEL
 
 KINDS = {"Revolute": "revolute", "R": "revolute", "RUB": "revolute", "Prismatic": "prismatic", "P": "prismatic",
          "Helical": "helical", "H": "helical", "Universal": "universal", "Spherical": "spherical", "Planar": "planar",
@@ -37,6 +39,10 @@ def _kind(joint: Any) -> tuple[str, bool]:
     return KINDS.get(stem, ""), stem in ("RUB", "RevoluteUnbounded")
 
 
+THEIRS = like("a pinocchio.Model", "njoints", "joints", "idx_qs")
+
+
+@checked(model=MODEL, pin_model=THEIRS, names=PAIRED)
 def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = None) -> Map:
     """The map between a model and a `pinocchio.Model` of the same robot.
 
@@ -57,6 +63,7 @@ def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = No
     return Map(model, pairs, int(pin_model.nq), int(pin_model.nv), "Pinocchio")
 
 
+@checked(model=MODEL, pin_model=THEIRS, fext=NUMBERS, names=PAIRED)
 def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Mapping[str, str] | None = None) -> Any:
     """Forces on links, ours (6 nlinks,) [linear; angular] in link axes, as the list by joint that Pinocchio takes."""
     pin = _pin("converting external forces")
@@ -77,6 +84,7 @@ def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Map
     return out
 
 
+@checked(pin_model=THEIRS)
 def from_pinocchio(pin_model: Any) -> Model:
     """Our model of a `pinocchio.Model`: joints, inertias, armature, limits, frames, gravity.
 
@@ -165,13 +173,21 @@ def _placement(X: Any) -> Placement:
     return Placement(np.array(X.rotation), np.array(X.translation))
 
 
+@checked(model=MODEL)
 def to_pinocchio(model: Model) -> Any:
     """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity. Constraints are left out.
 
     Links behind fixed joints become part of their parents, as Pinocchio does it. Joints keep their order, so that q, v
-    and tau are the same arrays.
+    and tau are the same arrays. What Pinocchio cannot say is an UnsupportedError: links without weight, and armature of
+    a free joint in its parent's axes (MuJoCo's).
     """
     pin = _pin("building a Pinocchio model")
+    for link in model.links:
+        if link.weightless.mass:
+            raise UnsupportedError(f"gravity does not pull all of link '{link.name}', which Pinocchio cannot express")
+        if isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any():
+            raise UnsupportedError(f"the armature of joint '{link.joint_name}' acts in its parent's axes, Pinocchio's "
+                                   "in those of the link; leave it out, or build the joint with Free('link')")
     out = pin.Model()
     out.name = model.name
     out.gravity.linear = np.array(model.gravity)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from linkwork.checks import NAME, checked
 from linkwork.joints.base import Joint, unit_axis
 from linkwork.joints.cylindrical import Cylindrical
 from linkwork.joints.fixed import Fixed
@@ -21,6 +22,7 @@ KINDS: dict[str, type[Joint]] = {
 }
 
 
+@checked(kind=NAME)
 def make(kind: str, **parameters: Any) -> Joint:
     """The joint called `kind` ("continuous" is "revolute") with its parameters: axis, second, pitch."""
     from linkwork.errors import not_found

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.checks import Kind, Refused, finite_array, instance, shown
 from linkwork.errors import ModelError
 from linkwork.spatial.moves import Move
 
@@ -71,17 +72,24 @@ def unit_axis(axis: object) -> np.ndarray:
     if isinstance(axis, str):
         sign, name = (-1.0, axis[1:]) if axis.startswith("-") else (1.0, axis)
         if name not in AXES:
-            raise ModelError(f"axis '{axis}' is not one of x, y, z, -x, -y, -z or three numbers")
+            raise ModelError(f"axis {shown(axis)} is not one of x, y, z, -x, -y, -z or three numbers")
         return sign * np.array(AXES[name])
-    a = np.asarray(axis, dtype=float)
-    if a.shape != (3,) or not np.all(np.isfinite(a)):
-        raise ModelError(f"an axis is x, y, z, -x, -y, -z or three finite numbers, not {axis!r}")
+    try:
+        a = finite_array(axis)
+    except Refused:
+        a = np.zeros(0)
+    if a.shape != (3,):
+        raise ModelError(f"an axis is x, y, z, -x, -y, -z or three finite numbers, not {shown(axis)}")
     norm = float(np.linalg.norm(a))
     if norm < 1e-9:
         raise ModelError("an axis must not be the zero vector; give the direction of the joint")
     a = a / norm
     a[np.abs(a) < 1e-12] = 0.0
     return a / np.linalg.norm(a)
+
+
+AXIS = Kind("x, y, z, -x, -y, -z or three numbers", unit_axis)
+JOINT = instance(Joint, "a joint, such as linkwork.joints.Revolute(\"z\")")
 
 
 def coordinate_axis(axis: np.ndarray) -> tuple[int, float] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.joints.base import Joint, selection, spatial_columns, unit_axis
+from linkwork.checks import checked
+from linkwork.joints.base import AXIS, Joint, selection, spatial_columns, unit_axis
 from linkwork.joints.revolute import turn_about
 from linkwork.spatial.moves import Move, Translate
 
@@ -13,6 +14,7 @@ from linkwork.spatial.moves import Move, Translate
 class Cylindrical(Joint):
     kind, nq, nv = "cylindrical", 2, 2
 
+    @checked(axis=AXIS)
     def __init__(self, axis: object = "z") -> None:
         self.axis = unit_axis(axis)
         self._S = spatial_columns((self.axis, None), (None, self.axis))

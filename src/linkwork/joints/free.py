@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.checks import checked, choice
 from linkwork.joints.base import Joint
 from linkwork.joints.spherical import quaternion_rate, random_quaternion
 from linkwork.spatial.moves import Move, Rotate, Translate
@@ -20,8 +21,18 @@ from linkwork.spatial.rotations import (
 
 
 class Free(Joint):
+    """Six degrees of freedom.
+
+    `armature_axes` says whose axes the linear part of an armature is constant in: "link", as Pinocchio has it (m vdot),
+    or "parent", as MuJoCo has it (m times the acceleration of the link's origin, m (vdot + w x v)).
+    """
+
     kind, nq, nv = "free", 7, 6
     selects = tuple(range(6))
+
+    @checked(armature_axes=choice("axes of an armature", ("link", "parent")))
+    def __init__(self, armature_axes: str = "link") -> None:
+        self.armature_axes = armature_axes
 
     def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
         return (Translate(q[0:3, :], xp), Rotate(quaternion_matrix(q[3:7, :], xp), xp))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.joints.base import Joint, spatial_columns, unit_axis
+from linkwork.checks import NUMBER, checked
+from linkwork.joints.base import AXIS, Joint, spatial_columns, unit_axis
 from linkwork.joints.revolute import turn_about
 from linkwork.spatial.moves import Move, Translate
 
@@ -13,6 +14,7 @@ from linkwork.spatial.moves import Move, Translate
 class Helical(Joint):
     kind, nq, nv = "helical", 1, 1
 
+    @checked(axis=AXIS, pitch=NUMBER)
     def __init__(self, axis: object = "z", pitch: float = 0.0) -> None:
         self.axis, self.pitch = unit_axis(axis), float(pitch)
         self._S = spatial_columns((self.pitch * self.axis, self.axis))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.joints.base import Joint, selection, spatial_columns, unit_axis
+from linkwork.checks import checked
+from linkwork.joints.base import AXIS, Joint, selection, spatial_columns, unit_axis
 from linkwork.spatial.moves import Move, Translate
 
 
 class Prismatic(Joint):
     kind, nq, nv = "prismatic", 1, 1
 
+    @checked(axis=AXIS)
     def __init__(self, axis: object = "z") -> None:
         self.axis = unit_axis(axis)
         self._S = spatial_columns((self.axis, None))

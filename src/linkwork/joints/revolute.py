@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.joints.base import Joint, coordinate_axis, selection, spatial_columns, unit_axis
+from linkwork.checks import checked
+from linkwork.joints.base import AXIS, Joint, coordinate_axis, selection, spatial_columns, unit_axis
 from linkwork.spatial.moves import Move, Rotate, Turn
 from linkwork.spatial.rotations import rotation_about
 
@@ -22,6 +23,7 @@ def turn_about(axis: np.ndarray, angle: Array, xp: Ops) -> Move:
 class Revolute(Joint):
     kind, nq, nv = "revolute", 1, 1
 
+    @checked(axis=AXIS)
     def __init__(self, axis: object = "z") -> None:
         self.axis = unit_axis(axis)
         self._S = spatial_columns((None, self.axis))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.checks import checked
 from linkwork.errors import ModelError
-from linkwork.joints.base import Joint, unit_axis
+from linkwork.joints.base import AXIS, Joint, unit_axis
 from linkwork.joints.revolute import turn_about
 from linkwork.spatial.moves import Move
 
@@ -14,6 +15,7 @@ from linkwork.spatial.moves import Move
 class Universal(Joint):
     kind, nq, nv = "universal", 2, 2
 
+    @checked(axis=AXIS, second=AXIS)
     def __init__(self, axis: object = "x", second: object = "y") -> None:
         self.axis, self.second = unit_axis(axis), unit_axis(second)
         if np.linalg.norm(np.cross(self.axis, self.second)) < 1e-6:

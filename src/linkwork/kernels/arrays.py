@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwork.checks import Refused, real_array, shown
 from linkwork.errors import InputError, listing
 from linkwork.kernels.program import Port
 
@@ -34,9 +35,10 @@ def take_inputs(
     batch: int | None = None
     rows = []
     for port, values in zip(ports, given, strict=True):
-        x = np.asarray(values)
-        if x.dtype.kind not in "fiub":
-            raise InputError(f"input '{port.name}' has dtype {x.dtype}; real numbers are needed")
+        try:
+            x = real_array(values)
+        except Refused as why:
+            raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
         if x.shape == port.shape:
             rows.append(Rows(_packed(x, dtype), 0))
         elif x.shape[1:] == port.shape and x.ndim == len(port.shape) + 1:

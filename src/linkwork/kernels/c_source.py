@@ -137,6 +137,7 @@ def _expression(node: Node, text: Sequence[str]) -> str:
         "or": "(double)({0} != 0.0 || {1} != 0.0)",
         "if_else_zero": "{0} != 0.0 ? {1} : 0.0",
         "select": "{0} != 0.0 ? {1} : {2}",
+        "guarded": "{0} + ({1} - {1})",
         "sign": "{0} > 0.0 ? 1.0 : ({0} < 0.0 ? -1.0 : {0})",
     }
     return forms[kind].format(*x)

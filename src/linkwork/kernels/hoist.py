@@ -33,7 +33,7 @@ def hoist(program: Program) -> IterativeProgram:
         from_x = node[0] == "input" and node[1] == place[STATE]
         varies.append(from_x or (node[0] not in LEAVES and any(varies[a] for a in node[1:])))
 
-    loop, ends = ["x_next", "residual"], [n for n in results if n not in _STEP]
+    loop, ends = ["x_next", "residual"], [n for n in results if n not in STEP]
     wanted = [n for name in (*loop, *ends) for n in results[name]]
     handed_on = [n for n in _boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES]
 
@@ -55,7 +55,8 @@ def hoist(program: Program) -> IterativeProgram:
     return IterativeProgram(start, step, finish, name=program.name)
 
 
-_STEP = ("x_first", "residual_first", "x_next", "residual")
+STEP = ("x_first", "residual_first", "x_next", "residual")
+"""The outputs that are not the user's."""
 
 
 def _boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> list[int]:

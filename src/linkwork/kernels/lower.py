@@ -143,6 +143,8 @@ define void @{name}(ptr %base, ptr %again) #0 {{
             if kind in ("fms", "fnms"):
                 x[2] = self.emit(f"fneg {v} {x[2]}")
             return self.call("fmuladd", x)
+        if kind == "guarded":
+            return self.emit(f"fadd {v} {x[0]}, {self.emit(f'fsub {v} {x[1]}, {x[1]}')}")
         if kind == "neg":
             return self.emit(f"fneg {v} {x[0]}")
         if kind in _INTRINSIC:

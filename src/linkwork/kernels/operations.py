@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-FREE = frozenset({"const", "input", "sin_of", "cos_of"})
-"""Kinds that cost nothing: data, and the two halves of a ``sincos``."""
+FREE = frozenset({"const", "input", "sin_of", "cos_of", "guarded"})
+"""Kinds that do not count: data, the two halves of a ``sincos``, and what only tells whether inputs are numbers."""
 
 _UNARY = {
     "sq": "SQ", "twice": "TWICE", "inv": "INV", "assign": "ASSIGN", "neg": "NEG", "sqrt": "SQRT", "fabs": "FABS",
@@ -100,6 +100,7 @@ SEMANTICS: dict[str, Callable[..., Any]] = {
     "fms": lambda a, b, c: a * b - c,
     "fnma": lambda a, b, c: c - a * b,
     "fnms": lambda a, b, c: -(a * b) - c,
+    "guarded": lambda a, b: a + (b - b),
     "sincos": lambda a: (np.sin(a), np.cos(a)),
     "sin_of": lambda pair: pair[0],
     "cos_of": lambda pair: pair[1],
@@ -108,6 +109,7 @@ SEMANTICS: dict[str, Callable[..., Any]] = {
 ARITY: dict[str, int] = {
     **{kind: 1 for kind in _UNARY if kind in SEMANTICS},
     **dict.fromkeys(_BINARY, 2),
+    "guarded": 2,
     **dict.fromkeys(("select", "fma", "fms", "fnma", "fnms"), 3),
     **dict.fromkeys(("sincos", "sin_of", "cos_of"), 1),
 }

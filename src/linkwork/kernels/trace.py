@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.kernels.hoist import STEP
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.simplify import finished
@@ -14,15 +15,34 @@ Symbol = Callable[[str, int], Array]
 
 
 def trace(name: str, body: Callable[[Ops, Symbol], Mapping[str, Array]], limit: int | None = None,
-          single: bool = False) -> Program:
+          single: bool = False, guard: bool = False) -> Program:
     """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
 
-    A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding
-    is that of float64, or of `single` precision.
+    A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding is that of
+    float64, or of `single` precision. With `guard`, an input that no output depends on makes the first of them NaN if
+    it is not a number; all others reach an output anyway.
     """
     xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
+    told = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
+    if told is not None:
+        outputs[told] = _guarded(xp, outputs[told], [r for x in outputs.values() for r in x.refs])
     inputs = [Port(n, (size,)) for n, size in xp.inputs.items()]
     ports = [Port(n, x.shape[:1] if x.shape[1] == 1 else x.shape) for n, x in outputs.items()]
     empty = Program(inputs, ports, (), [()] * len(ports), name)
     return finished(empty, xp.values, [x.refs for x in outputs.values()])
+
+
+def _guarded(xp: Tracer, output: Matrix, results: list[int]) -> Matrix:
+    """The output, whose first entry also looks at the inputs that none of the results depends on."""
+    nodes = xp.values.nodes
+    needed, stack = set[int](), [r >> 1 for r in results]
+    while stack:
+        n = stack.pop()
+        if n not in needed:
+            needed.add(n)
+            stack += nodes[n][1:] if nodes[n][0] not in ("const", "input") else ()
+    first, *others = output.refs
+    for n in [n for n, node in enumerate(nodes) if node[0] == "input" and n not in needed]:
+        first = xp.values.apply("guarded", first, 2 * n)
+    return Matrix(xp.values, output.shape, [first, *others])

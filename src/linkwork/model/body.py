@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwork.checks import NUMBER, array, checked, checked_class, instance
 from linkwork.errors import ModelError
 
 
@@ -15,6 +16,18 @@ def tidy(R: np.ndarray) -> np.ndarray:
     return np.where(np.abs(np.abs(R) - 1) < 1e-12, np.sign(R), R)
 
 
+def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
+    """Whether three columns are orthonormal and right-handed; in plain numbers, as large files have many placements."""
+
+    def dot(a: list[float], b: list[float]) -> float:
+        return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+    off = (dot(x, x) - 1, dot(y, y) - 1, dot(z, z) - 1, dot(x, y), dot(y, z), dot(z, x))
+    across = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
+    return max(map(abs, off)) <= 1e-6 and dot(across, z) > 0
+
+
+@checked_class(R=array(3, 3), p=array(3))
 @dataclass(frozen=True)
 class Placement:
     """A frame in another: the columns of R are its axes, p is its origin."""
@@ -23,10 +36,8 @@ class Placement:
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        R, p = np.array(self.R, dtype=float), np.array(self.p, dtype=float)
-        if R.shape != (3, 3) or p.shape != (3,) or not (np.isfinite(R).all() and np.isfinite(p).all()):
-            raise ModelError("a placement is a finite 3 x 3 rotation R and a finite 3-vector p")
-        if np.abs(R.T @ R - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0:
+        R, p = self.R, self.p
+        if not _is_rotation(*R.T.tolist()):
             raise ModelError("R of a placement is not a rotation: its columns must be orthonormal and right-handed")
         R = tidy(R)
         R.setflags(write=False)
@@ -35,6 +46,7 @@ class Placement:
         object.__setattr__(self, "p", p)
 
     @staticmethod
+    @checked(xyz=array(3), rpy=array(3))
     def at(xyz: object = (0.0, 0.0, 0.0), rpy: object = (0.0, 0.0, 0.0)) -> Placement:
         """From a position and roll, pitch, yaw: R = Rz(yaw) Ry(pitch) Rx(roll), as in URDF and SDF."""
         (cr, cp, cy), (sr, sp, sy) = np.cos(np.asarray(rpy, dtype=float)), np.sin(np.asarray(rpy, dtype=float))
@@ -46,11 +58,12 @@ class Placement:
         return Placement(np.array(R), np.asarray(xyz, dtype=float))
 
     @staticmethod
+    @checked(xyz=array(3), xyzw=array(4, what="four finite numbers [x y z w]"))
     def from_quaternion(xyz: object, xyzw: object) -> Placement:
         """From a position and a quaternion [x y z w] of any nonzero length."""
         q = np.asarray(xyzw, dtype=float)
         norm = float(np.linalg.norm(q))
-        if q.shape != (4,) or not norm > 1e-12:
+        if not norm > 1e-12:
             raise ModelError("a quaternion is four numbers [x y z w], not all zero")
         x, y, z, w = q / norm
         R = np.array(
@@ -70,6 +83,7 @@ class Placement:
         return Placement(self.R.T, -self.R.T @ self.p)
 
 
+@checked_class(mass=NUMBER, com=array(3), I=array(3, 3))
 @dataclass(frozen=True)
 class BodyInertia:
     """Mass, centre of mass, and rotational inertia about the centre of mass, in link axes."""
@@ -126,6 +140,10 @@ class BodyInertia:
             d = part.com - com
             shift = shift + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
         return BodyInertia(mass, com, self.I + other.I + shift)
+
+
+PLACEMENT = instance(Placement, "a linkwork.Placement")
+INERTIA = instance(BodyInertia, "a linkwork.BodyInertia")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwork.checks import (
+    ARRAY,
+    CONSTRAINT,
+    FLAG,
+    NAME,
+    checked,
+    checked_class,
+    either,
+    instance,
+    listed,
+    optional,
+)
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
-from linkwork.model.body import BodyInertia, Placement
-from linkwork.model.model import WORLD, Frame, Limits, Link, Model
+from linkwork.joints.base import AXIS, JOINT
+from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
+from linkwork.model.model import GRAVITY, WORLD, Frame, Limits, Link, Model
 from linkwork.model.visual import Look, Visual
 
 if TYPE_CHECKING:
@@ -28,9 +41,11 @@ class _Draft:
     armature: np.ndarray
     limits: Limits
     actuated: bool
+    weightless: BodyInertia
     looks: list[Look] = field(default_factory=list)
 
 
+@checked_class(name=NAME, gravity=GRAVITY, constraints=listed(CONSTRAINT), independent=listed(NAME), strict=FLAG)
 @dataclass
 class Builder:
     """Collects links, frames and constraints.
@@ -49,7 +64,11 @@ class Builder:
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
+    _joint_names: set[str] = field(default_factory=set)
 
+    @checked(name=NAME, parent=NAME, joint=either(JOINT, NAME), axis=optional(AXIS), placement=optional(PLACEMENT),
+             inertia=optional(INERTIA), armature=ARRAY, joint_name=optional(NAME),
+             limits=optional(instance(Limits, "the Limits of the joint")), actuated=FLAG, weightless=optional(INERTIA))
     def link(
         self,
         name: str,
@@ -63,47 +82,65 @@ class Builder:
         joint_name: str | None = None,
         limits: Limits | None = None,
         actuated: bool = True,
+        weightless: BodyInertia | None = None,
     ) -> None:
-        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint."""
+        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint.
+
+        `weightless` is the part of its inertia that gravity does not pull.
+        """
         if name == WORLD or name in self._drafts:
             raise ModelError(f"link '{name}' is there already; link names must be unique and not '{WORLD}'")
         if isinstance(joint, str):
             joint = make(joint) if axis is None else make(joint, axis=axis)
         inertia = inertia or BodyInertia()
         inertia.check(f"link '{name}'", self.strict)
-        rotor = np.broadcast_to(np.asarray(armature, dtype=float), (joint.nv,)).copy()
-        if not np.all(np.isfinite(rotor)) or np.any(rotor < 0):
-            raise ModelError(f"link '{name}': armature must be finite and not negative, not {armature!r}")
+        rotor = np.asarray(armature, dtype=float)
+        if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
+            raise ModelError(f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
+                             f"degrees of freedom of its joint, not {armature!r}")
+        rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
+        if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
+            raise ModelError(f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
+                             f"three directions, not {rotor[:3].tolist()}")
         joint_name = joint_name or f"{name}_joint"
-        if any(d.joint_name == joint_name for d in self._drafts.values()):
+        if joint_name in self._joint_names:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
+        self._joint_names.add(joint_name)
         self._drafts[name] = _Draft(
-            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated
+            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated,
+            weightless or BodyInertia(),
         )
 
+    @checked(name=NAME, link=NAME, placement=optional(PLACEMENT))
     def frame(self, name: str, link: str, placement: Placement | None = None) -> None:
         """Name a place on a link, for contacts, loops and outputs."""
         if name in self._frames:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
-    def load(self, link: str, inertia: BodyInertia) -> None:
-        """Add mass to a link that is there already; the world takes any."""
+    @checked(link=NAME, inertia=INERTIA, weightless=optional(INERTIA))
+    def load(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> None:
+        """Add mass to a link that is there already, a part of it perhaps weightless; the world takes any."""
         if link != WORLD:
             if link not in self._drafts:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
-            self._drafts[link].inertia = self._drafts[link].inertia + inertia
+            draft = self._drafts[link]
+            draft.inertia = draft.inertia + inertia
+            draft.weightless = draft.weightless + (weightless or BodyInertia())
 
+    @checked(link=NAME, visuals=instance(Visual, "a Visual"))
     def visual(self, link: str, *visuals: Visual) -> None:
         """Say what a link that is there already looks like, or the world; more of it each time."""
         self.look(link, Look(lambda: visuals))
 
+    @checked(link=NAME, looks=instance(Look, "a Look"))
     def look(self, link: str, *looks: Look) -> None:
         """The same for visuals that are read later."""
         if link != WORLD and link not in self._drafts:
             raise ModelError(f"there is no link '{link}' to give a look to. Links: {listing(self._drafts)}")
         (self._scenery if link == WORLD else self._drafts[link].looks).extend(looks)
 
+    @checked(merge_fixed=FLAG)
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
         order = self._sorted()
@@ -118,13 +155,14 @@ class Builder:
                 at[d.name] = (carrier, placement)
                 frames[d.name] = Frame(carrier, placement)
                 if carrier:
-                    links[carrier] = _heavier(links[carrier], d.inertia.moved(placement))
+                    links[carrier] = _heavier(links[carrier], d, placement)
                 looks[carrier] += [look.moved(placement) for look in d.looks]
                 continue
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
             links.append(
-                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated)
+                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated,
+                     weightless=d.weightless)
             )
         for name, (owner, placement) in self._frames.items():
             if owner not in at:
@@ -163,8 +201,9 @@ class Builder:
         return order
 
 
-def _heavier(link: Link, extra: BodyInertia) -> Link:
-    return replace(link, inertia=link.inertia + extra)
+def _heavier(link: Link, extra: _Draft, placement: Placement) -> Link:
+    return replace(link, inertia=link.inertia + extra.inertia.moved(placement),
+                   weightless=link.weightless + extra.weightless.moved(placement))
 
 
 def base_joint(base: str) -> Joint:

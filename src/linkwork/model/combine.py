@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwork.checks import FLAG, NAME, checked, checked_class, choice, either, instance, optional
 from linkwork.errors import InputError, ModelError, listing, not_found
 from linkwork.joints import Free, Planar
-from linkwork.model.body import Placement
+from linkwork.model.body import PLACEMENT, Placement
 from linkwork.model.builder import Builder
-from linkwork.model.model import WORLD, Link, Model
+from linkwork.model.model import GRAVITY, MODEL, WORLD, Link, Model
 
 BASES = ("keep", "fixed")
 
 
+@checked_class(model=MODEL, prefix=NAME, to=NAME, placement=PLACEMENT, base=optional(choice("base of a part", BASES)))
 @dataclass(frozen=True)
 class Part:
     """A model on its way into a combination.
@@ -32,10 +34,6 @@ class Part:
     placement: Placement = field(default_factory=Placement)
     base: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.base is not None and self.base not in BASES:
-            raise not_found("base of a part", self.base, BASES)
-
     @property
     def on_world(self) -> bool:
         """Whether the part's world is the combination's."""
@@ -52,6 +50,8 @@ class Part:
         return fixed and link.parent == 0 and isinstance(link.joint, Free | Planar)
 
 
+@checked(parts=either(MODEL, instance(Part, "a linkwork.Part")), name=optional(NAME), gravity=optional(GRAVITY),
+         merge_fixed=FLAG)
 def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
@@ -95,12 +95,13 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
         if part.takes_away(link):
             places.append((parent, placement))
             b.frame(new, parent, placement)
-            b.load(parent, link.inertia.moved(placement))
+            b.load(parent, link.inertia.moved(placement), link.weightless.moved(placement))
             b.look(parent, *(look.moved(placement) for look in link.looks))
         else:
             places.append((new, Placement()))
             b.link(new, parent, link.joint, placement=placement, inertia=link.inertia, armature=link.armature,
-                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated)
+                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated,
+                   weightless=link.weightless)
             b.look(new, *link.looks)
         at[new] = places[-1]
     for old, frame in model.frames.items():

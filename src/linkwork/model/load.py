@@ -8,15 +8,27 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwork.errors import InputError, LinkworkError, LoadError, MissingExtra, NotFound, listing, not_found
+from linkwork.checks import FLAG, NAMES, Kind, Refused, checked, choice, optional
+from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
 from linkwork.model.builder import Builder
-from linkwork.model.model import Model
+from linkwork.model.model import GRAVITY, Model
 from linkwork.model.xml import Element, LoadWarning, parse, read
 
 FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
 BASES = ("fixed", "free", "planar")
 
 
+def _source(value: object) -> object:
+    if not isinstance(value, str | os.PathLike):
+        raise Refused
+    return value
+
+
+SOURCE = Kind("a path, a name or XML text", _source)
+
+
+@checked(source=SOURCE, base=optional(choice("base", BASES)), format=optional(choice("format", FORMATS)),
+         merge_fixed=FLAG, gravity=optional(GRAVITY), cut=NAMES)
 def load(
     source: str | os.PathLike[str],
     base: str | None = None,
@@ -32,23 +44,20 @@ def load(
     found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
     world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
     loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
-    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81).
+    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81)
+    where it has none.
     `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
     Damping, friction, springs and actuators of the file are not modelled.
     """
-    if base is not None and base not in BASES:
-        raise not_found("base", base, BASES)
-    if format is not None and format not in FORMATS:
-        raise not_found("format", format, FORMATS)
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
     try:
         root = parse(data, file)
         kind = _format(root, format)
-        if isinstance(cut, str) or (cut and kind != "sdf"):
+        if cut and kind != "sdf":
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
         with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
             builder = _readers(cut)[kind](root, data, path, base or suggested)
@@ -65,8 +74,6 @@ def load(
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:
     """The bytes, the file they come from, and the base that suits a robot found by name."""
-    if not isinstance(source, str | os.PathLike):
-        raise InputError(f"a robot is loaded from a path, a name or XML text, not from {type(source).__name__}")
     text = os.fspath(source)
     if not isinstance(text, str):
         text = os.fsdecode(text)
@@ -75,7 +82,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     if not text.strip() or "\0" in text:
         raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.robots.zoo.names()")
     path = Path(text)
-    if path.exists() or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+    if os.path.exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
         return read(path), path, None
     from linkwork.robots import zoo  # above this layer, and needed only for names
 

@@ -18,6 +18,7 @@ from linkwork.model.xml import Element
 Place = Callable[[Element], Placement]
 """Reads where an element is: <origin> or <pose>."""
 
+MAX_VISUALS = 5_000
 SHOWN_GROUPS = 3
 """MuJoCo shows geoms of groups 0, 1 and 2 unless asked for others."""
 
@@ -67,7 +68,9 @@ def mjcf_visuals(m: Any, body: int) -> Iterator[Visual]:
 
 
 def _understood(elements: list[Element], made: Callable[[Element], Visual]) -> Iterator[Visual]:
-    for element in elements:
+    for element in elements[MAX_VISUALS:][:1]:
+        element.warn(f"{len(elements)} visuals on one link; those after {MAX_VISUALS} are left out")
+    for element in elements[:MAX_VISUALS]:
         try:
             yield made(element)
         except LinkworkError as problem:

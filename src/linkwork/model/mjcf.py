@@ -5,8 +5,11 @@ The compiled model says it all: bodies, joints (several per body become a chain 
 or by site. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose of the file; only the order
 within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes here).
 
-Not modelled: damping, springs, friction loss, tendons, actuators, contacts, equalities that are not active at the
-start. A geometry whose mesh is missing is passed over where the body's inertia is given.
+Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
+joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
+
+Not modelled: damping, springs, friction loss, gravity compensation, tendons, actuators, contacts, equalities that are
+not active at the start. A geometry whose mesh is missing is passed over where the body's inertia is given.
 """
 
 from __future__ import annotations
@@ -22,19 +25,17 @@ from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.looks import mjcf_visuals
+from linkwork.model.mjcf_limits import check
 from linkwork.model.model import WORLD, Limits
 from linkwork.model.visual import Look
 from linkwork.model.xml import Element
 
-MAX_COPIES = 10_000
-MAX_PIXELS = 20_000
-COUNTED = {"replicate": ("count",), "composite": ("count",), "flexcomp": ("count",), "texture": ("width", "height"),
-           "hfield": ("nrow", "ncol")}
-
+TORQUE_SCALE = 10
+"""Where the data of a weld says how much its rotational rows count; with zero it holds a point only."""
 
 def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None) -> Builder:
     """The robot of a <mujoco> element. `base` None leaves the roots as the file has them."""
-    _refuse_outsized(root)
+    check(root, data, path)
     return _Reader(root, _compiled(root, data, path)).read(base)
 
 
@@ -51,6 +52,7 @@ class _Reader:
         self.joints = [m.joint(j).name or self._unnamed(j) for j in range(m.njnt)]
         self.links = set(self.bodies)
         self.driven = self._driven()
+        self.armature = np.array(m.dof_armature) + self._reflected()
 
     def read(self, base: str | None) -> Builder:
         for i in range(1, self.m.nbody):
@@ -79,18 +81,57 @@ class _Reader:
 
     def _driven(self) -> set[int]:
         """The joints that actuators drive; all that are not free where the file has no actuator."""
+        actuators = range(len(self.m.actuator_trntype))  # not nu: one actuator may have several controls
+        if not actuators:
+            return {j for j in range(self.m.njnt) if self._kind(j) != self.mj.mjtJoint.mjJNT_FREE}
+        return {j for a in actuators for j in (self._drives(a) or ())}
+
+    def _drives(self, a: int) -> dict[int, float] | None:
+        """The joints that an actuator drives, and by what they count in its length; None if it acts on other things."""
         m, kinds = self.m, self.mj.mjtTrn
-        if not m.nu:
-            return {j for j in range(m.njnt) if self._kind(j) != self.mj.mjtJoint.mjJNT_FREE}
-        driven: set[int] = set()
-        for a in range(m.nu):
-            kind, target = kinds(int(m.actuator_trntype[a])), int(m.actuator_trnid[a][0])
-            if kind in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
-                driven.add(target)
-            elif kind == kinds.mjTRN_TENDON:
-                wraps = range(m.tendon_adr[target], m.tendon_adr[target] + m.tendon_num[target])
-                driven |= {int(m.wrap_objid[w]) for w in wraps if m.wrap_type[w] == int(self.mj.mjtWrap.mjWRAP_JOINT)}
-        return driven
+        kind, target = kinds(int(m.actuator_trntype[a])), int(m.actuator_trnid[a][0])
+        gear = float(m.actuator_gear[a][0])
+        turned = kind == getattr(kinds, "mjTRN_SO3", None) and m.actuator_trnid[a][1] < 0  # a ball joint, no site
+        if turned or kind in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
+            return {target: gear}
+        wrapped = self._wraps(target) if kind == kinds.mjTRN_TENDON else None
+        return None if wrapped is None else {j: gear * coefficient for j, coefficient in wrapped.items()}
+
+    def _wraps(self, tendon: int) -> dict[int, float] | None:
+        """The joints of a fixed tendon and their coefficients; None for one that runs through space."""
+        m = self.m
+        wraps = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
+        if any(m.wrap_type[w] != int(self.mj.mjtWrap.mjWRAP_JOINT) for w in wraps):
+            return None
+        out: dict[int, float] = {}
+        for w in wraps:
+            out[int(m.wrap_objid[w])] = out.get(int(m.wrap_objid[w]), 0.0) + float(m.wrap_prm[w])
+        return out
+
+    def _reflected(self) -> np.ndarray:
+        """What the armature of tendons and actuators adds to that of degrees of freedom; refused where it couples them.
+
+        A length l(q) with armature m adds m (dl/dq)^T (dl/dq) to the mass matrix: a number for one hinge or slide.
+        """
+        m, extra = self.m, np.zeros(self.m.nv)
+        lengths = [("tendon", m.tendon(n).name or n, float(m.tendon_armature[n]), self._wraps(n))
+                   for n in range(m.ntendon)]
+        if hasattr(m, "actuator_armature"):  # since MuJoCo 3.4
+            lengths += [("actuator", m.actuator(a).name or a, float(m.actuator_armature[a]), self._drives(a))
+                        for a in range(len(m.actuator_trntype))]
+        for what, name, armature, along in lengths:
+            if not armature:
+                continue
+            joints = {} if along is None else {j: c for j, c in along.items() if c}
+            single = (self.mj.mjtJoint.mjJNT_HINGE, self.mj.mjtJoint.mjJNT_SLIDE)
+            if along is None or len(joints) > 1 or any(self._kind(j) not in single for j in joints):
+                raise self.root.error(
+                    f"the {what} '{name}' has an armature ({armature:g}) that couples degrees of freedom, which "
+                    "a model cannot express; remove it, or give the joints an armature instead"
+                )
+            for j, c in joints.items():
+                extra[m.jnt_dofadr[j]] += armature * c * c
+        return extra
 
     def _body(self, i: int, base: str | None) -> None:
         """A body: one link per joint, each at the joint's anchor with the body's axes, then the body itself."""
@@ -114,7 +155,7 @@ class _Reader:
             link = name if last else self._unused(f"{name}/{self.joints[j]}")
             self.builder.link(
                 link, parent, joint, placement=placement, inertia=inertia if last else None,
-                armature=m.dof_armature[m.jnt_dofadr[j] : m.jnt_dofadr[j] + joint.nv],
+                armature=self.armature[m.jnt_dofadr[j] : m.jnt_dofadr[j] + joint.nv],
                 joint_name=self.joints[j], limits=self._limits(j), actuated=j in self.driven,
             )
             parent, placement, anchor = link, Placement(), at
@@ -142,7 +183,7 @@ class _Reader:
         kind, axis, at = self._kind(j), np.array(m.jnt_axis[j]), np.array(m.jnt_pos[j])
         ref = float(m.qpos0[m.jnt_qposadr[j]])
         if kind == kinds.mjJNT_FREE:
-            return Free(), Placement(), np.zeros(3)
+            return Free("parent" if m.dof_armature[m.jnt_dofadr[j]] else "link"), Placement(), np.zeros(3)
         if kind == kinds.mjJNT_BALL:
             return Spherical(), Placement(), at
         if kind == kinds.mjJNT_SLIDE:
@@ -171,7 +212,7 @@ class _Reader:
             return True
         if kind not in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
             return False
-        weld = kind == kinds.mjEQ_WELD
+        weld, turns = kind == kinds.mjEQ_WELD, not data[TORQUE_SCALE]
         if m.eq_objtype[e] == int(self.mj.mjtObj.mjOBJ_SITE):
             places = [Placement.from_quaternion(m.site_pos[s], _xyzw(m.site_quat[s])) for s in (one, two)]
             one, two = int(m.site_bodyid[one]), int(m.site_bodyid[two])
@@ -182,7 +223,7 @@ class _Reader:
         ends = (f"{name}/a", f"{name}/b")
         for end, body, place in zip(ends, (one, two), places, strict=True):
             self.builder.frame(end, self.bodies[body], place)
-        self.builder.constraints.append((Weld if weld else Connect)(*ends, name=name))
+        self.builder.constraints.append((Weld if weld and not turns else Connect)(*ends, name=name))
         return True
 
     def _unused(self, name: str) -> str:
@@ -213,30 +254,6 @@ def _xyzw(wxyz: np.ndarray) -> np.ndarray:
 
 def _name(kinds: Any, value: int) -> str:
     return str(kinds(int(value)).name).rpartition("_")[2].lower()
-
-
-def _refuse_outsized(root: Element) -> None:
-    """Numbers of copies and pixels that would keep the compiler busy for ever, and numbers that are none."""
-    stack = [(root, 1.0)]
-    while stack:
-        element, copies = stack.pop()
-        for attribute, text in element.attributes.items():
-            if attribute != "name" and "nan" in text.lower().split():
-                raise element.error(f"the attribute '{attribute}' is {text!r}; finite numbers are needed")
-        for attribute in COUNTED.get(element.tag, ()):
-            for word in element.get(attribute, "").split():
-                try:
-                    value = abs(float(word))
-                except ValueError:
-                    continue
-                if element.tag in ("texture", "hfield"):
-                    if value > MAX_PIXELS:
-                        raise element.error(f"{attribute} is {word}; at most {MAX_PIXELS} are read")
-                else:
-                    copies *= max(value, 1.0)
-        if not copies <= MAX_COPIES:
-            raise element.error(f"more than {MAX_COPIES} copies in all; at most so many are read")
-        stack.extend((c, copies) for c in element.children)
 
 
 def _compiled(root: Element, data: bytes, path: Path | None) -> Any:

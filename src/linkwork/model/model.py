@@ -9,10 +9,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwork.checks import (
+    ANY_POSITION,
+    ANY_VELOCITY,
+    ARRAY,
+    CONSTRAINT,
+    FLAG,
+    NAME,
+    NAMES,
+    SEED,
+    Refused,
+    array,
+    checked,
+    checked_class,
+    finite_array,
+    instance,
+    like,
+    mapping,
+    number,
+    optional,
+    several,
+    shown,
+    whole,
+)
 from linkwork.errors import InputError, ModelError, not_found
 from linkwork.joints import Joint
+from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
-from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.topology import Topology
 from linkwork.model.visual import Look, Visual
 
@@ -25,6 +49,10 @@ UNIT_TOLERANCE = 1e-4
 """How far from one the length of a quaternion may be."""
 
 
+BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
+
+
+@checked_class(lower=BOUND, upper=BOUND, effort=BOUND, velocity=BOUND)
 @dataclass(frozen=True)
 class Limits:
     """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
@@ -35,9 +63,15 @@ class Limits:
     velocity: float = np.inf
 
 
+@checked_class(name=NAME, parent=whole(), joint=JOINT, joint_name=NAME, placement=PLACEMENT, inertia=INERTIA,
+               armature=ARRAY, limits=instance(Limits, "the Limits of a joint"), actuated=FLAG,
+               weightless=INERTIA, looks=several(like("a Look", "read", "moved", "visuals")))
 @dataclass(frozen=True)
 class Link:
-    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's."""
+    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's.
+
+    `weightless` is the part of `inertia` that gravity does not pull: its mass and centre of mass count.
+    """
 
     name: str
     parent: int
@@ -49,6 +83,7 @@ class Link:
     limits: Limits = Limits()
     actuated: bool = True
     looks: tuple[Look, ...] = field(default=(), compare=False)
+    weightless: BodyInertia = field(default_factory=BodyInertia)
 
     def __post_init__(self) -> None:
         armature = np.array(self.armature, dtype=float)
@@ -61,6 +96,7 @@ class Link:
         return tuple(v for look in self.looks for v in look.visuals())
 
 
+@checked_class(link=whole(), placement=PLACEMENT)
 @dataclass(frozen=True)
 class Frame:
     """A named place on a link."""
@@ -69,6 +105,11 @@ class Frame:
     placement: Placement
 
 
+GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
+
+
+@checked_class(name=NAME, links=several(instance(Link, "a Link")), frames=mapping(instance(Frame, "a Frame")),
+               gravity=GRAVITY, constraints=several(CONSTRAINT), independent=NAMES)
 @dataclass(frozen=True)
 class Model:
     """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
@@ -89,6 +130,11 @@ class Model:
         gravity.setflags(write=False)
         object.__setattr__(self, "gravity", gravity)
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+        if not self.links or any(l.parent >= i for i, l in enumerate(self.links) if i) or self.links[0].parent:
+            raise ModelError(f"'{self.name}': links are the world and then all others, each behind the one that "
+                             "carries it; linkwork.Builder sorts them")
+        if any(f.link >= len(self.links) for f in self.frames.values()):
+            raise ModelError(f"'{self.name}': a frame is on a link that is not there")
 
     @cached_property
     def reach(self) -> float:
@@ -132,18 +178,21 @@ class Model:
     def _joint_index(self) -> dict[str, int]:
         return {l.joint_name: i for i, l in enumerate(self.links) if i}
 
+    @checked(name=NAME)
     def link(self, name: str) -> int:
         """The index of a link, by its name."""
         if name not in self._link_index:
             raise not_found("link", name, self._link_index)
         return self._link_index[name]
 
+    @checked(name=NAME)
     def joint(self, name: str) -> int:
         """The index of the link that a joint moves, by the joint's name."""
         if name not in self._joint_index:
             raise not_found("joint", name, self._joint_index)
         return self._joint_index[name]
 
+    @checked(name=NAME)
     def frame(self, name: str) -> Frame:
         """A frame by its name: one of `frames`, a link, or "world"."""
         if name in self.frames:
@@ -152,12 +201,14 @@ class Model:
             return Frame(self._link_index[name], Placement())
         raise not_found("frame", name, [*self._link_index, *self.frames])
 
+    @checked(constraints=CONSTRAINT)
     def with_constraints(self, *constraints: Constraint) -> Model:
         """A new model with these constraints besides those that it has."""
         for c in constraints:
             c.check(self)
         return replace(self, constraints=(*self.constraints, *constraints))
 
+    @checked(name=NAME, on=NAME, placement=optional(PLACEMENT))
     def with_frame(self, name: str, on: str = WORLD, placement: Placement | None = None) -> Model:
         """A new model with a named place on a link (or relative to a frame, or in the world)."""
         if name in self.frames or name in self._link_index:
@@ -170,11 +221,9 @@ class Model:
         return replace(self, constraints=())
 
     def with_gravity(self, gravity: object) -> Model:
-        g = np.asarray(gravity, dtype=float)
-        if g.shape != (3,) or not np.isfinite(g).all():
-            raise InputError(f"gravity is three finite numbers in world axes, not {gravity!r}")
-        return replace(self, gravity=g)
+        return replace(self, gravity=gravity)  # type: ignore[arg-type]
 
+    @checked(joints=NAME)
     def with_independent(self, *joints: str) -> Model:
         """A new model in which these joints are the independent ones of their clusters."""
         for name in joints:
@@ -185,6 +234,7 @@ class Model:
         """The position with every joint at zero."""
         return np.concatenate([np.zeros(0), *(l.joint.neutral() for l in self.links[1:])])
 
+    @checked(seed=SEED)
     def random_q(self, seed: int | np.random.Generator = 0) -> np.ndarray:
         """A random position within the joint limits; closed loops are not closed by it."""
         rng = np.random.default_rng(seed)
@@ -197,33 +247,35 @@ class Model:
             parts.append(q)
         return np.concatenate(parts)
 
+    @checked(q=ANY_POSITION, v=ANY_VELOCITY)
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The position after the constant velocity `v` for unit time, on the manifold."""
         return self._by_joint("integrate", q, v)
 
+    @checked(q0=ANY_POSITION, q1=ANY_POSITION)
     def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
         """The constant velocity that takes `q0` to `q1` in unit time."""
         return self._by_joint("difference", q0, q1)
 
+    @checked(q=ANY_POSITION, v=ANY_VELOCITY)
     def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """dq/dt, of length nq."""
         return self._by_joint("rate", q, v)
 
+    @checked(q=ANY_POSITION)
     def normalised(self, q: np.ndarray) -> np.ndarray:
         """The nearest valid position: quaternions of length one."""
-        return self._by_joint("normalised", q)
+        with np.errstate(all="ignore"):
+            found = self._by_joint("normalised", q)
+        if not np.isfinite(found).all():
+            raise InputError("q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
+                             "no direction; model.neutral() gives a valid position")
+        return found
 
     def _by_joint(self, operation: str, q: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
         from linkwork.backends.numpy_ import NUMPY
 
-        q, t = np.asarray(q, dtype=float), self.topology
-        if q.shape != (self.nq,):
-            raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},)")
-        if x is not None:
-            x = np.asarray(x, dtype=float)
-            expected = self.nq if operation == "difference" else self.nv
-            if x.shape != (expected,):
-                raise InputError(f"the second argument has shape {x.shape}; this model needs ({expected},)")
+        t = self.topology
         parts = [np.zeros((0, 1))]
         for i in t.links:
             args = [q[t.q_slices[i], None]]
@@ -241,6 +293,12 @@ class Model:
 
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
+        try:
+            q = finite_array(q, float(np.finfo(float).max))
+        except Refused as why:
+            raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
+        if q.ndim == 0 or q.shape[-1] != self.nq:
+            raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
         for i in self.topology.links:
             part = self.unit_part(i)
             if part is None:
@@ -270,3 +328,6 @@ class Model:
     def __repr__(self) -> str:
         return (f"Model({self.name!r}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
                 f"{len(self.constraints)} constraints with {self.rows} rows, {self.mass:.4g} kg)")
+
+
+MODEL = instance(Model, "a linkwork.Model")

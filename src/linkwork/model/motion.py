@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.joints import Free
 from linkwork.lazy import cached_property
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
@@ -112,9 +113,30 @@ class Motion:
         zero = self.xp.zeros(3)
         b = [I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
              for I, V, known in zip(self.I, self.V, self.known, strict=True)]
+        for i in self.model.topology.links:
+            self._lift(i, b)
+            self._turn_armature(i, b)
         if fext is None:
             return b
         return [b[0], *(b[i] - self._felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+
+    def _lift(self, i: int, b: list[Array]) -> None:
+        """Take away what the recursions make gravity do to the weightless part of a link: [m g; h x g]."""
+        body, xp = self.model.links[i].weightless, self.xp
+        if body.mass or body.first_moment.any():
+            g = self.gravity[i]
+            b[i] = b[i] + xp.vstack([body.mass * g, xp.cross(xp.constant(body.first_moment), g)])
+
+    def _turn_armature(self, i: int, b: list[Array]) -> None:
+        """Armature m of a free joint in its parent's axes needs m (vdot + w x v): the second part, in the joint."""
+        link, xp = self.model.links[i], self.xp
+        if not (isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any()):
+            return
+        v = self.joint_v(i)
+        f = xp.vstack([float(link.armature[0]) * xp.cross(v[3:6, :], v[0:3, :]), xp.zeros(3)])
+        b[i] = b[i] + f
+        if link.parent:
+            b[link.parent] = b[link.parent] - self.X[i].T @ f
 
     def _felt(self, i: int, f: Array) -> Array:
         """A force at the origin that users know of link i, in its axes, as one at the origin of the recursions."""

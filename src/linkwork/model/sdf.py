@@ -9,7 +9,9 @@ of a ball joint is then the inverse.
 
 Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, nested models (their names are
 "model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
-mimic as couplings. Not modelled: damping, friction, springs, sensors, plugins, <include>.
+mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
+the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world. Not modelled:
+damping, friction, springs, sensors, plugins, <include>.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.looks import sdf_visuals
 from linkwork.model.model import WORLD, Limits
+from linkwork.model.solids import WATER, sdf_solid
 from linkwork.model.spanning import GraphJoint, spanning_tree
 from linkwork.model.visual import Look
-from linkwork.model.xml import Element
+from linkwork.model.xml import MAX_CONSTRAINTS, MAX_LINKS, MAX_NUMBER, Element
 
 MODEL = "__model__"
 CLOSED_BY = {
@@ -36,7 +39,9 @@ CLOSED_BY = {
     "universal": "universal", "revolute2": "universal", "ball": "spherical",
 }
 FREEDOM = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}
-MAX_LINKS = 10_000
+MAX_NAMES = 3 * MAX_LINKS
+GRAVITY = (0.0, 0.0, -9.8)
+"""Of a <world> that says nothing about it."""
 
 
 def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
@@ -77,6 +82,9 @@ class _Scope:
     frames: dict[str, Element] = field(default_factory=dict)
     models: dict[str, Element] = field(default_factory=dict)
     poses: dict[str, Placement] = field(default_factory=dict)
+    prefix: dict[str, str] = field(default_factory=dict)
+    """The path of the model that holds it; a name may have "::" in it besides, as flattened files have."""
+    carriers: dict[str, str] = field(default_factory=dict)
 
 
 class _Reader:
@@ -86,10 +94,10 @@ class _Reader:
             self.version = tuple(int(n) for n in root.get("version", "1.6").strip().split(".")[:2])
         except ValueError:
             raise root.error(f"the version is {root.get('version')!r}; it must be two numbers such as 1.6") from None
-        self.model, gravity = self._only_model()
+        self.model, world = self._only_model()
         self.builder = Builder(self.model.name, strict=False)
-        if gravity is not None:
-            self.builder.gravity = gravity.content(3)
+        if world is not None:
+            self.builder.gravity = _gravity(world)
         self.scope = _Scope()
         self._collect(self.model, "")
 
@@ -98,6 +106,8 @@ class _Reader:
             raise self.model.error("there is no <link>; a robot has at least one")
         if len(self.scope.links) > MAX_LINKS:
             raise self.model.error(f"{len(self.scope.links)} links; at most {MAX_LINKS} are read")
+        if len(self.scope.elements) > MAX_NAMES:
+            raise self.model.error(f"{len(self.scope.elements)} links, joints and frames; at most {MAX_NAMES} are read")
         for name in self.scope.elements:
             self._pose(name)
         edges = [e for name, element in self.scope.joints.items() if (e := self._edge(name, element)) is not None]
@@ -105,6 +115,8 @@ class _Reader:
         with self.model.blamed():
             kept = {j.name for j in spanning_tree(links, [e.in_graph for e in edges], (WORLD, first), cut)[0]}
         tree = [e for e in edges if e.name in kept]
+        if len(edges) - len(tree) > MAX_CONSTRAINTS:
+            raise self.model.error(f"{len(edges) - len(tree)} joints close loops; at most {MAX_CONSTRAINTS} are read")
         self._hang(tree, base)
         for name, element in self.scope.links.items():
             self.builder.look(name, Look(partial(sdf_visuals, element, _read_pose)))
@@ -119,14 +131,14 @@ class _Reader:
         return self.builder
 
     def _only_model(self) -> tuple[Element, Element | None]:
-        """The one model of the file that can move, and the world's gravity."""
+        """The one model of the file that can move, and the world."""
         world = self.root.child("world")
         models = [*self.root.all("model"), *(world.all("model") if world is not None else [])]
         moving = [m for m in models if not _static(m)] or models
         if len(moving) != 1:
             names = f" ({listing([m.get('name', '?') for m in moving])})" if moving else ""
             raise self.root.error(f"there are {len(moving)} models{names}; a file with one <model> is needed")
-        return moving[0], world.child("gravity") if world is not None else None
+        return moving[0], world
 
     # names and poses
 
@@ -139,24 +151,25 @@ class _Reader:
                 if name in scope.elements or name == WORLD:
                     raise element.error(f"the name '{name}' is taken; names must be unique and not '{WORLD}'")
                 scope.elements[name] = table[name] = element
+                scope.prefix[name] = prefix
         if model.child("include") is not None:
             model.need("include").warn("ignored: <include> is not followed; put the model's text in its place")
         for nested in model.all("model"):
             name = prefix + nested.name
             if name in scope.elements:
                 raise nested.error(f"the name '{name}' is taken; names must be unique")
-            scope.elements[name] = nested
+            scope.elements[name], scope.prefix[name] = nested, prefix
             self._collect(nested, name + "::")
 
     def _pose(self, name: str) -> Placement:
         """The pose of a link, joint, frame or nested model, in the frame of the file's model."""
-        chain: list[str] = []  # from the name to the first whose pose is known
+        chain: dict[str, None] = {}  # from the name to the first whose pose is known
         while name not in self.scope.poses and name != MODEL:
             if name in chain:
                 raise self.scope.elements[name].error(
                     f"its pose is relative to itself, by way of {listing(chain)}; break the circle of relative_to"
                 )
-            chain.append(name)
+            chain[name] = None
             name = self._reference(name)
         pose = self.scope.poses.get(name, Placement())
         for each in reversed(chain):
@@ -166,7 +179,7 @@ class _Reader:
 
     def _reference(self, name: str) -> str:
         """What the pose of `name` is relative to."""
-        element, prefix = self.scope.elements[name], _prefix(name)
+        element, prefix = self.scope.elements[name], self.scope.prefix[name]
         pose = element.child("pose")
         wanted = pose.get("relative_to", "").strip() if pose is not None else ""
         if not wanted and element.tag == "frame":
@@ -186,20 +199,22 @@ class _Reader:
 
     def _link_of(self, name: str, element: Element) -> str:
         """The link that a name stands for: itself, the child of a joint, what a frame is attached to."""
-        seen: list[str] = []
-        while name not in self.scope.links:
+        seen: dict[str, None] = {}
+        while name not in self.scope.links and name not in self.scope.carriers:
             if name in seen:
                 raise element.error(f"{listing(seen)} are attached to each other in a circle; attach one to a link")
-            seen.append(name)
+            seen[name] = None
             if name == MODEL or name in self.scope.models or f"{name}::" in self.scope.models:
                 name = self._canonical("" if name == MODEL else f"{name}::", element)
                 continue
-            thing, prefix = self.scope.elements[name], _prefix(name)
+            thing, prefix = self.scope.elements[name], self.scope.prefix[name]
             if thing.tag == "joint":
                 name = self._text(prefix, thing.need("child"))
             else:
                 name = self._named(prefix, thing.get("attached_to", "").strip() or MODEL, thing)
-        return name
+        link = self.scope.carriers.get(name, name)
+        self.scope.carriers.update(dict.fromkeys(seen, link))
+        return link
 
     def _canonical(self, prefix: str, element: Element) -> str:
         """The link that carries a model's frame."""
@@ -208,7 +223,7 @@ class _Reader:
         if wanted:
             return self._named(prefix, wanted, model)
         for name in self.scope.links:
-            if name.startswith(prefix):
+            if self.scope.prefix[name].startswith(prefix):
                 return name
         raise element.error(f"the model '{model.get('name', '')}' has no link")
 
@@ -231,7 +246,7 @@ class _Reader:
         return self._link_of(self._text(prefix, element), element)
 
     def _edge(self, name: str, element: Element) -> _Edge | None:
-        kind, prefix = element.get("type").strip(), _prefix(name)
+        kind, prefix = element.get("type").strip(), self.scope.prefix[name]
         parent, child = self._end(prefix, element.need("parent")), self._end(prefix, element.need("child"))
         if parent == child:
             raise element.error(f"parent and child are both '{parent}'; a joint joins two links")
@@ -256,9 +271,9 @@ class _Reader:
         in_model = _true(flag.text) if flag is not None else self.version < (1, 5)
         frame = data.get("expressed_in", "").strip() if data is not None else ""
         if frame:
-            seen_from = self._pose(self._named(_prefix(name), frame, element))
+            seen_from = self._pose(self._named(self.scope.prefix[name], frame, element))
         elif in_model:
-            seen_from = self._pose(_prefix(name).removesuffix("::") or MODEL)
+            seen_from = self._pose(self.scope.prefix[name].removesuffix("::") or MODEL)
         else:
             return np.asarray(axis / length)
         return np.asarray(pose.R.T @ seen_from.R @ axis / length)
@@ -294,15 +309,15 @@ class _Reader:
         kind = base or ("fixed" if _static(self.model) else "free")
         joint = base_joint("free" if tied else kind)
         placement = _read_pose(self.model) @ self._pose(root) if isinstance(joint, Fixed) else Placement()
-        taken = {d.joint_name for d in self.builder._drafts.values()} | set(self.scope.joints)
-        name = "root_joint" if "root_joint" not in taken else f"{root}/root_joint"
+        taken = "root_joint" in self.builder._joint_names or "root_joint" in self.scope.joints
+        name = f"{root}/root_joint" if taken else "root_joint"
+        inertia, weightless = self._inertia(root)
         with self.scope.links[root].blamed():
-            self.builder.link(root, WORLD, joint, placement=placement, inertia=_inertia(self.scope.links[root]),
+            self.builder.link(root, WORLD, joint, placement=placement, inertia=inertia, weightless=weightless,
                               joint_name=name, actuated=False)
 
     def _joint(self, edge: _Edge, inner: str, outer: str) -> None:
         """A joint of the tree and the link beyond it; the joint has the axes of that link."""
-        link = self.scope.links[outer]
         pose = self._pose(outer)
         at = (pose.inverse() @ edge.pose).p
         turn = pose.R.T @ edge.pose.R * (1.0 if inner == edge.parent else -1.0)
@@ -314,15 +329,50 @@ class _Reader:
             at = np.zeros(3)
         inside = _read_pose(self.model).inverse() if inner == WORLD else self._pose(inner)
         placement = inside.inverse() @ pose @ Placement(p=at)
-        inertia, carrier = _inertia(link), outer
+        inertia, weightless = self._inertia(outer)
         with edge.element.blamed():
-            if at.any():
-                carrier = f"{outer}/{edge.name}"
-            self.builder.link(carrier, inner, joint, placement=placement, inertia=None if at.any() else inertia,
-                              joint_name=edge.name, limits=_limits(edge))
-            if at.any():
-                self.builder.link(outer, carrier, "fixed", placement=Placement(p=-at), inertia=inertia,
-                                  joint_name=f"{edge.name}/fixed")
+            if not at.any():
+                self.builder.link(outer, inner, joint, placement=placement, inertia=inertia, weightless=weightless,
+                                  joint_name=edge.name, limits=_limits(edge))
+                return
+            carrier = f"{outer}/{edge.name}"
+            self.builder.link(carrier, inner, joint, placement=placement, joint_name=edge.name, limits=_limits(edge))
+            self.builder.link(outer, carrier, "fixed", placement=Placement(p=-at), inertia=inertia,
+                              weightless=weightless, joint_name=f"{edge.name}/fixed")
+
+    def _inertia(self, name: str) -> tuple[BodyInertia, BodyInertia | None]:
+        """A link's inertia in its axes, and the part that gravity does not pull: all of it, or nothing."""
+        link = self.scope.links[name]
+        kinematic, inertial = link.child("kinematic"), link.child("inertial")
+        if kinematic is not None and _true(kinematic.text):
+            kinematic.warn("ignored: links whose motion is given are not modelled, this one moves by forces")
+        if inertial is not None and inertial.child("fluid_added_mass") is not None:
+            inertial.need("fluid_added_mass").warn("ignored: added mass is not modelled")
+        automatic = inertial is not None and _true(inertial.get("auto", "false"))
+        body = self._solid(name, link, link.need("inertial")) if automatic else _inertia(link)
+        pulled = link.child("gravity")
+        return body, None if pulled is None or _true(pulled.text) else body
+
+    def _solid(self, name: str, link: Element, inertial: Element) -> BodyInertia:
+        """The inertia of a link's collision shapes by their densities; scaled to <mass> where that is given."""
+        body, density = BodyInertia(), _value(inertial, "density", WATER)
+        for collision in link.all("collision"):
+            own = _value(collision, "density", density)
+            if not own > 0:
+                raise collision.error(f"the density is {own:g}; a body has one above zero")
+            solid = sdf_solid(collision.need("geometry"), own)
+            pose = collision.child("pose")
+            beside = pose.get("relative_to", "").strip() if pose is not None else ""
+            frame = self._named(self.scope.prefix[name], beside, collision) if beside else name
+            with collision.blamed():
+                body = body + solid.moved(self._in(name, self._pose(frame)) @ _read_pose(collision))
+        if not 0 < body.mass <= MAX_NUMBER:
+            raise inertial.error(
+                "auto=\"true\" needs <collision> shapes with a volume and a density above zero; add them, or give "
+                "<mass> and <inertia> without auto"
+            )
+        share = _value(inertial, "mass", body.mass) / body.mass
+        return BodyInertia(share * body.mass, body.com, share * body.I)
 
     def _close(self, edge: _Edge) -> None:
         """A joint that the tree leaves out, as a closure between frames on its two links."""
@@ -344,7 +394,7 @@ class _Reader:
         from linkwork.constraints import Coupling
 
         if element.get("type").strip() == "gearbox":
-            prefix = _prefix(name)
+            prefix = self.scope.prefix[name]
             reference = self._end(prefix, element.need("gearbox_reference_body"))
             pose, ends = self._pose(name), []
             for role, tag in (("parent", "axis"), ("child", "axis2")):
@@ -362,7 +412,7 @@ class _Reader:
         axis_element = element.child("axis")
         mimic = axis_element.child("mimic") if axis_element is not None else None
         if mimic is not None:
-            other = self._named(_prefix(name), mimic.get("joint").strip(), mimic)
+            other = self._named(self.scope.prefix[name], mimic.get("joint").strip(), mimic)
             if name not in kept or other not in kept:
                 mimic.warn("left out: one of the two joints is not in the tree")
                 return
@@ -427,9 +477,21 @@ def _inertia(link: Element) -> BodyInertia:
     if mass < 0 or least < -1e-9 * max(values.values()) - 1e-15:
         raise link.error(f"a negative mass or moment of inertia ({min(mass, least):g}); correct the <inertial> data")
     I = np.array([[values["i" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
-    place = _read_pose(element) if element is not None else Placement()
+    place = Placement()
+    if element is not None:
+        pose = element.child("pose")
+        if pose is not None and pose.get("relative_to", "").strip():
+            raise pose.error("the pose of an <inertial> is relative to its link; remove relative_to")
+        place = _read_pose(element)
     with link.blamed():
         return BodyInertia(mass, np.zeros(3), I).moved(place)
+
+
+def _gravity(world: Element) -> np.ndarray:
+    """The gravity of a world; until version 1.5 it was its physics engine's."""
+    physics = world.child("physics")
+    element = world.child("gravity") or (physics.child("gravity") if physics is not None else None)
+    return np.array(GRAVITY) if element is None else element.content(3)
 
 
 def _read_pose(owner: Element) -> Placement:
@@ -448,11 +510,6 @@ def _read_pose(owner: Element) -> Placement:
 def _value(owner: Element | None, tag: str, default: float, *, bounded: bool = True) -> float:
     element = owner.child(tag) if owner is not None else None
     return default if element is None else float(element.content(1, bounded=bounded)[0])
-
-
-def _prefix(name: str) -> str:
-    path, separator, _ = name.rpartition("::")
-    return path + separator
 
 
 def _static(model: Element) -> bool:

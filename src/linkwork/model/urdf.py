@@ -20,10 +20,11 @@ from linkwork.model.builder import Builder, base_joint
 from linkwork.model.looks import urdf_visuals
 from linkwork.model.model import WORLD, Limits
 from linkwork.model.visual import Look
-from linkwork.model.xml import Element
+from linkwork.model.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
-MAX_LINKS = 10_000
+MAX_COUPLED = 40_000
+"""Joints in all couplings together."""
 
 
 def read_urdf(root: Element, base: str | None = None) -> Builder:
@@ -40,6 +41,7 @@ class _Reader:
         self.into: dict[str, Element] = {}
         self.out: dict[str, list[Element]] = {name: [] for name in self.links}
         self.called = {name: name for name in self.links}
+        self.coupled = 0
         self.materials = {m.get("name", ""): m for m in root.all("material")}
 
     def read(self, base: str) -> Builder:
@@ -146,6 +148,9 @@ class _Reader:
                 (dependent.add if self._mimic(name, mimic) else dangling.append)(name)
         if dangling:  # real files have this
             self.root.warn(f"the joints {listing(dangling)} mimic joints that are not there; they are left free")
+        ties = [*self.root.all("coupling"), *self.root.all("loop")]
+        if len(ties) > MAX_CONSTRAINTS:
+            raise self.root.error(f"{len(ties)} loops and couplings; at most {MAX_CONSTRAINTS} are read")
         for coupling in self.root.all("coupling"):
             self._coupling(coupling)
         for loop in self.root.all("loop"):
@@ -182,6 +187,9 @@ class _Reader:
                 "no joint moves the successor against the common ancestor of both links; a coupling needs one"
             )
         ratio = element.need("ratio").number("value")
+        self.coupled += len(before) + len(behind)
+        if self.coupled > MAX_COUPLED:
+            raise element.error(f"couplings of more than {MAX_COUPLED} joints in all; at most so many are read")
         self._one_degree(element, *before, *behind)
         terms = {n: [ratio] for n in before} | {n: [-1.0] for n in behind[:-1]}
         self.builder.constraints.append(Coupling(behind[-1], terms, name=element.get("name", f"{behind[-1]}/coupling")))

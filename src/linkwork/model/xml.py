@@ -6,6 +6,7 @@ the line and the element.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,14 @@ from xml.parsers import expat
 import numpy as np
 
 from linkwork.errors import LinkworkError, LoadError
+from linkwork.model.files import regular_size
 
 MAX_BYTES = 64 * 2**20
 MAX_ELEMENTS = 500_000
 MAX_DEPTH = 200
 MAX_NUMBER = 1e30
+MAX_LINKS = 4_000
+MAX_CONSTRAINTS = 4_000
 
 
 class LoadWarning(UserWarning):
@@ -105,11 +109,12 @@ class Element:
         wanted = "one number" if count == 1 else f"{count} numbers between blanks"
         if "_" in text:
             raise self.error(f"the {where} is {_shown(text)}, not {wanted}")
+        words = text.split(maxsplit=count)
         try:
-            values = np.array([float(word) for word in text.split()])
+            values = np.array([float(word) for word in words[:count]])
         except ValueError:
             raise self.error(f"the {where} is {_shown(text)}, not {wanted}{hint}") from None
-        if len(values) != count:
+        if len(words) != count:
             raise self.error(f"the {where} is {_shown(text)}, not {wanted}{hint}")
         if np.isnan(values).any() or (bounded and np.abs(values).max() > MAX_NUMBER):
             raise self.error(f"the {where} is {_shown(text)}; finite numbers of reasonable size are needed")
@@ -124,19 +129,14 @@ def _shown(text: str | None) -> str:
 
 def read(path: Path) -> bytes:
     """The bytes of a file, or a `LoadError` that says why not."""
-    if path.is_dir():
-        raise LoadError(f"{path} is a directory; give the robot file in it")
+    size = regular_size(path, str(path))
+    if size > MAX_BYTES:
+        raise LoadError(f"{path} has {size / 2**20:.0f} MiB; robot files of at most {MAX_BYTES >> 20} MiB are read")
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise LoadError(f"{path} has {size / 2**20:.0f} MiB; robot files of at most {MAX_BYTES >> 20} MiB are read")
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise LoadError(f"{path} is not there; give the path of a URDF, MJCF or SDF file") from None
+        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
+            return stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as problem:
         raise LoadError(f"{path} cannot be read: {problem}") from problem
-    return data
 
 
 def parse(data: bytes, file: str) -> Element:

@@ -78,7 +78,8 @@ def moved(model: Model, W: Sequence[Placement]) -> Model:
         after = Placement() if link.joint.kind == "free" else W[i]  # what is behind a free joint is in its position
         place = Placement(*between(W[link.parent], link.placement, after))
         body = Moments.of(link.inertia).moved(back[i])
-        links.append(replace(link, joint=turned(link.joint, W[i].R), placement=place, inertia=body))
+        links.append(replace(link, joint=turned(link.joint, W[i].R), placement=place, inertia=body,
+                             weightless=Moments.of(link.weightless).moved(back[i])))
         frames[link.name] = Frame(i, back[i])
     for name, f in model.frames.items():
         frames[name] = Frame(f.link, Placement(*between(W[f.link], f.placement, Placement())))

@@ -23,6 +23,7 @@ from functools import partial
 
 import numpy as np
 
+from linkwork.checks import FLAG, NAME, checked, choice, whole
 from linkwork.constraints import Closure, Connect, Weld
 from linkwork.errors import not_found
 from linkwork.joints import Fixed, Free, Joint, Spherical, Universal
@@ -30,7 +31,7 @@ from linkwork.model import BodyInertia, Builder, Link, Model, Placement
 from linkwork.model.combine import Part, combine
 from linkwork.model.load import load
 from linkwork.robots.mechanisms import bricard, four_bar, frame_pose, six_bar
-from linkwork.robots.mechanisms.parts import box, check_choice, closed
+from linkwork.robots.mechanisms.parts import box, closed
 
 SIDES = ("left", "right")
 LOOPS = ("connect", "rods", "cut", "weld")
@@ -42,12 +43,13 @@ REACH = 0.17
 """Distance of the palms of two hands that hold one cube (m)."""
 
 
+@checked(format=choice("format of Cassie", ("mjcf", "sdf")))
 def cassie(format: str = "mjcf") -> Model:
     """Cassie with a free base and its four loops as ball joints; "mjcf" has ball-jointed rods, "sdf" its own tree."""
-    check_choice("the format of Cassie", format, ("mjcf", "sdf"))
     return load("cassie.xml" if format == "mjcf" else "cassie_v2")
 
 
+@checked(loops=choice("way to close the loops of Digit", LOOPS), feet=FLAG)
 def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     """Digit with a free base; each leg has three rods that close a loop. Closed at neutral q.
 
@@ -61,7 +63,6 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     `feet` welds both feet to the ground where they are in the neutral position, 12 rows more. Frames `left-hand`,
     `right-hand` are at the ends of the forearms.
     """
-    check_choice("the loops of Digit", loops, LOOPS)
     model = load("digit")
     rods = {c.name: c for c in model.constraints if isinstance(c, Closure)}
     if loops == "cut":
@@ -79,6 +80,7 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     return model
 
 
+@checked(robots=whole(1, 2, "1 or 2"), loops=choice("way to close the loops of Digit", LOOPS))
 def digit_box(robots: int = 1, loops: str = "weld") -> Model:
     """One or two Digits (prefixes "digit1/", "digit2/") on the ground hold a box between their hands, by points."""
     body = digit(loops, feet=True)
@@ -94,6 +96,7 @@ def digit_box(robots: int = 1, loops: str = "weld") -> Model:
     return scene
 
 
+@checked(hands=whole(1, 2, "1 or 2"))
 def allegro_cube(hands: int = 1) -> Model:
     """One or two Allegro hands, fixed in the world, hold a cube with all their fingertips: 16 dof each, and 6."""
     right = load("allegro_right_hand")
@@ -104,6 +107,7 @@ def allegro_cube(hands: int = 1) -> Model:
     return _grasped(combine(*parts, name=f"{hands} Allegro and a cube"), SIDES[2 - hands :])
 
 
+@checked(feet=FLAG)
 def humanoid_allegros_cube(feet: bool = False) -> Model:
     """Pinocchio's simple humanoid with Allegro hands ("left/", "right/") on its wrists, which hold a cube together.
 
@@ -223,6 +227,7 @@ SCENARIOS: dict[str, Callable[[], Model]] = {
 """Every scenario by its name."""
 
 
+@checked(name=NAME)
 def scenario(name: str) -> Model:
     """The scenario called `name`."""
     if name not in SCENARIOS:

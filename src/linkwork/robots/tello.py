@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.checks import NAME, checked
 from linkwork.constraints import Constraint, Coupling, Custom
 from linkwork.model import Model
 from linkwork.model.load import load
@@ -19,6 +20,7 @@ RATIO = 6.0
 """The gear of every motor; the file gives none for hip clamps and arms, which have the same motors."""
 
 
+@checked(name=NAME)
 def tello(name: str = "tello_humanoid") -> Model:
     """The robot with its four differentials and ten geared joints: nv = 42, mobility 24. Rotors are independent."""
     model = load(name)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from linkwork.checks import NAME, checked
 from linkwork.errors import NotFound, listing, not_found
 
 VARIABLE = "LINKWORK_ROBOTS"
@@ -72,9 +73,10 @@ def names() -> list[str]:
     return sorted(found | {alias for alias, name in ALIASES.items() if len(_matches(name, known)) == 1})
 
 
+@checked(name=NAME)
 def find(name: str) -> Robot:
     """The robot called `name`: its file and the base that suits it."""
-    if not isinstance(name, str) or not name:
+    if not name:
         raise not_found("robot", name, names())
     known = robots()
     found = _matches(name, known)

@@ -19,11 +19,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
+from linkwork.function import OPTIONS
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
 from linkwork.lazy import cached_property
 from linkwork.model import Model
+from linkwork.model.model import MODEL
 from linkwork.scale.shards import TILE, cuts, empty, state_bytes, taken
 from linkwork.scale.travel import packed
 from linkwork.scale.worker import run_shard, versions
@@ -43,6 +46,8 @@ ATTEMPT = 0.5
 Found = TypeVar("Found")
 
 
+@checked(model=MODEL, shards=optional(whole(1)), progress=optional(FLAG), patience=NOT_NEGATIVE,
+         threads=OPTIONS["threads"])
 def rollout(
     model: Model,
     *,
@@ -65,8 +70,6 @@ def rollout(
     """
     if options.get("backend", "kernel") != "kernel":
         raise InputError("scale.rollout runs kernels; for backend='numpy' use lw.rollout")
-    if shards is not None and shards < 1:
-        raise InputError(f"shards={shards}: at least one is needed")
     one = local_rollout(model, threads=threads, **options)
     return ShardedRollout(one, cluster, shards, progress, patience)
 

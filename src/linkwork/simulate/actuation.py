@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
-from linkwork.errors import ActuationError, AssemblyError, InputError, listing
+from linkwork.errors import ActuationError, AssemblyError, listing
 from linkwork.function import Function
 from linkwork.model import Model, Motion
 from linkwork.simulate.assembly import REDUNDANT, random_state
@@ -20,8 +20,6 @@ RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
 
 def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.ndarray:
     """A flag for each degree of freedom: moved by a motor, of a joint in `joints` or, for None, as the model says."""
-    if isinstance(joints, str):
-        raise InputError(f"actuated is a list of joint names, not the string {joints!r}")
     t, driven = model.topology, np.zeros(model.nv, dtype=bool)
     moved = [i for i in t.links if model.links[i].actuated] if joints is None else [model.joint(j) for j in joints]
     for i in moved:

@@ -20,10 +20,23 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import SINGULAR
+from linkwork.checks import (
+    NAMES,
+    POSITIONS,
+    POSITIVE,
+    SEED,
+    VELOCITIES,
+    check_memory,
+    checked,
+    choice,
+    optional,
+    whole,
+)
 from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, SingularError, listing, not_found
 from linkwork.model import Model, Motion
 from linkwork.model.memo import once
+from linkwork.model.model import MODEL
 
 Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """phi and D at q."""
@@ -35,6 +48,8 @@ REDUNDANT = 1e-10
 """Singular values of the rows, relative to the largest, below which a velocity need not heed them."""
 
 
+@checked(model=MODEL, q=POSITIONS, locked=NAMES, only=optional(NAMES), tolerance=POSITIVE, max_iterations=whole(1),
+         attempts=whole(1, 1000), seed=SEED)
 def assemble(
     model: Model,
     q: object,
@@ -55,13 +70,6 @@ def assemble(
     and by how much, and has the best position found. Joint limits are not looked at.
     """
     start = np.array(q, dtype=float)
-    if start.ndim not in (1, 2) or start.shape[-1] != model.nq:
-        raise InputError(f"q has shape {start.shape}; this model needs ({model.nq},) or (batch, {model.nq})")
-    if not np.isfinite(start).all():
-        raise InputError("q has entries that are NaN or infinite; model.neutral() gives a valid position")
-    if attempts < 1 or max_iterations < 1 or not tolerance > 0:
-        raise InputError("assemble needs at least one attempt, one iteration and a tolerance above zero")
-    model.check_position(start)
     closing, free = _closing(model, only), _free(model, locked)
     if start.ndim == 2:
         states = [_assembled(closing, s, free, tolerance, max_iterations, attempts, seed) for s in start]
@@ -69,6 +77,7 @@ def assemble(
     return _assembled(closing, start, free, tolerance, max_iterations, attempts, seed)
 
 
+@checked(model=MODEL, q=POSITIONS, v=VELOCITIES, norm=choice("norm", ("mass", "joint")))
 def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") -> np.ndarray:
     """The velocity nearest to `v` that all constraints allow at `q`: J v' = 0.
 
@@ -77,15 +86,10 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and constraints could
     ask for any of their velocities, norm="mass" ends with an error that names them.
     """
-    if norm not in ("mass", "joint"):
-        raise not_found("norm", norm, ("mass", "joint"))
     at, speed = np.array(q, dtype=float), np.array(v, dtype=float)
     if at.ndim not in (1, 2) or at.shape[-1] != model.nq or speed.shape != (*at.shape[:-1], model.nv):
         raise InputError(f"q and v have shapes {at.shape} and {speed.shape}; this model needs ({model.nq},) and "
                          f"({model.nv},), or (batch, {model.nq}) and (batch, {model.nv})")
-    if not (np.isfinite(at).all() and np.isfinite(speed).all()):
-        raise InputError("q or v has entries that are NaN or infinite")
-    model.check_position(at)
     if not model.rows:
         return speed
     if norm == "mass":
@@ -95,6 +99,7 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     return _projected(model, at, speed, norm)
 
 
+@checked(model=MODEL, seed=SEED, batch=optional(whole()), only=optional(NAMES), tolerance=POSITIVE)
 def random_state(
     model: Model,
     seed: int | np.random.Generator = 0,
@@ -112,6 +117,7 @@ def random_state(
     """
     rng = np.random.default_rng(seed)
     if batch is not None:
+        check_memory(f"batch={batch}", batch * (model.nq + model.nv), "take fewer states at a time")
         states = [random_state(model, rng, only=only, tolerance=tolerance) for _ in range(batch)]
         return (np.array([s[0] for s in states]).reshape(batch, model.nq),
                 np.array([s[1] for s in states]).reshape(batch, model.nv))
@@ -206,6 +212,8 @@ def _levenberg_marquardt(closing: _Closing, q: np.ndarray, free: np.ndarray, tol
         while nu < MAX_DAMPING:
             step = np.zeros(len(free))
             step[free] = _damped_step(D[:, free], phi, nu * size)
+            if not np.isfinite(step).all():  # phi has no derivative here
+                return _Found(closing.model.normalised(q), phi)
             there = closing.model.integrate(q, step)
             phi_there, D_there = closing.residual(there)
             left = float(phi_there @ phi_there)
@@ -221,6 +229,8 @@ def _levenberg_marquardt(closing: _Closing, q: np.ndarray, free: np.ndarray, tol
         if np.abs(phi).max(initial=0.0) > tolerance:
             break
         step[free] = _damped_step(D[:, free], phi, 0.0)
+        if not np.isfinite(step).all():
+            break
         there = closing.model.integrate(q, step)
         phi_there, D_there = closing.residual(there)
         if not phi_there @ phi_there < size / 4:
@@ -301,8 +311,6 @@ def idle_joints(model: Model, M: np.ndarray) -> list[str]:
 
 def _free(model: Model, locked: Sequence[str]) -> np.ndarray:
     """Which degrees of freedom may move."""
-    if isinstance(locked, str):
-        raise InputError(f"locked is a list of joint names, not the string {locked!r}")
     free = np.ones(model.nv, dtype=bool)
     for name in locked:
         free[model.topology.v_slices[model.joint(name)]] = False
@@ -311,8 +319,6 @@ def _free(model: Model, locked: Sequence[str]) -> np.ndarray:
 
 def _closing(model: Model, only: Sequence[str] | None) -> _Closing:
     """The constraints to close: those that have a position, or those named."""
-    if isinstance(only, str):
-        raise InputError(f"only is a list of names of constraints, not the string {only!r}")
     positional = [c for c in model.constraints if not isinstance(c, LinkRows)]
     names = [c.name for c in positional]
     for name in only or ():

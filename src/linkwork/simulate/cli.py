@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 import linkwork as lw
-from linkwork.arguments import (
+from linkwork.checks import NOT_NEGATIVE, written
+from linkwork.cli_arguments import (
     BaseOption,
     ConnectOption,
     ContactOption,
@@ -22,6 +22,8 @@ from linkwork.arguments import (
     load_robot,
     numbers,
     print_json,
+    printable,
+    terminal,
 )
 from linkwork.model import Model
 from linkwork.view.cli import show
@@ -38,7 +40,7 @@ def simulate_command(
     method: Annotated[str | None, typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
     q: Annotated[str | None, typer.Option(help="First positions, comma-separated (quaternions x,y,z,w).")] = None,
     v: Annotated[str | None, typer.Option(help="First velocities, comma-separated.")] = None,
-    seed: Annotated[int | None, typer.Option(help="A random first state in which all loops are closed.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="A random first state in which all loops are closed.")] = None,
     kp: Annotated[float, typer.Option(help="Stiffness that holds actuated joints where they start.")] = 0.0,
     kd: Annotated[float, typer.Option(help="Damping of actuated joints.")] = 0.0,
     ground: Annotated[float | None, typer.Option(help="Height of a plane on which contacts come and go.")] = None,
@@ -63,7 +65,8 @@ def simulate_command(
     if output is not None:
         run.save(output)
     if plot is not None:
-        run.plot().savefig(plot)
+        figure = run.plot()
+        written(plot, lambda: figure.savefig(plot))
     error = lw.constraint_error(model, backend="casadi")
     held = np.concatenate([np.full(c.rows, ground is None or 0 not in c.touches(model)) for c in model.constraints]
                           or [np.zeros(0, dtype=bool)])
@@ -80,7 +83,7 @@ def simulate_command(
         _show(run, facts)
         for path in (output, plot, html):
             if path is not None:
-                Console().print(f"wrote {path}")
+                terminal().print(f"wrote {printable(path)}")
     if view:
         show(model, run, None, None)
 
@@ -96,6 +99,7 @@ def _start(model: Model, q: str | None, v: str | None, seed: int | None) -> tupl
 
 
 def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
+    kp, kd = (NOT_NEGATIVE.checked(f"--{name}", gain, {}) for name, gain in (("kp", kp), ("kd", kd)))
     if kp == 0 and kd == 0:
         return None
     t = model.topology
@@ -111,7 +115,7 @@ def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
 
 
 def _show(run: lw.Trajectory, facts: dict[str, Any]) -> None:
-    console = Console()
+    console = terminal()
     table = Table(title=f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s")
     shown = list(run.names["q"])[:8]
     for heading in ("t [s]", *shown):

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import ARRAY, POSITION, checked, optional
 from linkwork.constraints.clusters import ClusterTree, clusters, local_rows
 from linkwork.errors import InputError, SingularError, listing
 from linkwork.model import Model, Motion
+from linkwork.model.model import MODEL
 from linkwork.simulate.assembly import assemble
 
 SINGULAR = 1e-7
@@ -23,6 +25,7 @@ class Expanded(NamedTuple):
     v: np.ndarray
 
 
+@checked(model=MODEL, y=ARRAY, ydot=optional(ARRAY), guess=optional(POSITION))
 def expand(model: Model, y: object, ydot: object = None, *, guess: object = None) -> Expanded:
     """All positions and velocities from those of the independent joints: `lw.clusters(model).independent` names them.
 
@@ -39,8 +42,6 @@ def expand(model: Model, y: object, ydot: object = None, *, guess: object = None
         raise InputError(f"y and ydot have shapes {at.shape} and {rate.shape}; the independent joints of "
                          f"'{model.name}' need ({len(tree.positions)},) and ({len(tree.velocities)},), or a batch")
     start = model.neutral() if guess is None else np.array(guess, dtype=float)
-    if start.shape != (model.nq,):
-        raise InputError(f"guess has shape {start.shape}; a position of '{model.name}' has ({model.nq},)")
     if at.ndim == 1:
         return _expanded(model, tree, at, rate, start, attempts=1 if guess is not None else 10)
     states: list[Expanded] = []

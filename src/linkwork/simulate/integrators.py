@@ -92,12 +92,12 @@ def midpoint(
     inverse: np.ndarray | None = None
     w, previous = v + (h / 2) * a(q, v), np.inf
     for _ in range(max_iterations):
+        if not np.isfinite(w).all():
+            break
         r = v + (h / 2) * a(model.integrate(q, (h / 2) * w), w) - w
         step = r if inverse is None else inverse @ r
         size = float(np.abs(step).max(initial=0.0))
         w = w + step
-        if not np.isfinite(size):
-            break
         if size <= tolerance * (1 + float(np.abs(w).max(initial=0.0))) or (size < 1e-9 and size >= previous):
             return model.integrate(q, h * w), 2 * w - v
         if inverse is None and size > 0.1 * previous:

@@ -18,11 +18,12 @@ def bar(wanted: bool | None, text: str, total: int) -> Iterator[Callable[[int], 
         yield lambda done: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     started = looked = time.monotonic()
     with Progress(console=Console(stderr=True), transient=not wanted) as shown:
-        task = shown.add_task(text, total=total, visible=wanted is True)
+        task = shown.add_task(escape(text), total=total, visible=wanted is True)
 
         def advance(done: int) -> None:
             nonlocal looked

@@ -13,16 +13,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Iteration, Prox, unrolled
+from linkwork.algorithms.iteration import PROX, Iteration, Prox, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
+from linkwork.checks import (
+    FLAG,
+    LARGEST,
+    NAME,
+    POSITIVE,
+    TIME,
+    Refused,
+    check_memory,
+    checked,
+    choice,
+    either,
+    instance,
+    optional,
+    real_array,
+    several,
+    shown,
+    whole,
+)
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
-from linkwork.constraints.base import Stepped
+from linkwork.constraints.base import STABILISATION, Stepped
 from linkwork.constraints.rows import rows_velocity
-from linkwork.errors import InputError, not_found
+from linkwork.errors import InputError
+from linkwork.function import OPTIONS
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.model.model import MODEL
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
 from linkwork.simulate.energy import energies_of, too_much
@@ -183,9 +203,15 @@ class Step:
         return recalled(digest("step", self), lambda: self.traced)
 
 
+STEPS, EVERY = whole(1, what="a number of steps, at least 1"), whole(1, what="a number of steps, at least 1")
+BACKEND = choice("backend for rollouts", ("kernel", "numpy"))
+
+
 class Rollout:
     """`run(q0, v0, tau)`: see `rollout`."""
 
+    @checked(step=instance(Step, "a Step, as lw.rollout makes it"), dt=TIME, steps=optional(STEPS),
+             every=optional(EVERY), **{**OPTIONS, "backend": BACKEND}, limit=POSITIVE)
     def __init__(self, step: Step, dt: float, steps: int | None, every: int | None, backend: str, dtype: str,
                  threads: int | None, limit: float) -> None:
         self.step, self.model, self.method, self.integrator = step, step.model, step.method, step.integrator
@@ -214,6 +240,7 @@ class Rollout:
 
         return RolloutProgram(self.step.known, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
 
+    @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
         self,
         q0: object,
@@ -250,6 +277,11 @@ class Rollout:
             if name in inputs and n % inputs[name].shape[-2]:
                 raise InputError(f"'{name}' has {inputs[name].shape[-2]} values in time, which do not divide the {n} "
                                  "steps: each is held for steps / values steps")
+        m, count = self.model, 1 if batch is None else batch
+        sizes = {"a": m.nv, "lam": m.rows, "tau": m.nv}
+        kept = m.nq + m.nv + sum(sizes[name] for name in self.step.extras)
+        check_memory(f"a record of {n // k} of {n} steps for {count} states", count * (n // k) * kept,
+                     "record less often with every=, or fewer states at a time")
         run = self.kernel if self.backend == "kernel" else self._in_numpy
         inputs["limit"] = np.array([self.limit])
         out = run(n, k, inputs, 1 if batch is None else batch)
@@ -270,18 +302,20 @@ class Rollout:
                     raise InputError(f"a rollout with pd=True needs '{name}'")
                 value = np.full(size, DEFAULTS[name])
             try:
-                x = np.asarray(value, dtype=self.dtype)
-            except (TypeError, ValueError) as problem:
-                raise InputError(f"'{name}' is not an array of numbers ({problem})") from None
+                x = np.asarray(real_array(value), dtype=self.dtype)
+            except Refused as why:
+                raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
             if x.ndim == 0:
                 x = np.full(size, x)
             timed = name in TIMED
-            if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[1:]:
+            if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
                 shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else \
                     f"({size},) or (batch, {size})"
                 raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
             if not _finite(x):
                 raise InputError(f"'{name}' has entries that are NaN or infinite")
+            if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
+                raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
             if name in ("q", "target"):
                 self.model.check_position(x)
             if timed and x.ndim == 1:
@@ -363,6 +397,11 @@ TIMED = ("tau", "active", "target", "target_v")
 DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
 
 
+@checked(model=MODEL, dt=TIME, integrator=choice("integrator for rollouts", TRACEABLE), steps=optional(STEPS),
+         every=optional(EVERY), method=optional(NAME), modes=FLAG, pd=FLAG, prox=PROX,
+         iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
+         stabilisation=either(STABILISATION, FLAG), record=several(choice("quantity to record", EXTRAS)),
+         limit=POSITIVE, **{**OPTIONS, "backend": BACKEND})
 def rollout(
     model: Model,
     *,
@@ -396,20 +435,7 @@ def rollout(
       gained energy which no force gave: take a shorter dt, or "rk4". Results do not depend on the number of `threads`,
       to the bit.
     """
-    from linkwork.function import BACKENDS
-
     model.check_forward()
-    if integrator not in TRACEABLE:
-        raise not_found("integrator for rollouts", integrator, TRACEABLE)
-    if backend not in ("kernel", "numpy"):
-        raise not_found("backend for rollouts", backend, [b for b in BACKENDS if b != "casadi"])
-    if dtype not in ("float64", "float32"):
-        raise not_found("dtype", dtype, ("float64", "float32"))
-    if iterations < 1 or not limit > 0 or not dt > 0:
-        raise InputError("a rollout needs at least one iteration, a limit above 0 and a dt above 0 s")
-    for name in record:
-        if name not in EXTRAS:
-            raise not_found("quantity to record", name, EXTRAS)
     model = stabilised(model, stabilisation, dt)
     chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
     if prox is not None and chosen.prox is None:

@@ -28,13 +28,35 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.iteration import PROX, Prox
 from linkwork.algorithms.tree.crba import crba
 from linkwork.api import constraint_error, forward_dynamics, forward_kinematics, pick
 from linkwork.backends import get
+from linkwork.checks import (
+    FLAG,
+    FUNCTION,
+    NAME,
+    NOT_NEGATIVE,
+    NUMBER,
+    POSITION,
+    TIME,
+    VELOCITY,
+    Refused,
+    check_memory,
+    checked,
+    choice,
+    either,
+    finite_array,
+    number,
+    optional,
+    shown,
+    whole,
+)
 from linkwork.constraints import Closure, Stabilisation
-from linkwork.errors import InputError, SingularError, listing, not_found
+from linkwork.constraints.base import STABILISATION
+from linkwork.errors import InputError, SingularError, listing
 from linkwork.model import Model, Motion
+from linkwork.model.model import MODEL
 from linkwork.simulate import integrators
 from linkwork.simulate.assembly import idle_joints
 from linkwork.simulate.dormand_prince import dormand_prince
@@ -67,6 +89,12 @@ LOOKS = 10
 """Steps after which the energy of the motion is looked at."""
 
 
+@checked(model=MODEL, q0=POSITION, v0=optional(VELOCITY), controller=optional(FUNCTION), dt=TIME,
+         duration=NOT_NEGATIVE, integrator=choice("integrator", integrators.ORDERS), method=optional(NAME), prox=PROX,
+         iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
+         stabilisation=either(STABILISATION, FLAG), projection=FLAG, ground=optional(NUMBER),
+         restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"), every=whole(1),
+         backend=choice("backend for simulations", ("kernel", "numpy")), progress=optional(FLAG))
 def simulate(
     model: Model,
     q0: object,
@@ -102,7 +130,10 @@ def simulate(
     is, and SingularError where it is no longer made of numbers.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
-    q, v = _initial(model, q0, v0)
+    kept = model.nq + 2 * model.nv + model.rows
+    check_memory(f"a record of {options.steps} steps", (options.steps // every + 1) * kept,
+                 "record less often with every=, or simulate for a shorter time")
+    q, v = np.asarray(q0), np.zeros(model.nv) if v0 is None else np.asarray(v0)
     contacts = _contacts(model) if ground is not None else ()
     model.check_forward()
     model = stabilised(model, stabilisation, dt, but=[c.name for _, c in contacts])
@@ -130,14 +161,6 @@ class _Options:
     backend: str
 
     def __post_init__(self) -> None:
-        if self.integrator not in integrators.ORDERS:
-            raise not_found("integrator", self.integrator, integrators.ORDERS)
-        if self.backend not in ("kernel", "numpy"):
-            raise not_found("backend for simulations", self.backend, ("kernel", "numpy"))
-        if not (self.dt > 0 and self.duration >= 0 and self.iterations >= 1 and self.every >= 1):
-            raise InputError("a simulation needs dt > 0, duration >= 0, iterations >= 1 and every >= 1")
-        if not 0 <= self.restitution <= 1:
-            raise InputError(f"restitution is between 0 (stays) and 1 (bounces back), not {self.restitution!r}")
         if self.integrator == "dormand_prince" and (self.projection or self.ground is not None):
             raise InputError("dormand_prince takes neither projection nor ground: use rk4 or semi_implicit")
 
@@ -248,12 +271,7 @@ class _Simulation:
                           self.model.name, column_units(self.model))
 
     def _forces(self, controller: Controller, t: float) -> np.ndarray:
-        tau = np.asarray(controller(t, self.q.copy(), self.v.copy()), dtype=float)
-        if tau.shape != (self.model.nv,):
-            raise InputError(f"the controller gave tau of shape {tau.shape}; this model needs ({self.model.nv},)")
-        if not np.isfinite(tau).all():
-            raise InputError(f"the controller gave forces that are NaN or infinite at t = {t:g} s")
-        return tau
+        return _forces(self.model, controller, t, self.q.copy(), self.v.copy())
 
     def _record(self, t: float, tau: np.ndarray, lam: np.ndarray) -> None:
         self.rows.append((np.array(t), self.q, self.v, tau, lam, self.active.copy()))
@@ -474,7 +492,7 @@ def _reference(model: Model, q: np.ndarray, v: np.ndarray, controller: Controlle
     fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend)
 
     def forces(t: float, at: np.ndarray, speed: np.ndarray) -> np.ndarray:
-        return np.asarray(controller(t, at, speed), dtype=float)
+        return _forces(model, controller, t, at, speed)
 
     solution = dormand_prince(model, lambda t, x, y: np.asarray(fd(x, y, forces(t, x, y)).a), q, v,
                               o.steps * o.dt)
@@ -486,16 +504,16 @@ def _reference(model: Model, q: np.ndarray, v: np.ndarray, controller: Controlle
     return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name, column_units(model))
 
 
-def _initial(model: Model, q0: object, v0: object) -> tuple[np.ndarray, np.ndarray]:
-    q = np.array(q0, dtype=float)
-    v = np.zeros(model.nv) if v0 is None else np.array(v0, dtype=float)
-    for name, x, n in (("q0", q, model.nq), ("v0", v, model.nv)):
-        if x.shape != (n,):
-            raise InputError(f"{name} has shape {x.shape}; this model needs ({n},)")
-        if not np.isfinite(x).all():
-            raise InputError(f"{name} has entries that are NaN or infinite")
-    model.check_position(q)
-    return q, v
+def _forces(model: Model, controller: Controller, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """What the controller gives, checked."""
+    given = controller(t, q, v)
+    try:
+        tau = finite_array(given)
+    except Refused as why:
+        raise InputError(f"the controller gave no forces at t = {t:g} s: {why or shown(given)}") from None
+    if tau.shape != (model.nv,):
+        raise InputError(f"the controller gave tau of shape {tau.shape}; this model needs ({model.nv},)")
+    return tau
 
 
 def _contacts(model: Model) -> tuple[tuple[int, Closure], ...]:

@@ -13,8 +13,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import (
+    ANY_ARRAY,
+    NAME,
+    NAMES,
+    NUMBER,
+    NUMBERS,
+    PATH,
+    checked,
+    checked_class,
+    choice,
+    instance,
+    mapping,
+    optional,
+    several,
+    written,
+)
 from linkwork.constraints import CentreOfMass, Closure
-from linkwork.errors import MissingExtra, not_found
+from linkwork.errors import InputError, MissingExtra, not_found
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -28,6 +44,7 @@ SUM = "linkwork.sha256"
 """The key under which the checksum of a Parquet file's numbers, headings and metadata is: its own cover pages only."""
 
 
+@checked_class(t=NUMBER, kind=NAME, contact=NAME)
 @dataclass(frozen=True)
 class Event:
     """A contact that set in ("touchdown") or let go ("lift-off"), or bounced ("bounce")."""
@@ -37,6 +54,11 @@ class Event:
     contact: str
 
 
+TABLE = choice("table of a trajectory", TABLES)
+
+
+@checked_class(t=NUMBERS, q=ANY_ARRAY, v=ANY_ARRAY, tau=ANY_ARRAY, lam=ANY_ARRAY, active=ANY_ARRAY,
+               names=mapping(NAMES), events=several(instance(Event, "an Event")), model_name=NAME, units=mapping(NAMES))
 @dataclass(frozen=True)
 class Trajectory:
     """A motion: row k has the state at t[k], and the joint forces, constraint forces and contacts from then on.
@@ -57,6 +79,13 @@ class Trajectory:
     model_name: str = field(default="")
     units: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for n in TABLES:
+            shape = (len(self.t), len(self.names.get(n, ())))
+            if n not in self.names or getattr(self, n).shape != shape:
+                raise InputError(f"a trajectory of {len(self.t)} states has as many rows in '{n}', and a column for "
+                                 f"each of its names ({shape[1]}); it is of shape {getattr(self, n).shape}")
+
     def __len__(self) -> int:
         return len(self.t)
 
@@ -64,14 +93,14 @@ class Trajectory:
         return (f"Trajectory('{self.model_name}': {len(self)} states in {self.t[-1] - self.t[0]:g} s, "
                 f"{len(self.events)} events)")
 
+    @checked(table=TABLE, name=NAME)
     def column(self, table: str, name: str) -> np.ndarray:
         """One quantity over time: `trajectory.column("q", "left_knee")`."""
-        if table not in TABLES:
-            raise not_found("table of a trajectory", table, TABLES)
         if name not in self.names[table]:
             raise not_found(f"column of '{table}'", name, self.names[table])
         return np.asarray(getattr(self, table)[:, self.names[table].index(name)])
 
+    @checked(path=PATH)
     def save(self, path: str | Path) -> Path:
         """Write it; the suffix says how: .csv, .npz or .parquet (which needs the extra `parquet`).
 
@@ -80,6 +109,10 @@ class Trajectory:
         path = Path(path)
         if path.suffix not in FORMATS:
             raise not_found("format of a trajectory", path.suffix, FORMATS)
+        written(path, lambda: self._write(path))
+        return path
+
+    def _write(self, path: Path) -> None:
         if path.suffix == ".npz":
             arrays: dict[str, Any] = {n: getattr(self, n) for n in ("t", *TABLES)}
             np.savez_compressed(path, **arrays, about=np.array(self._about()))
@@ -95,22 +128,20 @@ class Trajectory:
             about = self._about()
             facts = {ABOUT: about, SUM: checksum(self._headings(), self._matrix(), about)}
             parquet.write_table(table.replace_schema_metadata(facts), path, write_page_checksum=True)
-        return path
 
     @staticmethod
+    @checked(path=PATH)
     def read(path: str | Path) -> Trajectory:
         """What `save` wrote; InputError for any other file. Nothing in it is run, and its size bounds the memory."""
         from linkwork.simulate.reading import read_trajectory
 
         return read_trajectory(Path(path))
 
+    @checked(tables=several(TABLE), names=optional(NAMES))
     def plot(self, tables: Sequence[str] = ("q", "v", "tau"), names: Sequence[str] | None = None) -> Any:
         """A figure with one panel for each table and unit, of all columns or those named; needs the extra `plot`."""
         from linkwork.simulate.figure import figure_of
 
-        for table in tables:
-            if table not in TABLES:
-                raise not_found("table of a trajectory", table, TABLES)
         for n in names or ():
             if not any(n in self.names[table] for table in tables):
                 raise not_found(f"column of {', '.join(tables)}", n, [c for t in tables for c in self.names[t]])

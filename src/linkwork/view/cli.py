@@ -7,10 +7,19 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 import linkwork as lw
-from linkwork.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot, numbers
+from linkwork.cli_arguments import (
+    BaseOption,
+    ConnectOption,
+    ContactOption,
+    FileArg,
+    constrained,
+    load_robot,
+    numbers,
+    printable,
+    terminal,
+)
 from linkwork.model import Model
 from linkwork.view.scene import TRIANGLES
 
@@ -51,10 +60,11 @@ def view_command(
 def show(model: Model, run: lw.Trajectory | None, q: np.ndarray | None, html: Path | None, *, fps: float = 50.0,
          triangles: int = TRIANGLES, port: int = 8080, host: str = "127.0.0.1", open_browser: bool = False) -> None:
     """Write the page, or serve it until Ctrl-C."""
-    console = Console()
+    console = terminal()
     if html is not None:
         path = lw.write_html(html, model, run, q=q, fps=fps, triangles=triangles)
-        console.print(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser", highlight=False)
+        console.print(f"wrote {printable(path)} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser",
+                      highlight=False)
         return
     viewer = lw.view(model, run, q=q, host=host, port=port, fps=fps, triangles=triangles, open_browser=open_browser)
     for note in viewer.scene.notes:

@@ -15,6 +15,11 @@ from linkwork.model.xml import Element, parse
 
 Piece = tuple[Mesh, Colour | None]
 
+MAX_NODES = 20_000
+"""Nodes of a scene, those counted again that are instantiated again."""
+MAX_TRIANGLES = 1_000_000
+MAX_NUMBERS = 6_000_000
+
 
 def read_collada(path: Path) -> list[Piece]:
     """Every geometry that the scene places; all geometries as they are if there is no scene."""
@@ -25,6 +30,8 @@ class _Collada:
     def __init__(self, root: Element) -> None:
         self.root = root
         self.ids: dict[str, Element] = {}
+        self.nodes = self.triangles = 0
+        self.known: dict[int, np.ndarray] = {}
         stack = [root]
         while stack:
             element = stack.pop()
@@ -50,6 +57,9 @@ class _Collada:
     def _node(self, node: Element, placed: np.ndarray, out: list[Piece], depth: int = 0) -> None:
         if depth > 50:
             raise node.error("nodes are nested more than 50 deep, or contain themselves")
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise node.error(f"more than {MAX_NODES} nodes, instances counted; at most so many are read")
         for child in node.children:
             placed = placed @ _transform(child)
         for instance in node.all("instance_geometry"):
@@ -98,8 +108,13 @@ class _Collada:
             if "VERTEX" not in inputs:
                 raise element.error("it has no input VERTEX")
             points = self._positions(inputs["VERTEX"])
-            faces = _faces(element, 1 + max(int(i.number("offset", 0.0)) for i in inputs.values()),
-                           int(inputs["VERTEX"].number("offset", 0.0)))
+            if id(element) not in self.known:  # instances of a geometry are many, its text is read once
+                self.known[id(element)] = _faces(element, 1 + max(_offset(i) for i in inputs.values()),
+                                                 _offset(inputs["VERTEX"]))
+            faces = self.known[id(element)]
+            self.triangles += len(faces)
+            if self.triangles > MAX_TRIANGLES:
+                raise element.error(f"more than {MAX_TRIANGLES} triangles, instances counted; at most so many are read")
             points = points @ placed[:3, :3].T + placed[:3, 3]
             if np.linalg.det(placed[:3, :3]) < 0:
                 faces = faces[:, ::-1]
@@ -110,25 +125,37 @@ class _Collada:
         for element in holder.all("input"):
             if element.get("semantic") == "POSITION":
                 holder = self._referred(element, "source")
-        return _floats(holder.need("float_array").text).reshape(-1, 3)
+        numbers = holder.need("float_array")
+        if id(numbers) not in self.known:
+            self.known[id(numbers)] = _floats(numbers.text).reshape(-1, 3)
+        return self.known[id(numbers)]
 
 
 def _faces(element: Element, stride: int, offset: int) -> np.ndarray:
     """Triangles; polygons become fans."""
-    numbers = [np.array(p.text.split(), dtype=np.int64).reshape(-1, stride)[:, offset] for p in element.all("p")]
+    numbers = [_numbers(p.text, np.int64).reshape(-1, stride)[:, offset] for p in element.all("p")]
     if element.tag == "polygons":
         sizes = np.array([len(n) for n in numbers], dtype=np.int64)
     elif element.tag == "polylist":
-        sizes = np.array(element.need("vcount").text.split(), dtype=np.int64)
+        sizes = _numbers(element.need("vcount").text, np.int64)
     else:
         sizes = np.full(sum(len(n) // 3 for n in numbers), 3)
     index = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
+    if sizes.min(initial=0) < 0 or sizes.max(initial=0) > len(index) or sizes.sum() > len(index):
+        raise element.error(f"polygons of {sizes.sum()} corners, and {len(index)} are there")
     first = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-    out = [np.zeros((0, 3), dtype=np.int64)]
-    for k in range(1, int(sizes.max(initial=2)) - 1):
-        start = first[sizes > k + 1]
-        out.append(np.stack([index[start], index[start + k], index[start + k + 1]], axis=1))
-    return np.concatenate(out)
+    fans = np.maximum(sizes - 2, 0)
+    start = np.repeat(first, fans)
+    k = np.arange(len(start)) - np.repeat(np.cumsum(fans) - fans, fans) + 1
+    return np.stack([index[start], index[start + k], index[start + k + 1]], axis=1)
+
+
+def _offset(element: Element) -> int:
+    """Where among the indices of a corner an input has its own."""
+    offset = element.number("offset", 0.0)
+    if not 0 <= offset < 100:
+        raise element.error(f"the attribute 'offset' is {offset:g}; it counts from 0, and there are few inputs")
+    return int(offset)
 
 
 def _transform(element: Element) -> np.ndarray:
@@ -150,4 +177,11 @@ def _transform(element: Element) -> np.ndarray:
 
 
 def _floats(text: str) -> np.ndarray:
-    return np.array(text.split(), dtype=float)
+    return _numbers(text, np.float64)
+
+
+def _numbers(text: str, kind: type) -> np.ndarray:
+    """Numbers between blanks; ValueError where something else is among them."""
+    if sum(text.count(blank) for blank in " \n\t\r") > MAX_NUMBERS:
+        raise ValueError(f"more than {MAX_NUMBERS} numbers in a list; at most so many are read")
+    return np.array(text.split(), dtype=kind)

@@ -1,8 +1,9 @@
 """Which file a mesh's name in a robot description stands for. Only the file named is opened, never one elsewhere.
 
-`package://name/rest` and `model://name/rest` are looked for in the folders above the description and beside them, and
-in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH; `rest` stays inside the package. Other names are relative to the description
-or absolute, and stay below the folder that holds the description's folder. Nothing is fetched from a network.
+`package://name/rest` and `model://name/rest` are looked for in folders of that name that the description is in, in
+packages (with package.xml or model.config) beside these, and in the folders that the user names; `rest` stays inside
+the package, where its links lead too. Other names are relative to the description or absolute, and stay among its own
+files (model/files.py). Nothing is fetched from a network.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from linkwork.errors import LoadError, listing
+from linkwork.model.files import checked, given_folders, is_own, is_package, own_folders, regular_size, shared
 from linkwork.model.visual import MeshFile
 
 SUFFIXES = (".stl", ".obj", ".dae")
-MAX_BYTES = 128 * 2**20
+MAX_BYTES = 32 * 2**20
+NEAR = 2
+"""A folder of the package's name counts without package.xml, too, if the description is at most so deep in it."""
 PACKAGES = ("package://", "model://")
 
 
@@ -26,13 +30,14 @@ def locate(mesh: MeshFile) -> Path:
     if not description.is_file():
         raise LoadError(f"mesh '{mesh.name}': a robot given as text has no folder to look in; load it from its file")
     home = Path(os.path.abspath(description)).parent
+    if "\0" in mesh.name:
+        raise LoadError(f"mesh {mesh.name!r} names no file")
     path = _in_package(mesh.name, home) if mesh.name.startswith(PACKAGES) else _beside(mesh.name, home)
     if path.suffix.lower() not in SUFFIXES:
         raise LoadError(f"mesh '{mesh.name}': '{path.suffix}' is not read; convert it to one of {listing(SUFFIXES)}")
-    if not path.is_file():
-        raise LoadError(f"mesh '{mesh.name}' is not there: {path}")
-    if path.stat().st_size > MAX_BYTES:
-        raise LoadError(f"mesh '{mesh.name}' has more than {MAX_BYTES >> 20} MiB")
+    size = regular_size(path, f"mesh '{mesh.name}'")
+    if size > MAX_BYTES:
+        raise LoadError(f"mesh '{mesh.name}' has {size / 2**20:.0f} MiB; at most {MAX_BYTES >> 20} MiB are read")
     return path
 
 
@@ -41,8 +46,8 @@ def _in_package(name: str, home: Path) -> Path:
     inside = os.path.normpath(rest)
     if package in ("", ".", "..") or inside.startswith("..") or os.path.isabs(inside):
         raise LoadError(f"mesh '{name}' leaves its package; name a file inside it")
-    folders = list(_package_folders(package, home))
-    found = next((f / inside for f in folders if (f / inside).is_file()), None)
+    found = next((f / inside for f in _package_folders(package, home)
+                  if os.path.isfile(f / inside) and is_own(f / inside, [f])), None)
     if found is None:
         raise LoadError(f"mesh '{name}' is not there: no '{package}/{inside}' above or beside {home}; ROS_PACKAGE_PATH "
                         "may name more folders with packages")
@@ -50,13 +55,14 @@ def _in_package(name: str, home: Path) -> Path:
 
 
 def _package_folders(package: str, home: Path) -> Iterator[Path]:
-    for above in (home, *home.parents):
-        if above.name == package:
+    own = list(own_folders(home))
+    for n, above in enumerate((home, *home.parents)):
+        if above.name == package and (is_package(above) or (n <= NEAR and not shared(above))):
             yield above
-        yield above / package
-    for variable, below in (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share")):
-        for entry in filter(None, os.environ.get(variable, "").split(os.pathsep)):
-            yield Path(entry, below, package)
+        if is_package(above / package) or is_own(above / package, own):
+            yield above / package
+    for folder in given_folders():
+        yield folder / package
 
 
 def _beside(name: str, home: Path) -> Path:
@@ -64,6 +70,4 @@ def _beside(name: str, home: Path) -> Path:
     if separator and scheme != "file":
         raise LoadError(f"mesh '{name}': '{scheme}://' is not followed; meshes are read from files only")
     path = Path(os.path.normpath(home / (unquote(rest) if separator else name)))
-    if not path.is_relative_to(home.parent):
-        raise LoadError(f"mesh '{name}' lies outside of the robot's folder {home.parent}; move it there")
-    return path
+    return checked(path, home, f"mesh '{name}'", MAX_BYTES)

@@ -15,19 +15,25 @@ import zlib
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from linkwork.checks import NAME, PATH, POSITIONS, checked, instance, number, optional, whole, written
 from linkwork.errors import InputError
 from linkwork.model import Model
+from linkwork.model.model import MODEL
+from linkwork.simulate.trajectory import Trajectory
 from linkwork.view.scene import TRIANGLES, Scene, make_scene
 from linkwork.view.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
 
-if TYPE_CHECKING:
-    from linkwork.simulate.trajectory import Trajectory
+MOTION = optional(instance(Trajectory, "a linkwork.Trajectory"))
+FPS = number(1e-6, 1e6, "a number of states per second above 0")
+COUNT = whole(0, 10**9, "a number of triangles")
 
 
+@checked(path=PATH, model=MODEL, trajectory=MOTION, q=optional(POSITIONS), fps=FPS, triangles=COUNT,
+         title=optional(NAME))
 def write_html(
     path: str | Path,
     model: Model,
@@ -58,7 +64,8 @@ def write_html(
         at, notes = posture(model)
         scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
     out = Path(path)
-    out.write_text(page(scene, states, trajectory, title or model.name), encoding="utf-8")
+    text = page(scene, states, trajectory, title or model.name)
+    written(out, lambda: out.write_text(text, encoding="utf-8"))
     return out
 
 

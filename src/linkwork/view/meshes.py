@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -10,10 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.errors import LoadError
+from linkwork.model.files import is_own
 from linkwork.model.visual import Colour, Mesh
+from linkwork.model.xml import MAX_NUMBER
 from linkwork.view.collada import read_collada
 
 Piece = tuple[Mesh, Colour | None]
+
+MAX_LINES = 2_000_000
+MAX_MATERIALS = 10
+"""Files of materials that a mesh is coloured by, each of at most MAX_MATERIAL_BYTES."""
+MAX_MATERIAL_BYTES = 2**20
 
 
 def read_mesh(path: Path) -> list[Piece]:
@@ -24,7 +32,7 @@ def read_mesh(path: Path) -> list[Piece]:
     except (ValueError, IndexError, OverflowError) as problem:
         raise LoadError(f"mesh {path} cannot be read: {problem}") from problem
     for mesh, _ in pieces:
-        if not np.isfinite(mesh.vertices).all() or not _within(mesh):
+        if not (np.abs(mesh.vertices) <= MAX_NUMBER).all() or not _within(mesh):
             raise LoadError(f"mesh {path} cannot be read: corners that are not there, or not finite")
     pieces = [piece for piece in pieces if len(piece[0].faces)]
     if not pieces:
@@ -55,9 +63,11 @@ def _obj(path: Path) -> list[Piece]:
     vertices: list[list[float]] = []
     faces: dict[str, list[tuple[int, int, int]]] = {}
     colours: dict[str, Colour] = {}
-    material = ""
+    material, seen = "", set[Path]()
     with path.open(errors="replace") as stream:
-        for line in stream:
+        for n, line in enumerate(stream):
+            if n > MAX_LINES:
+                raise LoadError(f"mesh {path} has more than {MAX_LINES} lines; at most so many are read")
             key, *words = line.split() or [""]
             if key == "v":
                 vertices.append([float(w) for w in words[:3]])
@@ -68,7 +78,10 @@ def _obj(path: Path) -> list[Piece]:
             elif key == "usemtl":
                 material = " ".join(words)
             elif key == "mtllib":
-                colours |= dict(_materials(path.with_name(Path(" ".join(words)).name)))
+                beside = path.parent / Path(" ".join(words)).name
+                if beside not in seen and len(seen) < MAX_MATERIALS:
+                    seen.add(beside)
+                    colours |= dict(_materials(beside))
     points = np.array(vertices, dtype=float).reshape(-1, 3)
     return [(Mesh(points, np.array(f).reshape(-1, 3)), colours.get(name)) for name, f in faces.items()]
 
@@ -80,7 +93,7 @@ def _corner(word: str, known: int) -> int:
 
 
 def _materials(path: Path) -> Iterator[tuple[str, Colour]]:
-    if not path.is_file():
+    if not os.path.isfile(path) or not is_own(path, [path.parent]) or path.stat().st_size > MAX_MATERIAL_BYTES:
         return
     name = ""
     with path.open(errors="replace") as stream:

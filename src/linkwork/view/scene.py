@@ -26,6 +26,9 @@ BONE: Colour = (0.86, 0.87, 0.90, 1.0)
 PIN: Colour = (0.20, 0.23, 0.28, 1.0)
 LIGHTEST = 400.0
 """Density (kg/m^3) of a stand-in: inertias in real files are often guesses, and a larger solid would hide the robot."""
+MAX_VISUALS = 5_000
+MAX_TRIANGLES = 1_000_000
+"""Of all meshes together, before they are thinned out; the visuals beyond are left out."""
 TRIANGLES = 60_000
 """Of all meshes of a scene, unless asked for more."""
 
@@ -84,24 +87,40 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
     drawn: Drawn = []
     failed: set[int] = set()
     missing: dict[str, str] = {}
-    known: dict[str, list[Piece]] = {}
+    known: dict[tuple[str, str], list[Piece] | None] = {}
+    triangles, left_out = 0, False
     for i, link in enumerate(model.links):
+        if len(drawn) >= MAX_VISUALS:
+            left_out = True
+            break
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             visuals = link.visuals
         notes += [str(w.message) for w in told]
         failed |= {i} if told else set()
         for v in visuals:
-            if not isinstance(v.shape, MeshFile):
-                drawn.append((i, v, None))
-                continue
-            try:
-                path = str(locate(v.shape))
-                known[path] = known.get(path) or read_mesh(locate(v.shape))
-                drawn.append((i, v, known[path]))
-            except LinkworkError as problem:
+            pieces = None
+            if isinstance(v.shape, MeshFile) and triangles <= MAX_TRIANGLES:
+                file = (v.shape.name, v.shape.description)
+                if file not in known:
+                    try:
+                        known[file] = read_mesh(locate(v.shape))
+                    except LinkworkError as problem:
+                        known[file] = None
+                        missing.setdefault(v.shape.name, str(problem))
+                pieces = known[file]
+                if pieces is None:
+                    failed.add(i)
+                    continue
+            triangles += sum(len(m.faces) for m, _ in pieces or ())
+            triangles += len(v.shape.faces) if isinstance(v.shape, Mesh) else 0
+            if len(drawn) < MAX_VISUALS and triangles <= MAX_TRIANGLES:
+                drawn.append((i, v, pieces))
+            else:
+                left_out = True
                 failed.add(i)
-                missing.setdefault(v.shape.name, str(problem))
+    if left_out:
+        notes.append(f"visuals are left out: at most {MAX_VISUALS}, of {MAX_TRIANGLES} triangles in all, are drawn")
     if missing:
         first = next(iter(missing.values()))
         notes.append(f"{len(missing)} meshes are not drawn: {listing(missing, 4)}. The first: {first}")

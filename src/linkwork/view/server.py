@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
+from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import FLAG, NAME, NUMBER, POSITION, checked, optional, whole
 from linkwork.errors import AssemblyError, InputError, MissingExtra
 from linkwork.model import Model
+from linkwork.model.model import MODEL
 from linkwork.simulate.assembly import assemble
-from linkwork.view.html import ground_height
+from linkwork.view.html import COUNT, FPS, MOTION, ground_height
 from linkwork.view.scene import TRIANGLES, make_scene
 from linkwork.view.states import has_forces, is_contact, loops, posture, quaternions, states_at, states_of
 
@@ -26,6 +30,12 @@ if TYPE_CHECKING:
 FORCE, LOOP, CONTACT = (235, 92, 31), (140, 77, 217), (31, 158, 107)
 
 
+SHOWN = {"model": MODEL, "trajectory": MOTION, "q": optional(POSITION), "host": NAME,
+         "port": whole(0, 65535, "a number from 0 (any that is free) to 65535"), "fps": FPS, "triangles": COUNT,
+         "open_browser": FLAG}
+
+
+@checked(**SHOWN)
 def view(
     model: Model,
     trajectory: Trajectory | None = None,
@@ -56,6 +66,7 @@ def view(
 class Viewer:
     """A page that shows a model. `show(q)`, `seek(t)`, `play()`, `pause()`, `stop()`, `wait()`, `url`."""
 
+    @checked(**SHOWN)
     def __init__(self, model: Model, trajectory: Trajectory | None, q: object, host: str, port: int, fps: float,
                  triangles: int, open_browser: bool) -> None:
         viser = _viser()
@@ -72,7 +83,7 @@ class Viewer:
         self._busy, self._stopped = False, threading.Event()
         self.time, self.playing, self.speed = 0.0, False, 1.0
         with redirect_stdout(StringIO()):  # it announces itself on the terminal, whatever verbose says
-            self.server = viser.ViserServer(host=host, port=port, label=f"{model.name} - Linkwork", verbose=False)
+            self.server = _served(viser, host=host, port=port, label=f"{model.name} - Linkwork", verbose=False)
         self.url = f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self.server.get_port()}"
         self._draw()
         self._controls()
@@ -87,11 +98,12 @@ class Viewer:
 
     def show(self, q: object) -> None:
         """Put the model at `q`, of length nq; loops are not closed by this."""
-        self.q = np.asarray(q, dtype=float)
+        self.q = POSITION.checked("q", q, {"model": self.model})
         with self._lock:
             self._place(states_at(self.model, self.q), 0)
             self._set_sliders()
 
+    @checked(t=NUMBER)
     def seek(self, t: float) -> None:
         """Go to a time of the motion, in seconds from its start."""
         if self.trajectory is None:
@@ -210,9 +222,10 @@ class Viewer:
     def _controls(self) -> None:
         gui = self.server.gui
         model = self.model
-        gui.add_markdown(f"**{model.name}**: {model.nlinks} links, {model.nv} degrees of freedom, {model.mass:.4g} kg")
+        facts = f": {model.nlinks} links, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+        gui.add_html(_said(model.name, "strong", facts))
         for note in self.scene.notes:
-            gui.add_markdown(f"*{note}*")
+            gui.add_html(_said(note))
         self._sliders: dict[int, list[Any]] = {}
         if self.trajectory is not None:
             self._motion_controls()
@@ -283,7 +296,7 @@ class Viewer:
         gui, model = self.server.gui, self.model
         with gui.add_folder("Joints"):
             gui.add_button("Neutral").on_click(lambda _: self._neutral())
-            self._message = gui.add_markdown("", visible=False)
+            self._message = gui.add_html("", visible=False)
             for i in model.topology.links:
                 link = model.links[i]
                 names = [link.joint_name] if link.joint.nv == 1 else [f"{link.joint_name}[{k}]"
@@ -307,18 +320,19 @@ class Viewer:
         if self._busy:
             return
         with self._lock:
-            at, joint = self.model.topology.q_slices[i], self.model.links[i].joint
+            at, moving = self.model.topology.q_slices[i], self.model.links[i].joint
             x = self._from_zero(i)
             x[k] = self._sliders[i][k].value
             wanted = self.q.copy()
-            wanted[at] = np.asarray(joint.integrate(joint.neutral()[:, None], x[:, None], NUMPY))[:, 0]
+            wanted[at] = np.asarray(moving.integrate(moving.neutral()[:, None], x[:, None], NUMPY))[:, 0]
             try:
                 if self._closing:
                     wanted = assemble(self.model, wanted, locked=[self.model.links[i].joint_name], only=self._closing,
                                       tolerance=1e-9, attempts=1)
                 self._message.visible = False
             except AssemblyError as problem:
-                self._message.content = f"*{self.model.links[i].joint_name} stays: {problem.gaps[0][0]} would open*"
+                joint = self.model.links[i].joint_name
+                self._message.content = _said(f"{joint} stays: {problem.gaps[0][0]} would open")
                 self._message.visible = True
                 wanted = self.q
             self.show(wanted)
@@ -347,9 +361,25 @@ class Viewer:
             self._busy = False
 
 
+def _said(text: str, tag: str = "em", more: str = "") -> str:
+    """A line of the panel. Names are text: viser's Markdown would run what they contain as a program."""
+    return f'<div style="margin: 0 1em 0.5em; font-size: 0.9em"><{tag}>{escape(text)}</{tag}>{escape(more)}</div>'
+
+
 def _node(i: int, name: str) -> str:
     """The name of a link in the scene's tree, whose paths are separated by slashes."""
     return f"/links/{i}_{name.replace('/', '_')}"
+
+
+def _served(viser: Any, host: str, port: int, **options: Any) -> Any:
+    try:  # here, because viser's own thread would fail unheard
+        socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE)
+        if not host:
+            raise ValueError("it is empty")
+        return viser.ViserServer(host=host, port=port, **options)
+    except (OSError, ValueError) as problem:
+        raise InputError(f"nothing can be served at host {host!r}, port {port}: {problem}; the host is a name "
+                         "or an address of this machine") from None
 
 
 def _viser() -> Any:

@@ -65,6 +65,8 @@ def states_at(model: Model, q: np.ndarray) -> States:
     q = np.atleast_2d(np.asarray(q, dtype=float))
     if q.ndim != 2 or q.shape[1] != model.nq:
         raise InputError(f"q has shape {q.shape}; this model needs ({model.nq},)")
+    if len(q) == 0:
+        raise InputError("there is no position in q to show")
     return _states(model, np.arange(float(len(q))), q, None, None, np.arange(len(q)))
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from linkwork.model.visual import Mesh
 
 CREASE = np.cos(np.deg2rad(40.0))
+CROWD = 200
+"""Faces around one corner that are still smoothed over."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ def thinned(mesh: Mesh, cell: float) -> Mesh:
     faces = index[mesh.faces]
     a, b, c = faces.T
     faces = faces[(a != b) & (b != c) & (c != a)]
-    _, first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)
-    return Mesh(vertices, faces[np.sort(first)])
+    corners = np.sort(faces, axis=1)
+    order = np.lexsort(corners.T[::-1])
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (corners[order[1:]] != corners[order[:-1]]).any(axis=1)
+    return Mesh(vertices, faces[np.sort(order[new])])
 
 
 def thinned_to(meshes: Sequence[Mesh], triangles: int) -> list[Mesh]:
@@ -67,15 +72,17 @@ def smooth(mesh: Mesh) -> Surface:
     corners = F.ravel()
     order = np.argsort(corners, kind="stable")
     around = np.bincount(corners, minlength=len(V))
+    crowded = around[corners] > CROWD  # their pairs would be too many: such corners keep the normals of their faces
     first = np.concatenate([[0], np.cumsum(around)])[:-1]
     # every pair of a corner and a corner at the same vertex: (one, other), as indices of corners
-    many = around[corners]
+    many = np.where(crowded, 0, around[corners])
     one = np.repeat(np.arange(len(corners)), many)
     steps = np.arange(len(one)) - np.repeat(np.cumsum(many) - many, many)
     other = order[first[corners[one]] + steps]
     near = np.einsum("ij,ij->i", unit[one // 3], unit[other // 3]) >= CREASE
     one, other = one[near], other[near]
     normals = np.stack([np.bincount(one, across[other // 3, k], len(corners)) for k in range(3)], axis=1)
+    normals[crowded] = across[np.flatnonzero(crowded) // 3]
     normals = normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
     keys = np.column_stack([corners, np.round(normals * 50).astype(np.int64)])
     _, kept, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)

@@ -20,11 +20,25 @@ from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scale
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.ops import Array, Ops
+from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, like, optional, several, whole
 from linkwork.constraints.rows import ConstraintRows
+from linkwork.errors import InputError
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 
+def _columns(value: object) -> object:
+    if not isinstance(value, dict):
+        raise Refused
+    return {whole().checked("a dof", j, {}): MATRIX.checked("its column", x, {}) for j, x in value.items()}
+
+
+COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
+
+
+@checked_class(M=MATRIX, rows=several(COLUMNS), R=several(MATRIX), parent=several(whole(-1)),
+               xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"),
+               least=optional(MATRIX))
 class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
@@ -37,6 +51,9 @@ class KKTCholesky:
                  least: Array | None = None) -> None:
         self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
+        _check(M, rows, self.sizes, parent)
+        if least is not None and least.shape[0] != self.m:
+            raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {self.m} rows")
         # pass over the joints, and over the constraints that each of them carries
         self.joints = LTL(M, parent, xp)
         self.Y = [through(self.joints, JT) for JT in rows]
@@ -59,44 +76,52 @@ class KKTCholesky:
         """The damped operational-space inertia (R + J M^-1 J^T)^-1, m x m."""
         return self.xp.symmetric(self.constraints.solve(self.xp.eye(self.m)))
 
+    @checked(x=MATRIX)
     def multiply_U(self, x: Array) -> Array:
         """U x."""
         top, bottom = self._split(x)
         return self.xp.vstack([self.constraints.multiply_LT(top) + self.forces_to_rows(bottom),
                                self.joints.multiply_LT(bottom)])
 
+    @checked(x=MATRIX)
     def multiply_UT(self, x: Array) -> Array:
         """U^T x."""
         top, bottom = self._split(x)
         return self.xp.vstack([self.constraints.multiply_L(top),
                                self.rows_to_joints(top, self.Uj) + self.joints.multiply_L(bottom)])
 
+    @checked(x=MATRIX)
     def multiply_D(self, x: Array) -> Array:
         """D x."""
         top, bottom = self._split(x)
         return self.xp.vstack([-self.constraints.multiply_D(top), self.joints.multiply_D(bottom)])
 
+    @checked(b=MATRIX)
     def solve_U(self, b: Array) -> Array:
         """U^-1 b, from the tips to the base and then through the constraints."""
         top, bottom = self._split(b)
         x = self.joints.solve_LT(bottom)
         return self.xp.vstack([self.constraints.solve_LT(top - self.forces_to_rows(x)), x])
 
+    @checked(b=MATRIX)
     def solve_D(self, b: Array) -> Array:
         """D^-1 b."""
         top, bottom = self._split(b)
         return self.xp.vstack([-self.constraints.solve_D(top), self.joints.solve_D(bottom)])
 
+    @checked(b=MATRIX)
     def solve_UT(self, b: Array) -> Array:
         """U^-T b, the other way round."""
         top, bottom = self._split(b)
         x = self.constraints.solve_L(top)
         return self.xp.vstack([x, self.joints.solve_L(bottom - self.rows_to_joints(x, self.Uj))])
 
+    @checked(x=MATRIX)
     def multiply(self, x: Array) -> Array:
         """K x = U D U^T x."""
         return self.multiply_U(self.multiply_D(self.multiply_UT(x)))
 
+    @checked(b=MATRIX)
     def solve(self, b: Array) -> Array:
         """K^-1 b = U^-T D^-1 U^-1 b."""
         return self.solve_UT(self.solve_D(self.solve_U(b)))
@@ -120,7 +145,21 @@ class KKTCholesky:
         return self.xp.vstack([self.xp.zeros(0, x.shape[1]), *out])
 
     def _split(self, x: Array) -> tuple[Array, Array]:
+        if x.shape[0] != self.m + self.n:
+            raise InputError(f"a vector here has {self.m} + {self.n} entries, constraints first, not {x.shape[0]}")
         return x[0 : self.m, :], x[self.m :, :]
+
+
+def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequence[int]) -> None:
+    """Refuse parts that do not fit each other."""
+    n = len(parent)
+    if M.shape != (n, n) or any(p >= k for k, p in enumerate(parent)):
+        raise InputError(f"M is {M.shape[0]} x {M.shape[1]}; it needs a row for each of the {n} entries of parent, "
+                         "which are -1 or numbers of rows before their own")
+    fits = len(rows) == len(sizes) and all(0 <= j < n and JT.shape == (1, m) for m, c in zip(sizes, rows, strict=True)
+                                           for j, JT in c.items())
+    if not fits:
+        raise InputError("rows and R have an entry for each constraint: {dof: 1 x m} and m x 1")
 
 
 def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:

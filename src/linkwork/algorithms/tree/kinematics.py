@@ -72,7 +72,12 @@ def kinetic_energy(motion: Motion) -> Array:
 
 
 def potential_energy(motion: Motion) -> Array:
-    """-m g^T c, zero at the world's origin, 1 x 1."""
+    """-m g^T c of all that gravity pulls, zero at the world's origin, 1 x 1."""
     g = motion.xp.constant(motion.model.gravity)
-    return -motion.model.mass * (g.T @ centre_of_mass(motion))
+    energy = -motion.model.mass * (g.T @ centre_of_mass(motion))
+    for l in motion.model.topology.links:
+        (R, p), held = motion.poses[l], motion.model.links[l].weightless
+        if held.mass:
+            energy = energy + g.T @ (held.mass * p + R @ motion.xp.constant(held.first_moment))
+    return energy
 

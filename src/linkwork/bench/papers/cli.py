@@ -95,9 +95,9 @@ def print_sheet(title: str, sheet: Sheet) -> None:
 
     from linkwork.bench.cli import _console
 
-    table = Table(title=title, title_justify="left", caption=sheet.title, caption_justify="left")
+    table = Table(title=escape(title), title_justify="left", caption=escape(sheet.title), caption_justify="left")
     for head in sheet.heads:
-        table.add_column(head.text, justify="right" if head.number else "left")
+        table.add_column(escape(head.text), justify="right" if head.number else "left")
     colours = {"good": "green", "bad": "red", "open": "dim", "paper": "dim", "ratio": "cyan"}
     for row in sheet.rows:
         table.add_row(*(f"[{colours[c.kind]}]{escape(c.text)}[/]" if c.kind in colours and c.text else escape(c.text)
@@ -118,7 +118,7 @@ def write_reports(results: Results, html: Path | None, markdown: Path | None) ->
                 file.write_text(write(report.page_of(results)), encoding="utf-8")
             except OSError as problem:
                 raise InputError(f"cannot write the report to '{file}': {problem.strerror}") from None
-            _console().print(f"wrote {file}")
+            _console().print(f"wrote {file}", markup=False)
 
 
 def _chosen(names: list[str], only: list[str]) -> list[Paper]:

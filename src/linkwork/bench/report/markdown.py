@@ -7,9 +7,9 @@ from linkwork.bench.report.page import Page, Section, Sheet
 
 def markdown(page: Page) -> str:
     """The page as text."""
-    parts = [f"# {page.title}", "  \n".join(page.facts)]
+    parts = [f"# {_plain(page.title)}", "  \n".join(map(_plain, page.facts))]
     if page.highlights:
-        parts.append("\n".join(f"- **{figure}** {text}" for figure, text in page.highlights))
+        parts.append("\n".join(f"- **{_plain(figure)}** {_plain(text)}" for figure, text in page.highlights))
     parts += [_section(s) for s in page.sections]
     return "\n\n".join(parts) + "\n"
 
@@ -33,4 +33,4 @@ def _section(s: Section) -> str:
 
 def _plain(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;").replace("](", "]\\(")

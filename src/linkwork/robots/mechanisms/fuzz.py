@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from linkwork.checks import SEED, checked, choice, several
 from linkwork.constraints import CUT_JOINTS, Closure, Constraint, Coupling, Distance
-from linkwork.errors import InputError, not_found
+from linkwork.errors import InputError
 from linkwork.joints import KINDS
 from linkwork.model import Builder, Frame, Model, Placement
 from linkwork.robots.mechanisms.parts import (
-    check_count,
+    CHANCE,
+    count,
     frame_pose,
     random_body,
     random_joint,
@@ -20,6 +22,9 @@ from linkwork.robots.mechanisms.parts import (
 )
 
 
+@checked(seed=SEED, n=count(1), joints=several(choice("joint type", KINDS)), branching=CHANCE, loops=count(0),
+         cuts=several(choice("cut joint", CUT_JOINTS)), contacts=count(0), couplings=count(0), distances=count(0),
+         duplicates=count(0))
 def random_mechanism(seed: int, n: int = 8, *, joints: Sequence[str] = tuple(KINDS), branching: float = 0.4,
                      loops: int = 2, cuts: Sequence[str] = tuple(CUT_JOINTS), contacts: int = 0, couplings: int = 1,
                      distances: int = 1, duplicates: int = 0) -> Model:
@@ -31,16 +36,7 @@ def random_mechanism(seed: int, n: int = 8, *, joints: Sequence[str] = tuple(KIN
     not enough such joints); `distances` are rods between two links or to the world. `duplicates` of these constraints
     are repeated under other names, so that rows are redundant. The same seed and arguments give the same mechanism.
     """
-    check_count("the number of links n", n, 1)
-    for what, number in (("loops", loops), ("contacts", contacts), ("couplings", couplings), ("distances", distances),
-                         ("duplicates", duplicates)):
-        check_count(what, number, 0)
-    if not 0 <= branching <= 1:
-        raise InputError(f"branching is a probability from 0 (chain) to 1 (bush), not {branching!r}")
-    for what, names, valid in (("joint type", joints, KINDS), ("cut joint", cuts, CUT_JOINTS)):
-        for name in names:
-            if name not in valid:
-                raise not_found(what, name, valid)
+    for what, names in (("joint type", joints), ("cut joint", cuts)):
         if not names:
             raise InputError(f"name at least one {what}")
     rng = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwork.checks import FLAG, checked
 from linkwork.constraints import Hinge
 from linkwork.joints import Free, Revolute
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
@@ -19,6 +20,7 @@ CRANK, LEVER = 0.06, 0.05
 """A knee's linkage (m): the crank's place below the hip, and the length of crank and lever. It is a parallelogram."""
 
 
+@checked(hands=FLAG, four_bar_legs=FLAG)
 def humanoid(hands: bool = True, four_bar_legs: bool = False) -> Model:
     """A humanoid with a free base: nv = 37, with hands 67, with four-bar legs 4 more; 75 kg and 1.8 m.
 

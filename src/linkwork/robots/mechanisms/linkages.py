@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwork.checks import FLAG, checked, choice
 from linkwork.constraints import Closure, Coupling
 from linkwork.errors import InputError
 from linkwork.joints import Prismatic, Revolute
 from linkwork.model import Builder, Limits, Model, Placement
 from linkwork.model.builder import base_joint
-from linkwork.robots.mechanisms.parts import attach_base, ball, box, check_choice, check_lengths, cylinder, rod
+from linkwork.robots.mechanisms.parts import ANGLE, BASE, LENGTH, attach_base, ball, box, cylinder, rod
 
 UPRIGHT = Placement.at(rpy=(np.pi / 2, 0, 0))
 """The plane of planar linkages in the world: their x is the world's x, their y the world's z, hinges turn about -y."""
@@ -17,8 +18,10 @@ BAR, GAP = 0.06, 0.025
 """The four-bar gripper (m): length of the bars that carry a finger, and their distance."""
 PLANAR_CUTS = ("revolute", "spherical", "cylindrical", "universal", "point_on_line", "fixed")
 """Cut joints that close a planar loop and leave it one way to move; "fixed" welds the end to an extra pin."""
+PLANAR_CUT = choice("cut joint of a planar linkage", PLANAR_CUTS)
 
 
+@checked(ground=LENGTH, crank=LENGTH, coupler=LENGTH, rocker=LENGTH, angle=ANGLE, crossed=FLAG, cut=PLANAR_CUT)
 def four_bar(ground: float = 1.0, crank: float = 0.5, coupler: float = 1.0, rocker: float = 0.5, *,
              angle: float = np.pi / 3, crossed: bool = False, cut: str = "revolute") -> Model:
     """A planar four-bar linkage in a vertical plane: three hinges and a loop, mobility 1.
@@ -29,8 +32,6 @@ def four_bar(ground: float = 1.0, crank: float = 0.5, coupler: float = 1.0, rock
     `rocker_end` are joined by the cut joint: "revolute" gives 5 rows of rank 2, "spherical" 3; "fixed" gives 6 rows
     of rank 3, between the rocker and a small link `coupler_pin` on a fourth hinge at the coupler's end.
     """
-    check_lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
-    check_choice("the cut joint of a planar linkage", cut, PLANAR_CUTS)
     pin = crank * np.array([np.cos(angle), np.sin(angle)])
     end = meeting(pin, coupler, np.array([ground, 0.0]), rocker, crossed)
     b = Builder("four-bar")
@@ -42,6 +43,7 @@ def four_bar(ground: float = 1.0, crank: float = 0.5, coupler: float = 1.0, rock
     return b.build()
 
 
+@checked(ground=LENGTH, crank=LENGTH, coupler=LENGTH, rocker=LENGTH, angle=ANGLE, cut=PLANAR_CUT)
 def six_bar(ground: float = 1.0, crank: float = 0.3, coupler: float = 0.9, rocker: float = 0.6, *,
             angle: float = np.pi / 3, cut: str = "revolute") -> Model:
     """Watt's six-bar linkage: two four-bars that share the ground and the rocker. Five hinges, two loops, mobility 1.
@@ -50,8 +52,6 @@ def six_bar(ground: float = 1.0, crank: float = 0.3, coupler: float = 0.9, rocke
     right angle; from its end `coupler2` leads to `output`, which swings about x = 2 ground. Both of them are as long
     as the ground link. Neutral q is closed; 5 rows for each loop, of rank 2.
     """
-    check_lengths(ground=ground, crank=crank, coupler=coupler, rocker=rocker)
-    check_choice("the cut joint of a planar linkage", cut, PLANAR_CUTS)
     pivot, far = np.array([ground, 0.0]), np.array([2 * ground, 0.0])
     pin = crank * np.array([np.cos(angle), np.sin(angle)])
     end = meeting(pin, coupler, pivot, rocker, False)
@@ -70,6 +70,7 @@ def six_bar(ground: float = 1.0, crank: float = 0.3, coupler: float = 0.9, rocke
     return b.build()
 
 
+@checked(length=LENGTH, cut=choice("cut joint of a Bricard linkage", ("fixed", "revolute")))
 def bricard(length: float = 0.5, *, cut: str = "fixed") -> Model:
     """Bricard's linkage: six equal bars, six hinges, each at a right angle to the next; over-constrained, mobility 1.
 
@@ -78,8 +79,6 @@ def bricard(length: float = 0.5, *, cut: str = "fixed") -> Model:
     welded to the world, 6 rows of rank 5. cut="revolute": five hinges in the tree, the sixth is the loop's, 5 rows of
     rank 4.
     """
-    check_lengths(length=length)
-    check_choice("the cut joint of a Bricard linkage", cut, ("fixed", "revolute"))
     edges = length * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0, 0, -1]], dtype=float)
     axes = ["z", "x", "y", "z", "x", "y"]  # at the end of each edge: across it and the next
     b, parent, place = Builder("bricard"), "world", Placement(p=edges[0])
@@ -96,6 +95,7 @@ def bricard(length: float = 0.5, *, cut: str = "fixed") -> Model:
     return b.build()
 
 
+@checked(thigh=LENGTH, shank=LENGTH, lever=LENGTH, base=BASE)
 def planar_leg(thigh: float = 0.3, shank: float = 0.3, lever: float = 0.06, *, base: str = "fixed") -> Model:
     """A leg in the xz plane whose knee is driven from the hip through a parallelogram: nv = 4, mobility 2.
 
@@ -103,7 +103,6 @@ def planar_leg(thigh: float = 0.3, shank: float = 0.3, lever: float = 0.06, *, b
     `shank`: 5 rows of rank 2. Closed when crank = knee + thigh and rod = -knee, neutral q (leg straight down) among
     them. With base="planar" or "free" a body `base` of 2 kg carries the leg. Frame `foot`.
     """
-    check_lengths(thigh=thigh, shank=shank, lever=lever)
     b = Builder("planar leg")
     hip = attach_base(b, base, ball(2.0, 0.1), UPRIGHT if base == "planar" else None)
     down = Placement.at(rpy=(-np.pi / 2, 0, 0)) if base == "planar" else Placement()
@@ -121,6 +120,7 @@ def planar_leg(thigh: float = 0.3, shank: float = 0.3, lever: float = 0.06, *, b
     return b.build()
 
 
+@checked(kind=choice("kind of gripper", ("parallel", "four_bar")), base=BASE)
 def gripper(kind: str = "parallel", *, base: str = "fixed") -> Model:
     """A gripper with two fingers, the right one coupled to the left: one motor.
 
@@ -130,7 +130,6 @@ def gripper(kind: str = "parallel", *, base: str = "fixed") -> Model:
     loops of 5 rows of rank 2. Both have mobility 1 (more on a floating palm) and are closed at neutral q. Frames:
     `left_tip`, `right_tip`. The fingers point along z and move along y.
     """
-    check_choice("the kind of gripper", kind, ("parallel", "four_bar"))
     b = Builder(f"{kind} gripper")
     b.link("palm", joint=base_joint(base), inertia=box(0.6, (0.06, 0.12, 0.06), (0, 0, -0.03)), actuated=False)
     for side, y in (("left", 1), ("right", -1)):

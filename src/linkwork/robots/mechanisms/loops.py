@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwork.checks import NAME, checked, choice
 from linkwork.model import Builder, Model, Placement
-from linkwork.robots.mechanisms.parts import check_choice, check_count, check_lengths, closed
+from linkwork.robots.mechanisms.parts import BASE, LENGTH, closed, count
 from linkwork.robots.mechanisms.trees import Pattern, add_chain, add_root
 
 
+@checked(n=count(3), cut=NAME, length=LENGTH, base=BASE)
 def ring(n: int, *, cut: str = "fixed", length: float = 0.2, base: str = "fixed") -> Model:
     """A cycle of n links `link1` ... `linkn`: a chain whose end is joined to its first link by the cut joint (fig. 6).
 
     The first link is on a hinge (base="fixed") or floats. Welded, 6 rows and mobility n - 6 (n >= 7; one of them is
     the first link's hinge); afloat 5 more. Closed at neutral q.
     """
-    check_count("the number of links n", n, 3)
-    check_lengths(length=length)
     b, pattern = Builder(f"ring {n}"), Pattern(length)
     add_root(b, "link1", base, pattern)
     add_chain(b, "link", range(2, n + 1), "link1", pattern.onward(1), pattern)
     return closed(b.build(), "linktip", "link1", cut)
 
 
+@checked(loops=count(1), links=count(2), cut=NAME, length=LENGTH, base=BASE)
 def chain_of_loops(loops: int, links: int = 7, *, cut: str = "fixed", length: float = 0.2,
                    base: str = "fixed") -> Model:
     """Loops in a row, each of `links` links besides one that it shares with the loop before (fig. 7).
@@ -34,9 +35,6 @@ def chain_of_loops(loops: int, links: int = 7, *, cut: str = "fixed", length: fl
     carries the next loop, and so on. 1 + loops links links, 6 loops rows, mobility 1 + loops (links - 6) when
     welded; closed at neutral q.
     """
-    check_count("the number of loops", loops, 1)
-    check_count("the number of links in a loop", links, 2)
-    check_lengths(length=length)
     b, pattern, carriers = Builder(f"chain of {loops} loops of {links}"), Pattern(length), ["root"]
     add_root(b, "root", base, pattern)
     for k in range(1, loops + 1):
@@ -54,6 +52,7 @@ def middle(links: int) -> int:
     return (links + 1) // 2
 
 
+@checked(loops=count(1), spacing=count(1), cut=NAME, length=LENGTH, base=BASE)
 def all_coupled_loops(loops: int, spacing: int = 4, *, cut: str = "fixed", length: float = 0.2,
                       base: str = "fixed") -> Model:
     """A chain in which every loop shares a joint with every other loop: the worst case (fig. 8).
@@ -61,9 +60,6 @@ def all_coupled_loops(loops: int, spacing: int = 4, *, cut: str = "fixed", lengt
     2 loops spacing links `link1` ...; link k spacing is joined to the link loops spacing further on, so that every
     loop runs through the middle of the chain. 6 loops rows; closed at neutral q.
     """
-    check_count("the number of loops", loops, 1)
-    check_count("spacing", spacing, 1)
-    check_lengths(length=length)
     b, pattern, n = Builder(f"{loops} coupled loops"), Pattern(length), loops * spacing
     add_root(b, "link1", base, pattern)
     add_chain(b, "link", range(2, 2 * n + 1), "link1", pattern.onward(1), pattern)
@@ -75,6 +71,8 @@ def all_coupled_loops(loops: int, spacing: int = 4, *, cut: str = "fixed", lengt
     return model
 
 
+@checked(branches=count(2), links=count(1), joined=choice("way to join branches", ("hub", "row", "pairs")), cut=NAME,
+         length=LENGTH, base=BASE)
 def star_of_loops(branches: int, links: int = 7, *, joined: str = "hub", cut: str = "fixed", length: float = 0.2,
                   base: str = "fixed") -> Model:
     """Branches of `links` links from one link, `root`, with their tips joined to each other (fig. 9).
@@ -83,10 +81,6 @@ def star_of_loops(branches: int, links: int = 7, *, joined: str = "hub", cut: st
     than one neighbour), "row" each to the next, "pairs" two by two. 1 + branches links links, 6 rows for each of the
     branches - 1 (pairs: branches / 2) cut joints. Branches are `branch<k>_<i>`; closed at neutral q.
     """
-    check_count("the number of branches", branches, 2)
-    check_count("the number of links in a branch", links, 1)
-    check_lengths(length=length)
-    check_choice("joined", joined, ("hub", "row", "pairs"))
     b, pattern = Builder(f"star of {branches} branches of {links}"), Pattern(length)
     add_root(b, "root", base, pattern)
     for k in range(1, branches + 1):

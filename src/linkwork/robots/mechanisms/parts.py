@@ -2,28 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import (
+    NAME,
+    NUMBER,
+    POSITION,
+    Kind,
+    array,
+    checked,
+    choice,
+    either,
+    number,
+    optional,
+    several,
+    whole,
+)
 from linkwork.constraints import Closure
 from linkwork.errors import InputError, listing
 from linkwork.joints import KINDS, Helical, Joint, Universal, make, unit_axis
+from linkwork.joints.base import AXIS, JOINT
 from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
 from linkwork.model.builder import base_joint
+from linkwork.model.load import BASES
+from linkwork.model.model import MODEL
 
 JointSpec = Joint | str | Sequence[Joint | str]
 """A joint, its kind ("revolute", ...), or several of these to be used in turn."""
 
+MOST = 10_000
+"""Links, loops or branches that a mechanism may be asked for: beyond, it would only fill the memory."""
 
+
+def count(least: int) -> Kind:
+    """A number of links, or of whatever a mechanism repeats."""
+    return whole(least, MOST, f"a whole number of at least {least}")
+
+
+JOINTS = either(JOINT, NAME, several(either(JOINT, NAME)))
+BASE = choice("base", BASES)
+LENGTH, POINT = number(1e-9, 1e9, "a length in metres above 0"), array(3)
+ANGLE, CHANCE = NUMBER, number(0, 1, "a probability from 0 (chain) to 1 (bush)")
+MASS = number(0, 1e12, "a mass in kg, at least 0")
+
+
+SIZES = array(3, what="three lengths in metres")
+
+
+@checked(mass=MASS, size=SIZES, centre=POINT)
 def box(mass: float, size: object, centre: object = (0, 0, 0)) -> BodyInertia:
     """A solid box with edges `size` along the link's axes."""
     x, y, z = np.asarray(size, dtype=float) ** 2
     return BodyInertia(mass, np.asarray(centre, dtype=float), mass / 12 * np.diag([y + z, x + z, x + y]))
 
 
+@checked(mass=MASS, radius=LENGTH, length=LENGTH, axis=AXIS, centre=POINT)
 def cylinder(mass: float, radius: float, length: float, axis: object = "z", centre: object = (0, 0, 0)) -> BodyInertia:
     """A solid cylinder along `axis`."""
     along = np.outer(unit_axis(axis), unit_axis(axis))
@@ -31,12 +68,14 @@ def cylinder(mass: float, radius: float, length: float, axis: object = "z", cent
     return BodyInertia(mass, np.asarray(centre, dtype=float), I)
 
 
+@checked(mass=MASS, tip=POINT, radius=LENGTH)
 def rod(mass: float, tip: object, radius: float = 0.03) -> BodyInertia:
     """A solid cylinder from the link's origin to `tip`."""
     end = np.asarray(tip, dtype=float)
     return cylinder(mass, radius, float(np.linalg.norm(end)), end, end / 2)
 
 
+@checked(mass=MASS, radius=LENGTH, centre=POINT)
 def ball(mass: float, radius: float, centre: object = (0, 0, 0)) -> BodyInertia:
     """A solid ball."""
     return BodyInertia(mass, np.asarray(centre, dtype=float), 0.4 * mass * radius**2 * np.eye(3))
@@ -63,27 +102,6 @@ def random_placement(rng: np.random.Generator, size: float = 0.3) -> Placement:
     return Placement(random_rotation(rng), rng.uniform(-size, size, 3))
 
 
-def check_count(what: str, value: int, least: int) -> int:
-    """`value` as an integer of at least `least`, or a typed error."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InputError(f"{what} must be a whole number of at least {least}, not {value!r}")
-    return int(value)
-
-
-def check_lengths(**lengths: float) -> None:
-    """Every length finite and above zero, or a typed error."""
-    for name, value in lengths.items():
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(f"{name} must be a finite number above zero, not {value!r}")
-
-
-def check_choice(what: str, value: str, valid: Iterable[str]) -> None:
-    """`value` one of `valid`, or a typed error that lists them."""
-    valid = list(valid)
-    if value not in valid:
-        raise InputError(f"{what} must be one of {listing(valid)}, not {value!r}")
-
-
 def joint_cycle(spec: JointSpec) -> list[Joint]:
     """The joints to use in turn; a helical one asked for by name advances 0.05 m per radian."""
     specs = [spec] if isinstance(spec, (Joint, str)) else list(spec)
@@ -105,6 +123,7 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
     return make(kind)
 
 
+@checked(model=MODEL, frame=NAME, q=POSITION)
 def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
     """Where a frame (or link) is in the world at `q`."""
     motion = Motion(model, np.asarray(q, dtype=float)[:, None], np.zeros((model.nv, 1)), NUMPY)
@@ -113,6 +132,7 @@ def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
     return Placement(R, p[:, 0]) @ f.placement
 
 
+@checked(model=MODEL, a=NAME, b=NAME, cut=NAME, axis=AXIS, q=optional(POSITION), name=NAME)
 def closed(model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z", q: np.ndarray | None = None,
            name: str = "") -> Model:
     """The model with frame `a` joined to link `b` by a cut joint, at the place where they meet at `q` (neutral).

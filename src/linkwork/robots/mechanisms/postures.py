@@ -6,13 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from linkwork.checks import NAMES, NUMBER, POSITION, checked, mapping, optional
 from linkwork.errors import InputError, UnsupportedError
+from linkwork.joints import Free
 from linkwork.model import Model
+from linkwork.model.model import MODEL
 from linkwork.robots.mechanisms.humanoid import SIDES
 from linkwork.robots.mechanisms.parts import frame_pose
 from linkwork.robots.mechanisms.quadruped import LEGS
 
 
+@checked(model=MODEL, joints=mapping(NUMBER, "a dictionary from names of joints to their positions"))
 def posture(model: Model, joints: Mapping[str, float]) -> np.ndarray:
     """Neutral q, but for the joints with one degree of freedom given by name."""
     q = model.neutral()
@@ -24,13 +28,19 @@ def posture(model: Model, joints: Mapping[str, float]) -> np.ndarray:
     return q
 
 
+@checked(model=MODEL, q=POSITION, feet=NAMES)
 def grounded(model: Model, q: np.ndarray, feet: tuple[str, ...]) -> np.ndarray:
     """`q` with the free base, whose position comes first in it, moved up or down until the lowest foot is at z = 0."""
+    if not feet:
+        raise InputError("name at least one foot")
+    if not isinstance(model.links[min(1, model.nlinks)].joint, Free):
+        raise UnsupportedError(f"'{model.name}' has no free base that could be moved up or down")
     out = np.array(q, dtype=float)
     out[2] -= min(float(frame_pose(model, f, out).p[2]) for f in feet)
     return out
 
 
+@checked(model=MODEL, crouch=optional(NUMBER))
 def standing(model: Model, crouch: float | None = None) -> np.ndarray:
     """q = [x y z  qx qy qz qw, joints] of `quadruped()` or `humanoid()` with all feet flat on the ground z = 0.
 

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwork.checks import NAME, NUMBER, Kind, Refused, checked
 from linkwork.constraints import Coupling
-from linkwork.errors import InputError
 from linkwork.joints import Revolute
 from linkwork.model import BodyInertia, Builder, Model, Placement
-from linkwork.robots.mechanisms.parts import attach_base, ball, box, check_count, check_lengths, cylinder, rod
+from linkwork.model.body import INERTIA
+from linkwork.robots.mechanisms.parts import ANGLE, BASE, LENGTH, attach_base, ball, box, count, cylinder, rod
 from linkwork.robots.mechanisms.trees import Pattern
 
 ROTOR = cylinder(0.25, 0.03, 0.04)
 """A motor's rotor: 0.25 kg, 60 mm across."""
 
 
-def _check(ratio: float) -> None:
-    if not (np.isfinite(ratio) and ratio != 0):
-        raise InputError(f"a transmission's ratio must be finite and not zero, not {ratio!r}")
+def _ratio(value: object) -> object:
+    x = NUMBER.take(value)
+    if abs(x) < 1e-9:
+        raise Refused
+    return x
+
+
+RATIO = Kind("the ratio of a transmission, finite and not zero", _ratio)
 
 
 def _rotor(b: Builder, name: str, parent: str, placement: Placement, joints: dict[str, float],
@@ -31,6 +37,7 @@ def _rotor(b: Builder, name: str, parent: str, placement: Placement, joints: dic
     b.constraints.append(Coupling(f"{name}_joint", {j: [n] for j, n in joints.items()}, name=f"{name}_gear"))
 
 
+@checked(n=count(1), ratio=RATIO, length=LENGTH, twist=ANGLE, base=BASE, rotor=INERTIA)
 def geared_chain(n: int, ratio: float = 6.0, *, length: float = 0.3, twist: float = np.pi / 2, base: str = "fixed",
                  rotor: BodyInertia = ROTOR) -> Model:
     """A chain of n links, each driven by a motor on the link before through a gear: rotor angle = ratio x joint angle.
@@ -41,6 +48,7 @@ def geared_chain(n: int, ratio: float = 6.0, *, length: float = 0.3, twist: floa
     return belt_chain(n, ratio, group=1, length=length, twist=twist, base=base, rotor=rotor, name=f"geared chain {n}")
 
 
+@checked(n=count(1), ratio=RATIO, group=count(1), length=LENGTH, twist=ANGLE, base=BASE, rotor=INERTIA, name=NAME)
 def belt_chain(n: int, ratio: float = 6.0, *, group: int = 2, length: float = 0.3, twist: float = np.pi / 2,
                base: str = "fixed", rotor: BodyInertia = ROTOR, name: str = "") -> Model:
     """A chain of n links driven through parallel belts: the motors of `group` joints sit on the link before them all.
@@ -49,10 +57,6 @@ def belt_chain(n: int, ratio: float = 6.0, *, group: int = 2, length: float = 0.
     knee and ankle of the MIT Humanoid. The joints of a group are parallel; between groups the axis turns by `twist`
     about x. Links `link<i>`, rotors `rotor<i>`: nv = 2 n, n couplings, mobility n, clusters of 2 `group` bodies.
     """
-    check_count("the number of links n", n, 1)
-    check_count("the number of joints in a group", group, 1)
-    check_lengths(length=length)
-    _check(ratio)
     b, turned, straight = Builder(name or f"belt chain {n}"), Pattern(length, twist, 0, 0), Pattern(length, 0, 0, 0)
     carrier = parent = attach_base(b, base, ball(2.0, 0.1))
     carried = placement = Placement()
@@ -69,6 +73,7 @@ def belt_chain(n: int, ratio: float = 6.0, *, group: int = 2, length: float = 0.
     return b.build()
 
 
+@checked(stages=count(1), ratio=RATIO, length=LENGTH, base=BASE, rotor=INERTIA)
 def differential(stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, base: str = "fixed",
                  rotor: BodyInertia = ROTOR) -> Model:
     """Joints in pairs, each moved by two motors through a differential: r1 = N (roll + pitch), r2 = N (roll - pitch).
@@ -77,9 +82,6 @@ def differential(stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, ba
     `rotor<k>a`, `rotor<k>b` on the link before: nv = 4 stages, 2 stages couplings, mobility 2 stages. Neutral q is
     valid.
     """
-    check_count("the number of stages", stages, 1)
-    check_lengths(length=length)
-    _check(ratio)
     b, quarter = Builder(f"differential {stages}"), np.pi / 2
     parent, placement = attach_base(b, base, ball(2.0, 0.1)), Placement()
     for k in range(1, stages + 1):

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwork.errors import InputError
+from linkwork.checks import NAME, NOT_NEGATIVE, SEED, checked, optional
 from linkwork.joints import Fixed, Joint, Revolute
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.builder import base_joint
 from linkwork.robots.mechanisms.parts import (
+    ANGLE,
+    BASE,
+    CHANCE,
+    JOINTS,
+    LENGTH,
     JointSpec,
     attach_base,
     ball,
-    check_count,
-    check_lengths,
     closed,
+    count,
     cylinder,
     joint_cycle,
     random_body,
@@ -72,6 +76,7 @@ def add_chain(b: Builder, prefix: str, numbers: range, parent: str, start: Place
     return parent
 
 
+@checked(n=count(1), joint=JOINTS, seed=optional(SEED), length=LENGTH, twist=ANGLE, turn=ANGLE, base=BASE)
 def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, length: float = 0.3,
           twist: float = np.pi / 2, turn: float = 0.0, base: str = "fixed") -> Model:
     """A chain of n links `link1` ... `linkn` and a frame `linktip`.
@@ -81,8 +86,6 @@ def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, len
     turn = pi/2 makes it a staircase, twist = 0 makes it planar. With a seed, placements and inertias are random
     instead. `joint` is a kind, a `Joint`, or a sequence used in turn; `base` "fixed", "free" or "planar".
     """
-    check_count("the number of links n", n, 1)
-    check_lengths(length=length)
     rng = None if seed is None else np.random.default_rng(seed)
     b = Builder(f"chain {n}")
     parent = attach_base(b, base, ball(2.0, 0.1))
@@ -91,6 +94,7 @@ def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, len
     return b.build()
 
 
+@checked(n=count(1), seed=SEED, joints=JOINTS, branching=CHANCE, base=BASE, armature=NOT_NEGATIVE)
 def random_tree(n: int, seed: int = 0, joints: JointSpec = "revolute", branching: float = 0.5, *,
                 base: str = "fixed", armature: float = 0.0) -> Model:
     """A tree of n links `link1` ... `linkn` with random placements, inertias and joint axes.
@@ -99,9 +103,6 @@ def random_tree(n: int, seed: int = 0, joints: JointSpec = "revolute", branching
     as they are. `branching` is the chance that a link hangs on any earlier one rather than on the last: 0 is a chain,
     1 a bush. Half of the joints get the `armature`, if that is above zero.
     """
-    check_count("the number of links n", n, 1)
-    if not 0 <= branching <= 1:
-        raise InputError(f"branching is a probability from 0 (chain) to 1 (bush), not {branching!r}")
     joint_cycle(joints)
     choices = [joints] if isinstance(joints, (Joint, str)) else list(joints)
     rng = np.random.default_rng(seed)
@@ -117,6 +118,7 @@ def random_tree(n: int, seed: int = 0, joints: JointSpec = "revolute", branching
     return b.build(merge_fixed=not any(isinstance(j, Fixed) or j == "fixed" for j in choices))
 
 
+@checked(rungs=count(1), rung_links=count(1), segment_links=count(1), length=LENGTH, cut=NAME, base=BASE)
 def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: float = 0.2, cut: str = "fixed",
            base: str = "fixed") -> Model:
     """A rail with rungs whose far ends are welded to the world, all with hinges: constraints grow with the links.
@@ -125,10 +127,6 @@ def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: f
     rail's links are `rail<k>_<i>`, the rungs' `rung<k>_<i>`, their tips `rung<k>_tip`. (3 + 7) rungs links, 6 rungs
     rows, mobility 4 rungs; closed at neutral q.
     """
-    check_count("the number of rungs", rungs, 1)
-    check_count("rung_links", rung_links, 1)
-    check_count("segment_links", segment_links, 1)
-    check_lengths(length=length)
     b, pattern = Builder(f"ladder {rungs}"), Pattern(length)
     rail = attach_base(b, base, ball(2.0, 0.1))
     start = Placement()
@@ -143,6 +141,7 @@ def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: f
     return model
 
 
+@checked(n_stem=count(1), branches=count(1), branch_links=count(1), length=LENGTH, cut=NAME, base=BASE)
 def stem(n_stem: int, branches: int, *, branch_links: int = 7, length: float = 0.2, cut: str = "fixed",
          base: str = "free") -> Model:
     """A chain of n_stem links with `branches` chains on each end, every branch's tip welded to the world.
@@ -151,10 +150,6 @@ def stem(n_stem: int, branches: int, *, branch_links: int = 7, length: float = 0
     it on a hinge) and carries the branches `near<k>_<i>`, the last, `stem<n_stem>`, carries `far<k>_<i>`; tips are
     `near<k>_tip`, `far<k>_tip`. n_stem + 2 branches branch_links links, 12 branches rows; closed at neutral q.
     """
-    check_count("n_stem", n_stem, 1)
-    check_count("the number of branches on each end", branches, 1)
-    check_count("branch_links", branch_links, 1)
-    check_lengths(length=length)
     b, pattern = Builder(f"stem {n_stem}, {branches} branches of {branch_links}"), Pattern(length)
     add_root(b, "stem1", base, pattern)
     if n_stem > 1:
@@ -179,6 +174,7 @@ def add_root(b: Builder, name: str, base: str, pattern: Pattern) -> None:
     b.link(name, joint=joint if floating else Revolute("z"), inertia=pattern.inertia(1), actuated=not floating)
 
 
+@checked(n=count(1))
 def arm(n: int = 7) -> Model:
     """An arm of n hinges like a KUKA LBR iiwa: every axis is z, every placement a quarter turn and a shift.
 
@@ -186,7 +182,6 @@ def arm(n: int = 7) -> Model:
     floor to the shoulder, 0.4 m from one pitch axis to the next but one; with seven joints 23 kg. Neutral q is
     stretched upwards.
     """
-    check_count("the number of joints n", n, 1)
     b, quarter, reach = Builder(f"arm {n}"), np.pi / 2, 0.2
     placement = Placement.at((0, 0, 0.34))
     for i in range(n):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import Console
 
 import linkwork as lw
 from linkwork.errors import InputError
@@ -57,7 +59,19 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
         raise InputError(f"--{name} takes {n} numbers separated by commas, not '{text}'") from None
     if x.shape != (n,):
         raise InputError(f"--{name} has {len(x)} numbers; this model needs {n}")
+    if not np.isfinite(x).all():
+        raise InputError(f"--{name} has numbers that are NaN or infinite: '{text}'")
     return x
+
+
+def printable(path: Path) -> str:
+    """A path as text; what is not text in it is left out."""
+    return str(path).encode("utf-8", "replace").decode()
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where commands print. Names of robots, links and joints are text: nothing in them is markup."""
+    return Console(stderr=stderr, markup=False, emoji=False)
 
 
 def print_json(data: Any) -> None:

@@ -1,0 +1,60 @@
+"""Absurd options of commands: one sentence and exit code 2, or something that makes sense."""
+
+from __future__ import annotations
+
+import pytest
+from public_calls import URDF
+from typer.testing import CliRunner
+
+from linkwork.cli import app, main
+from linkwork.errors import LinkworkError
+
+ABSURD = ("nan", "inf", "-inf", "-1", "0", "1e300", "1e-300", "1" + "0" * 30, "x", "", "1,2,3", "x" * 10_000, "nan,nan",
+          "\udcff", "../..", "None", "True")
+
+COMMANDS = {
+    "solve": ["base", "method", "backend", "contact", "connect", "q", "v", "tau", "seed"],
+    "simulate": ["base", "method", "contact", "connect", "q", "v", "seed", "kp", "kd", "dt", "duration", "integrator",
+                 "ground", "restitution", "every", "output", "plot", "html"],
+    "plan": ["base", "contact", "connect", "task", "use"],
+    "export": ["base", "function", "method", "contact", "connect", "output"],
+    "info": ["base"],
+    "view": ["base", "contact", "connect", "q", "fps", "triangles", "trajectory", "html"],
+}
+ALWAYS = {"simulate": ["--duration", "0.01", "--dt", "0.005", "--method", "aba"], "export": ["-o", "c"],
+          "view": ["--html", "a.html"], "solve": ["--method", "aba"]}
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in COMMANDS.items() for o in options])
+def test_options_end_well(command, option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robot.urdf").write_text(URDF)
+    for value in ABSURD:
+        words = [command, "robot.urdf", *ALWAYS.get(command, ()), f"--{option}={value}"]
+        told = CliRunner().invoke(app, words)
+        fine = told.exception is None or isinstance(told.exception, LinkworkError | SystemExit)
+        assert fine, f"{words[:-1]} --{option}={value[:20]!r}: {told.exception!r}"
+        assert told.exit_code in (0, 1, 2)
+
+
+def test_names_are_text_and_no_markup(tmp_path, capsys, monkeypatch):
+    odd = "[/b]"
+    named = URDF.replace('"b"', f'"{odd}"').replace('"j"', f'"{odd}j"').replace('"r"', '"[/r]"')
+    (tmp_path / "robot.urdf").write_text(named)
+    for words in (["info"], ["solve"], ["simulate", "--duration=0.01", "--method=aba"], ["plan"]):
+        told = CliRunner().invoke(app, [words[0], str(tmp_path / "robot.urdf"), *words[1:]])
+        assert told.exit_code == 0, told.exception
+        assert "[/" in told.output
+    monkeypatch.setattr("sys.argv", ["linkwork", "info", odd])
+    with pytest.raises(SystemExit):
+        main()
+    assert odd in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400"])
+@pytest.mark.parametrize("option", ["q", "v", "tau"])
+def test_states_are_numbers(option, value, tmp_path):
+    (tmp_path / "robot.urdf").write_text(URDF)
+    told = CliRunner().invoke(app, ["solve", str(tmp_path / "robot.urdf"), f"--{option}={value}"])
+    assert isinstance(told.exception, LinkworkError)
+    assert "NaN or infinite" in str(told.exception)
