@@ -24,7 +24,7 @@ LAYERS = [
     ["model"],
     ["constraints"],
     ["planner.elimination", "planner.pivots", "model.xml", "model.load", "model.urdf", "model.mjcf", "model.sdf",
-     "model.looks"],
+     "model.looks", "model.solids", "model.mjcf_limits"],
     ["algorithms", "kernels"],
     ["simulate.assembly"],
     ["planner"],

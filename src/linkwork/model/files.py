@@ -83,14 +83,15 @@ def checked(path: Path, home: Path, what: str, limit: int) -> Path:
 
 def regular_size(path: Path, what: str) -> int:
     """The size of a file that is one: not a folder, pipe or device, which may block or never end."""
+    where = "" if what == str(path) else f" ({path})"
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise LoadError(f"{what} is not there: {path}") from None
+        raise LoadError(f"{what} is not there{where}; give the path of a file that is") from None
     except (OSError, ValueError) as problem:
         raise LoadError(f"{what} cannot be read: {problem}") from problem
     if stat.S_ISDIR(found.st_mode):
-        raise LoadError(f"{what} is a directory: {path}; give a file in it")
+        raise LoadError(f"{what} is a directory{where}; give a file in it")
     if not stat.S_ISREG(found.st_mode):
-        raise LoadError(f"{what} is no file but a pipe, socket or device: {path}; give a regular file")
+        raise LoadError(f"{what} is no file but a pipe, socket or device{where}; give a regular file")
     return found.st_size
