@@ -251,6 +251,16 @@ def test_packages_are_not_the_folders_that_all_share(place: Path, monkeypatch: p
         locate(MeshFile("../secret/s.obj", str(place / "urdf/r.urdf")))
 
 
+def test_the_root_folder_and_users_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A robot in / has the files in /, not all of them; a user that has no home has no shared one."""
+    assert files.is_own(Path("/robot.stl"), [Path("/")])
+    assert not files.is_own(Path("/etc/robot.stl"), [Path("/")])
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert files.shared(Path("/home"))
+    assert not files.shared(Path("/a/b/c"))
+
+
 def test_what_is_found_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packages above and beside the description, a folder "urdf" beside "meshes", and folders that the user names."""
     (place / "urdf").mkdir()
