@@ -113,9 +113,10 @@ def test_hundreds_of_rows() -> None:
     """A kernel of 500 rows would be compiled for minutes."""
     with pytest.raises(InputError, match="500 rows over 1 links, of which at most 6 are independent"):
         lw.LinkRows({"a": np.ones((500, 6))})
-    with pytest.raises(InputError, match="120 in all"):
+    with pytest.raises(InputError, match="takes 6 over so many links"):
         lw.LinkRows({f"l{i}": np.ones((500, 6)) for i in range(100)})
     assert lw.LinkRows({"a": np.ones((12, 6))}).rows == 12
+    assert lw.LinkRows({f"l{i}": np.ones((6, 6)) for i in range(100)}).rows == 6
 
 
 # MuJoCo's compiler
@@ -249,6 +250,16 @@ def test_packages_are_not_the_folders_that_all_share(place: Path, monkeypatch: p
     (place / "urdf/r.urdf").write_text("<robot/>")
     with pytest.raises(LoadError, match="outside"):
         locate(MeshFile("../secret/s.obj", str(place / "urdf/r.urdf")))
+
+
+def test_the_root_folder_and_users_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A robot in / has the files in /, not all of them; a user that has no home has no shared one."""
+    assert files.is_own(Path("/robot.stl"), [Path("/")])
+    assert not files.is_own(Path("/etc/robot.stl"), [Path("/")])
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert files.shared(Path("/home"))
+    assert not files.shared(Path("/a/b/c"))
 
 
 def test_what_is_found_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

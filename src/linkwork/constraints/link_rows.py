@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
-MAX_DEPENDENT, MAX_ROWS = 24, 120
-"""Every row is code in a kernel: hundreds of them, which say nothing new, would be compiled for minutes."""
+MAX_DEPENDENT, MAX_BLOCKS = 24, 200
+"""Rows beyond the independent ones, and rows times links: each is code in a kernel; thousands compile for minutes."""
 
 
 @checked_class(K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME,
@@ -46,10 +46,11 @@ class LinkRows(Constraint):
         if self.stabilisation is not None:
             raise InputError("LinkRows have no position error, so they cannot be stabilised")
         m = next(iter(sizes))[0]
-        if m > min(6 * len(K) + MAX_DEPENDENT, MAX_ROWS):
+        limit = min(6 * len(K) + MAX_DEPENDENT, max(6, MAX_BLOCKS // len(K)))
+        if m > limit:
             raise InputError(f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows "
-                             f"takes {MAX_DEPENDENT} more than that and {MAX_ROWS} in all: give independent ones "
-                             "(numpy.linalg.qr of all K side by side)")
+                             f"takes {limit} over so many links: give independent ones (numpy.linalg.qr of all K side "
+                             "by side), and rows of fewer links as LinkRows of their own")
         k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
         if k.shape != (m,):
             raise InputError(f"k has shape {k.shape}; these rows need ({m},)")

@@ -52,7 +52,8 @@ def is_package(folder: Path) -> bool:
 def shared(folder: Path) -> bool:
     """Whether a folder is one that many have files in."""
     folder = Path(os.path.realpath(folder))
-    home = Path(os.path.realpath(Path.home()))
+    user = os.path.expanduser("~")  # stays "~" for a user without a home
+    home = Path(os.path.realpath(user)) if os.path.isabs(user) else Path("/")
     temporary = Path(os.path.realpath(tempfile.gettempdir()))
     if len(folder.parts) <= 2 or folder == temporary or folder in (home, *home.parents):
         return True
@@ -66,8 +67,13 @@ def is_own(path: Path, folders: Iterator[Path] | list[Path]) -> bool:
     """Whether a file is below one of the folders, where its links lead; or below one that the user names."""
     real = Path(os.path.realpath(path))
     plain = Path(os.path.normpath(os.path.abspath(path)))
-    return any(real.is_relative_to(os.path.realpath(f)) for f in (*folders, *given_folders(ROBOTS))) or any(
-        plain.is_relative_to(f) for f in given_folders(WORKSPACES))
+    return any(_below(real, Path(os.path.realpath(f))) for f in (*folders, *given_folders(ROBOTS))) or any(
+        _below(plain, f) for f in given_folders(WORKSPACES))
+
+
+def _below(path: Path, folder: Path) -> bool:
+    """Whether a path is below a folder; all is below /, so there it must be in it."""
+    return path.is_relative_to(folder) if folder != folder.parent else path.parent == folder
 
 
 def checked(path: Path, home: Path, what: str, limit: int) -> Path:
@@ -83,14 +89,15 @@ def checked(path: Path, home: Path, what: str, limit: int) -> Path:
 
 def regular_size(path: Path, what: str) -> int:
     """The size of a file that is one: not a folder, pipe or device, which may block or never end."""
+    where = "" if what == str(path) else f" ({path})"
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise LoadError(f"{what} is not there: {path}") from None
+        raise LoadError(f"{what} is not there{where}; give the path of a file that is") from None
     except (OSError, ValueError) as problem:
         raise LoadError(f"{what} cannot be read: {problem}") from problem
     if stat.S_ISDIR(found.st_mode):
-        raise LoadError(f"{what} is a directory: {path}; give a file in it")
+        raise LoadError(f"{what} is a directory{where}; give a file in it")
     if not stat.S_ISREG(found.st_mode):
-        raise LoadError(f"{what} is no file but a pipe, socket or device: {path}; give a regular file")
+        raise LoadError(f"{what} is no file but a pipe, socket or device{where}; give a regular file")
     return found.st_size
