@@ -124,9 +124,9 @@ class _Draw:
         rng, neutral = self.rng, judge.neutral(kind)
         if self.style != "random" or rng.random() < 0.2:
             q = np.array(neutral)
-            beside = float(10 ** rng.uniform(-6, -1)) if rng.random() < 0.4 else 0.0
+            beside = float(10 ** rng.uniform(-5, -1)) if rng.random() < 0.4 else 0.0
             for k in ANGLES.get(kind, ()):
-                q[k] = np.pi / 2 * rng.integers(-2, 3) * (rng.random() < 0.6) + beside * rng.normal()
+                q[k] = np.pi / 2 * rng.integers(-2, 3) * (rng.random() < 0.6) + beside * rng.uniform(1, 3)
                 if rng.random() < 0.3:
                     q[k] = rng.uniform(-np.pi, np.pi)
             for k in LENGTHS.get(kind, ()):

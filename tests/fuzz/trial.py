@@ -259,7 +259,7 @@ class Trial:
 
     def constrained_inverse(self) -> Outcome:
         """The least torques and forces that cause the judge's accelerations."""
-        if not self.verdict.decided:
+        if not self.verdict.decided or not self.model.nv:
             return Outcome("", "undecided")
         f = lw.constrained_inverse_dynamics(self.model, underactuated=True, backend="numpy", external_forces=True)
         result, eq = f(self.q, self.v, self.verdict.a, self.fext), self.eq
