@@ -1,6 +1,6 @@
 """Random mechanisms against the judge, for as long as asked: `make fuzz MINUTES=30`.
 
-    python tests/fuzz/campaign.py --minutes 30 [--jobs 2] [--first SEED] [--count N] [--sample 50] [--save DIRECTORY]
+    python tests/fuzz/campaign.py --minutes 30 [--jobs 2] [--first SEED] [--count N] [--sample 20] [--save DIRECTORY]
     python tests/fuzz/campaign.py --replay FILE.json ...
 
 Every failure is printed once for each kind with its seed, and saved as a file with the whole mechanism in it, which
@@ -38,12 +38,9 @@ def attempt(seed: int, sample: int, only: str = "") -> dict[str, Any]:
 
     recipe = recipes.draw(seed)
     made = Trial(recipe)
-    known = made.verdict
-    state = ("singular mass" if not known.decided and not known.rank and known.kappa == float("inf") else "undecided"
-             if not known.decided else "conflict" if known.conflict else "redundant" if not known.full else "independent")
     outcomes = list(outcomes_of(made, sample, only))
-    return {"seed": seed, "state": state, "outcomes": outcomes, "recipe": recipe if any(
-        o.failed for o in outcomes) else None}
+    failed = any(o.failed for o in outcomes)
+    return {"seed": seed, "state": made.verdict.state, "outcomes": outcomes, "recipe": recipe if failed else None}
 
 
 def outcomes_of(made: Any, sample: int, only: str = "") -> Iterator[Any]:
@@ -107,7 +104,8 @@ class Tally:
         if recipe is not None:
             self.save.mkdir(parents=True, exist_ok=True)
             path = self.save / f"{what.replace(':', '-')}-{seed}.json"
-            path.write_text(json.dumps({"what": what, "said": f"{kind[1]}, {kind[2]}: {said}", "recipe": recipe}) + "\n")
+            saved = {"what": what, "said": f"{kind[1]}, {kind[2]}: {said}", "recipe": recipe}
+            path.write_text(json.dumps(saved) + "\n")
             print(f"    replay: python tests/fuzz/campaign.py --replay {path}", flush=True)
 
     def line(self) -> str:
@@ -143,7 +141,7 @@ def main() -> int:
     say.add_argument("--count", type=int, default=10**9, help="so many mechanisms at most")
     say.add_argument("--first", type=int, help="the first seed; by default the time of day, so that runs differ")
     say.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    say.add_argument("--sample", type=int, default=50, help="one mechanism in so many is compiled and planned (0: none)")
+    say.add_argument("--sample", type=int, default=20, help="one in so many is compiled and planned (0: none)")
     say.add_argument("--only", default="", help="only evaluations with this in their names")
     say.add_argument("--save", type=Path, default=FOUND, help="where failures are written")
     say.add_argument("--replay", type=Path, nargs="+", help="run saved failures again")

@@ -6,8 +6,8 @@
 It takes recipes (plain numbers, see recipes.py) and imports nothing of Linkwork. Jacobians are written down; their time
 derivatives are complex steps of them along the motion, exact to rounding: Im J(q + i h qdot) / h with h = 1e-40.
 
-How far another solution may be off follows from the data: entries of M, c, tau, J and k are known to rounding of the terms
-they are sums of, and the inverse of the whole system says what that does to each acceleration (`Verdict.sensitivity`).
+How far another solution may be off follows from the data: entries of M, c, tau, J and k are known to rounding of the
+terms they are sums of, and the inverse of the whole system says what that does to accelerations (`sensitivity`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ H = 1e-40
 """The complex step: its square underflows beside any number."""
 
 ZERO, CLEAR = 1e-12, 1e-8
-"""Singular values of scaled rows below the first are redundancy, above the second rank; between them nobody can tell."""
+"""Singular values of scaled rows below the first are redundancy, above the second rank, and between them undecided."""
 
 FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "cylindrical": 2, "universal": 2, "spherical": 3, "planar": 3,
             "free": 6, "fixed": 0}
@@ -125,8 +125,8 @@ def moved(recipe: Recipe, q: np.ndarray, step: np.ndarray) -> np.ndarray:
     out, at = q + rates(recipe, q, step), 0
     for l in recipe["links"]:
         kind = l["joint"]["kind"]
-        part = {"spherical": slice(at, at + 4), "free": slice(at + 3, at + 7), "planar": slice(at + 2, at + 4)}.get(kind)
-        if part:
+        if skipped := {"spherical": (0, 4), "free": (3, 7), "planar": (2, 4)}.get(kind):
+            part = slice(at + skipped[0], at + skipped[1])
             out[part] /= np.linalg.norm(out[part])
         at += POSITIONS[kind]
     return out
@@ -267,8 +267,8 @@ def forbidden(c: Recipe) -> np.ndarray:
 def _closure_rows(c: Recipe, at: Kinematics) -> np.ndarray:
     """The forbidden part of the velocity of frame a relative to frame b.
 
-    It is taken at the origin of a, in the axes of a, or of b for the cut joints that let a turn freely. Rows are those of
-    `c["directions"]`, where a basis of the forbidden directions is given.
+    It is taken at the origin of a, in the axes of a, or of b for the cut joints that let a turn freely. Rows are those
+    of `c["directions"]`, where a basis of the forbidden directions is given.
     """
     a, b = c["a"], c["b"]
     Ra, Rb, pa = at.R[a["link"]] @ np.array(a["R"]), at.R[b["link"]] @ np.array(b["R"]), at.point(a["link"], a["p"])
@@ -312,7 +312,7 @@ def _bends(recipe: Recipe, c: Recipe, q: np.ndarray) -> tuple[np.ndarray, list[i
         x = np.abs([q[at[i - 1]] for i in c["joints"]])
         return np.abs(c["curve"]) @ x + np.abs(c["slope"]), [on[i - 1] for i in c["joints"]]
     joints = [int(i) for i in c["terms"]]
-    slopes = [sum(abs(k * f * q[at[int(i) - 1]] ** (k - 1)) for k, f in enumerate(cs, 1)) for i, cs in c["terms"].items()]
+    slopes = [sum(abs(k * f * q[at[i - 1]] ** (k - 1)) for k, f in enumerate(c["terms"][str(i)], 1)) for i in joints]
     return np.array([1.0, *slopes]), [on[i - 1] for i in (c["joint"], *joints)]
 
 
@@ -408,9 +408,8 @@ class Verdict:
     """The solution: accelerations, the force J^T lam, and what is known of the problem.
 
     `rank` of the rows; `kappa` is the condition number of the independent part of scaled rows in the metric of M;
-    `conflict`: no acceleration meets all rows; `decided`: rank and accelerations are beyond doubt. `sensitivity` of each
-    acceleration times eps is what rounding of the equations, and of forces on the way to it, does to it, and `response`
-    what row errors do: |da| <= response |J a - k|.
+    `conflict`: no acceleration meets all rows; `decided`: rank and accelerations are beyond doubt. `sensitivity` of
+    each acceleration times eps is what rounding of the equations, and of forces on the way to it, does to it.
     """
 
     eq: Equations
@@ -422,8 +421,14 @@ class Verdict:
     conflict: bool
     decided: bool
     sensitivity: np.ndarray
-    response: np.ndarray
     inverse: np.ndarray
+
+    @property
+    def state(self) -> str:
+        """What kind of problem it is, in a word."""
+        if not self.decided:
+            return "undecided" if np.isfinite(self.kappa) else "singular mass"
+        return "conflict" if self.conflict else "independent" if self.full else "redundant"
 
     @property
     def full(self) -> bool:
@@ -485,7 +490,7 @@ def solve(eq: Equations) -> Verdict:
     forces = eq.M_terms @ np.abs(a) + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ np.abs(lam)
     rows = eq.J_terms @ (np.abs(a) + np.abs(free)) + eq.k_terms
     sensitivity = np.abs(inverse) @ forces + response @ rows
-    return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, response, inverse)
+    return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, inverse)
 
 
 def _hopeless(eq: Equations) -> Verdict:
@@ -493,7 +498,7 @@ def _hopeless(eq: Equations) -> Verdict:
     nv, m = len(eq.c), len(eq.k)
     nan = np.full(nv, np.nan)
     return Verdict(eq, nan, np.full(m, np.nan), nan, 0, np.inf, False, False, np.full(nv, np.inf),
-                   np.full((nv, m), np.inf), np.full((nv, nv), np.nan))
+                   np.full((nv, nv), np.nan))
 
 
 def soft(eq: Equations, R: np.ndarray) -> np.ndarray:

@@ -1,17 +1,16 @@
 """Random mechanisms as plain numbers, from which Linkwork's model and the judge's equations are both made.
 
-A recipe is what JSON can hold: links in depth-first order with joints, placements and inertias, constraints, gravity, and
-one state. Masses are drawn over six decades, sizes over four; a third of the mechanisms is planar and a third is made of
-right angles and equal lengths, because that is where rows depend on each other and postures are singular.
+A recipe is what JSON can hold: links in depth-first order with joints, placements and inertias, constraints, gravity,
+and one state. Masses are drawn over six decades, sizes over four; a quarter of the mechanisms is planar and a third is
+made of right angles and equal lengths, because that is where rows depend on each other and postures are singular.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import judge
+import numpy as np
 
 Recipe = dict[str, Any]
 
@@ -203,7 +202,8 @@ class _Draw:
         x = np.array([out["q"][starts[i - 1]] for i in joints])
         A, b = rng.normal(size=(len(x), len(x))), rng.normal(size=len(x))
         A = (A + A.T) / 2
-        return {"type": "custom", "joints": joints, "curve": A.tolist(), "slope": b.tolist(), "rest": float(-(x @ A @ x / 2 + b @ x))}
+        return {"type": "custom", "joints": joints, "curve": A.tolist(), "slope": b.tolist(),
+                "rest": float(-(x @ A @ x / 2 + b @ x))}
 
     def _state(self, out: Recipe) -> None:
         """Where it is, how it moves, and what acts on it: forces for accelerations of some 10 rad/s^2."""

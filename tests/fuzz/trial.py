@@ -1,8 +1,8 @@
 """One mechanism against the judge: everything that Linkwork computes of it, and what is to be said of each result.
 
-A result is right if it is within C kappa eps of the judge's (`Verdict.rounding`; times the condition number of the rows for
-methods that form their Gram matrix), or 1e-6 for methods that iterate. What is not right must say so: SingularError where
-rows do depend on each other or nearly do, `converged` False where an iteration did not end. All else is a failure.
+A result is right if it is within C kappa eps of the judge's (`Verdict.rounding`; times the condition number of the rows
+for methods that form their Gram matrix), or 1e-6 for methods that iterate. What is not right must say so: SingularError
+where rows do depend on each other or nearly do, `converged` False where an iteration did not end. The rest fails.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 import judge
-import linkwork as lw
+import numpy as np
 from built import build, with_directions
+
+import linkwork as lw
 from linkwork.algorithms.registry import Method, methods
-from linkwork.errors import LinkworkError, ModelError, SingularError, UnsupportedError
+from linkwork.errors import ModelError, SingularError, UnsupportedError
 from linkwork.model import Model
 
 C = 1000.0
@@ -26,8 +26,8 @@ C = 1000.0
 ITERATED = 1e-6
 """What a method that iterates may be off, relative, if it says that it converged."""
 
-SINGLE = 1e-2
-"""The same in single precision."""
+SINGLE, C_SINGLE = 1e-2, 100.0
+"""The same in single precision, and fewer roundings: there are too few digits to be generous."""
 
 NEARLY = 1e10
 """Condition number of the rows' Gram matrix above which a direct method may call them dependent."""
@@ -101,8 +101,7 @@ class Trial:
         except TimeoutError:
             return Outcome(what, "crash", note="no answer in time")
         except Exception as problem:
-            typed = isinstance(problem, LinkworkError)
-            return Outcome(what, "crash", note=f"{type(problem).__name__}: {problem}"[:300] + (" (typed)" if typed else ""))
+            return Outcome(what, "crash", note=f"{type(problem).__name__}: {problem}"[:300])
         return replace(outcome, what=what)
 
     def _singular(self, what: str) -> str:
@@ -112,7 +111,7 @@ class Trial:
         # what clusters take for independent joints may be singular where the rows are not
         embeds = method is not None and (method.local or method.embeds or method.name == "projection")
         full = self.verdict.full and self.verdict.kappa**2 < NEARLY
-        return "singular" if embeds or not full or not self.verdict.decided or not self.model.constraints else "false alarm"
+        return "singular" if embeds or not full or not self.verdict.decided else "false alarm"
 
     def directions(self) -> Outcome:
         """The basis of forbidden directions that closures use spans what the judge says is forbidden."""
@@ -154,7 +153,7 @@ class Trial:
         if not (np.isfinite(a).all() and np.isfinite(lam).all()):
             return Outcome("", "not numbers", note="NaN or infinite without an error")
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
-        bound = C * at.rounding(eps) * gram
+        bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
@@ -205,7 +204,7 @@ class Trial:
         outcomes = []
         for i in range(5):
             at = judge.solve(judge.equations(still, tau=forces[i]))
-            if dtype == "float32" and (at.conflict or C * at.rounding(eps) * at.kappa > SINGLE):
+            if dtype == "float32" and (at.conflict or C_SINGLE * at.rounding(eps) * at.kappa > SINGLE):
                 continue
             outcomes.append(self.judged(m, _Row(result, i), f.prox, at, eps))
         return max(outcomes, key=lambda o: (o.failed, o.error), default=Outcome("", "undecided"))
