@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
+from linkwork.constraints import (
+    CentreOfMass,
+    Closure,
+    Constraint,
+    Coupling,
+    Custom,
+    Distance,
+    LinkRows,
+    Stabilisation,
+)
 from linkwork.joints import Joint, make
 from linkwork.model import BodyInertia, Builder, Model, Placement
 
@@ -46,13 +55,14 @@ def _joint(joint: Recipe) -> Joint:
 
 
 def _constraint(c: Recipe, n: int) -> Constraint:
-    name, kind = f"constraint{n}", c["type"]
+    name, kind, pull = f"constraint{n}", c["type"], Stabilisation(**c["stabilised"]) if "stabilised" in c else None
     if kind == "closure":
-        return Closure(f"a{n}", f"b{n}", c["joint"], c["axis"], c["second"], c["pitch"], name)
+        return Closure(f"a{n}", f"b{n}", c["joint"], c["axis"], c["second"], c["pitch"], name, pull)
     if kind == "distance":
-        return Distance(f"a{n}", f"b{n}", c["length"], name)
+        return Distance(f"a{n}", f"b{n}", c["length"], name, pull)
     if kind == "coupling":
-        return Coupling(f"joint{c['joint']}", {f"joint{i}": cs for i, cs in c["terms"].items()}, c["offset"], name)
+        return Coupling(f"joint{c['joint']}", {f"joint{i}": cs for i, cs in c["terms"].items()}, c["offset"], name,
+                        pull)
     if kind == "rows":
         return LinkRows({_name(int(i)): K for i, K in c["K"].items()}, c["k"], name)
     if kind == "com":
@@ -63,7 +73,7 @@ def _constraint(c: Recipe, n: int) -> Constraint:
         return rest + sum(s * xi for s, xi in zip(slope, x, strict=True)) + sum(
             curve[i, j] * x[i] * x[j] / 2 for i in range(len(x)) for j in range(len(x)))
 
-    return Custom(phi, [f"joint{i}" for i in c["joints"]], name)
+    return Custom(phi, [f"joint{i}" for i in c["joints"]], name, pull)
 
 
 def with_directions(recipe: Recipe, model: Model) -> Recipe:

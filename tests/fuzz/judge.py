@@ -346,7 +346,8 @@ def equations(recipe: Recipe, q: np.ndarray | None = None, v: np.ndarray | None 
     c, c_terms = _bias(recipe, at, v)
     nv, extent = len(v), _extent(recipe, at)
     J = _all_rows(recipe, at, q, v)
-    k = -J.imag @ v / H - _targets(recipe)
+    drift, pull, pull_terms = J.imag @ v / H, *_pulls(recipe, at, q, J.real @ v)
+    k = -drift - pull
     lever = np.sqrt((np.abs(at.L.real) ** 2).sum(axis=0)) + extent * _norms(at.W.real)
     J_terms, k_terms = np.zeros((len(k), nv)), np.zeros(len(k))
     row, speed = 0, lever @ np.abs(v)
@@ -354,7 +355,7 @@ def equations(recipe: Recipe, q: np.ndarray | None = None, v: np.ndarray | None 
         mine = slice(row, row + row_count(con))
         row = mine.stop
         J_terms[mine] = np.abs(J[mine].real)
-        k_terms[mine] = np.abs(k[mine]) + np.abs(J[mine].imag) @ np.abs(v) / H
+        k_terms[mine] = np.abs(k[mine]) + np.abs(J[mine].imag) @ np.abs(v) / H + pull_terms[mine]
         if con["type"] in ("coupling", "custom"):
             bends, places = _bends(recipe, con, q)
             J_terms[mine, places] = np.maximum(J_terms[mine, places], bends)
@@ -378,10 +379,48 @@ def row_count(c: Recipe) -> int:
     return {"distance": 1, "coupling": 1, "custom": 1, "com": 3}.get(c["type"]) or len(c["k"])
 
 
-def _targets(recipe: Recipe) -> np.ndarray:
-    """Minus what the rows are to be, beyond their drift."""
-    return np.concatenate([np.zeros(0), *(-np.array(c["k"]) if c["type"] == "rows" else np.zeros(row_count(c))
-                                          for c in recipe["constraints"])])
+def _pulls(recipe: Recipe, at: Kinematics, q: np.ndarray, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Added to J a + drift, and its terms: 2 zeta omega J v + omega^2 phi of stabilised rows, -k of numeric ones."""
+    pull, terms, row = np.zeros(len(rate)), np.zeros(len(rate)), 0
+    for c in recipe["constraints"]:
+        mine = slice(row, row + row_count(c))
+        row = mine.stop
+        if c["type"] == "rows":
+            pull[mine] = -np.array(c["k"])
+        if "stabilised" in c:
+            omega, zeta = 2 * np.pi / c["stabilised"]["period"], c["stabilised"]["damping"]
+            phi, size = position_error(recipe, c, at, q)
+            pull[mine] = 2 * zeta * omega * rate[mine] + omega**2 * phi
+            terms[mine] = 2 * zeta * omega * np.abs(rate[mine]) + omega**2 * size
+    return pull, terms
+
+
+STABILISED = ("spherical", "universal", "point_on_line", "point_on_plane")
+"""Cut joints whose position error is a difference of points or one cosine; that of others is a matter of definition."""
+
+
+def position_error(recipe: Recipe, c: Recipe, at: Kinematics, q: np.ndarray) -> tuple[np.ndarray, float]:
+    """phi of a constraint, and the size of what it is a difference of."""
+    starts = position_starts(recipe["links"])
+    if c["type"] == "custom":
+        x = np.array([q[starts[i - 1]] for i in c["joints"]])
+        return np.array([c["rest"] + np.array(c["slope"]) @ x + x @ np.array(c["curve"]) @ x / 2]), abs(c["rest"]) + 1
+    if c["type"] == "coupling":
+        terms = [-f * q[starts[int(i) - 1]] ** k for i, cs in c["terms"].items() for k, f in enumerate(cs, 1)]
+        terms += [q[starts[c["joint"] - 1]], -c["offset"]]
+        return np.array([sum(terms)]), float(np.abs(terms).sum())
+    a, b = (at.point(c[f]["link"], c[f]["p"]).real for f in "ab")
+    apart, size = a - b, float(np.abs(a).max() + np.abs(b).max())
+    if c["type"] == "distance":
+        return np.array([(apart @ apart - c["length"] ** 2) / (2 * c["length"])]), size * max(1.0, size / c["length"])
+    Ra, Rb = ((at.R[c[f]["link"]].real @ np.array(c[f]["R"])) for f in "ab")
+    T = np.array(c["directions"]) if "directions" in c else forbidden(c)
+    if c["joint"] in ("point_on_line", "point_on_plane"):
+        return T[:3].T @ (Rb.T @ apart), size
+    if c["joint"] == "universal":
+        cosine = (Rb @ np.array(c["axis"])) @ (Ra @ np.array(c["second"]))
+        return np.append(T[:3, :3].T @ (Ra.T @ apart), cosine), size + 1
+    return T[:3].T @ (Ra.T @ apart), size
 
 
 def _units(c: Recipe, extent: float) -> np.ndarray:

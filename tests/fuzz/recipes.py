@@ -166,6 +166,10 @@ class _Draw:
             found.append(self._custom(out, rng.permutation(single)[: rng.integers(1, 3)].tolist()))
         for _ in range(int(rng.choice(few, p=[0.75, 0.2, 0.05])) if found else 0):
             found.append(dict(found[rng.integers(len(found))]))
+        for c in found:
+            known = c["type"] in ("coupling", "distance", "custom") or c.get("joint") in judge.STABILISED
+            if known and rng.random() < 0.1:
+                c["stabilised"] = {"period": float(10 ** rng.uniform(-2, 0.5)), "damping": float(rng.uniform(0, 1.5))}
         if found and rng.random() < 0.3:
             out["constraints"] = [found[k] for k in rng.permutation(len(found))]
 

@@ -1,0 +1,50 @@
+"""A slice of the fuzz campaign, and every failure that it ever found and that is kept: `make fuzz` runs more."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import campaign
+import pytest
+
+FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
+
+
+@pytest.mark.parametrize("first", range(0, 300, 30))
+def test_no_disagreement(first: int, tmp_path: Path) -> None:
+    """Thirty mechanisms, every method on NumPy, one mechanism planned and compiled."""
+    tally = campaign.Tally(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(first, first + 30):
+            tally.add(campaign.attempt(seed, sample=30))
+    assert tally.failures == 0, tally.report()
+
+
+@pytest.mark.parametrize("path", FAILURES, ids=lambda p: p.stem)
+def test_what_failed_once_does_not_fail_again(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcome = campaign.replay(path)
+    assert not outcome.failed, f"{outcome}; it was {json.loads(path.read_text())['said']}"
+
+
+def test_a_failure_is_saved_and_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a broken method: it is found, counted, written to a file, and the file fails again."""
+    from linkwork.algorithms.constrained import kkt as page
+
+    def broken(motion, tau, fext=None):
+        a, lam = true(motion, tau, fext)
+        return 1.01 * a, lam
+
+    true = page.kkt
+    tally = campaign.Tally(tmp_path)
+    monkeypatch.setattr(page, "kkt", broken)
+    tally.add(campaign.attempt(1, sample=0, only="forward_dynamics:kkt"))
+    (saved,) = tmp_path.glob("*.json")
+    assert tally.failures == 1
+    assert campaign.replay(saved).verdict == "wrong"
+    monkeypatch.setattr(page, "kkt", true)
+    assert campaign.replay(saved).verdict == "right"
