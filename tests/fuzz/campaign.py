@@ -39,24 +39,30 @@ def attempt(seed: int, sample: int, only: str = "") -> dict[str, Any]:
     import recipes
     from trial import Trial
 
-    recipe = recipes.draw(seed)
-    made = Trial(elsewhere(recipe) if seed % ELSEWHERE == 0 and recipe["constraints"] else recipe)
-    outcomes = list(outcomes_of(made, sample, only))
+    recipe, outcomes = recipes.draw(seed), []
+    if seed % ELSEWHERE == 0 and recipe["constraints"]:
+        recipe, outcome = elsewhere(recipe)
+        outcomes.append(outcome)
+    made = Trial(recipe)
+    outcomes += outcomes_of(made, sample, only)
     failed = any(o.failed for o in outcomes)
     return {"seed": seed, "state": made.verdict.state, "outcomes": outcomes, "recipe": made.recipe if failed else None}
 
 
-def elsewhere(recipe: dict[str, Any]) -> dict[str, Any]:
+def elsewhere(recipe: dict[str, Any]) -> tuple[dict[str, Any], Any]:
     """The same mechanism in a random closed state that Linkwork finds, if it finds one."""
     from built import build
+    from trial import Outcome
 
     import linkwork as lw
 
     try:
         q, v = lw.random_state(build(recipe), recipe["seed"])
-    except lw.LinkworkError:
-        return recipe
-    return {**recipe, "q": q.tolist(), "v": v.tolist()}
+    except lw.LinkworkError as problem:
+        return recipe, Outcome("random_state", "refused", note=str(problem))
+    except Exception as problem:
+        return recipe, Outcome("random_state", "crash", note=f"{type(problem).__name__}: {problem}"[:300])
+    return {**recipe, "q": q.tolist(), "v": v.tolist()}, Outcome("random_state", "right")
 
 
 def outcomes_of(made: Any, sample: int, only: str = "") -> Iterator[Any]:
@@ -144,6 +150,8 @@ def replay(path: Path) -> Any:
     from trial import Trial
 
     saved = json.loads(path.read_text())
+    if saved["what"] == "random_state":
+        return elsewhere(saved["recipe"])[1]
     made = Trial(saved["recipe"])
     for what, evaluate in made.evaluations(sample=1):
         if what == saved["what"]:
