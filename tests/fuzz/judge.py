@@ -519,7 +519,7 @@ def solve(eq: Equations) -> Verdict:
     onto = np.linalg.pinv(tall * weight[:, None], rcond=1e-14) * weight if rank else np.zeros((0, len(k)))
     left = rhs - tall @ (onto @ rhs)
     y_size = np.abs(free) @ eq.J_terms.T + eq.k_terms if len(k) else np.zeros(0)
-    conflict = bool((np.abs(left) > 1e-9 * kappa * np.where(y_size > 0, y_size, 1.0)).any())
+    conflict = bool((np.abs(left) > 100 * EPS * kappa * np.where(y_size > 0, y_size, 1.0)).any())
     if conflict:
         onto = np.linalg.pinv(tall, rcond=1e-14)
         onto = onto if rank else np.zeros((0, len(k)))
