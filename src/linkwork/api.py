@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms import registry
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.impulse import impact
 from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops
@@ -276,8 +277,8 @@ def impulse(
         if isinstance(out, Iteration):
             found = out.finish
 
-            def finish(state: Array) -> tuple[Array, Array]:
-                jump, lam = found(state)
+            def finish(*state: Array) -> tuple[Array, Array]:
+                jump, lam = found(*state)
                 return x["v"] + jump, lam
 
             return replace(out, finish=finish)
@@ -303,7 +304,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     compute = chosen.load()
     if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
-    rows = _rows(model, chosen)
+    rows = sum(model.constraints[n].rows for n in _of_rows(model, chosen))
     options["shapes"] = {"matrix": (rows, rows)}
     return _of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
 
@@ -320,20 +321,21 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
     where = _frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        matrix = compute(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
-        return {"force": xp.factor_spd(matrix, guard=True).solve(x["b"])}
+        motion = Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp)
+        return {"force": xp.factor_spd(compute(motion), least_pivots(motion, which)).solve(x["b"])}
 
-    inputs = {"q": model.nq, "b": _rows(model, chosen)}
+    which = _of_rows(model, chosen)
+    inputs = {"q": model.nq, "b": sum(model.constraints[n].rows for n in which)}
     return Function("operational_space_inertia", model, inputs, body, method=chosen.name, **options)
 
 
-def _rows(model: Model, chosen: registry.Method) -> int:
-    """The rows of a Delassus matrix: all, or those that are in no cluster."""
+def _of_rows(model: Model, chosen: registry.Method) -> Sequence[int]:
+    """The constraints whose rows a Delassus matrix has: all, or those that are in no cluster."""
     if not chosen.embeds:
-        return model.rows
+        return range(len(model.constraints))
     from linkwork.constraints.clusters import clusters
 
-    return sum(model.constraints[n].rows for n in clusters(model).outer)
+    return clusters(model).outer
 
 
 def _operator(model: Model, method: str, compute: Any, names: tuple[str, ...], options: dict[str, Any]) -> Function:

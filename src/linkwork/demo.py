@@ -100,7 +100,7 @@ def microseconds(fd: Any, q0: np.ndarray, batch: int = 256) -> float:
     bound = fd.kernel.bind(batch)
     values = {"q": q0, "v": 0.0, "tau": 0.0}
     if fd.prox is not None:
-        values |= {"mu": fd.prox.mu, "tolerance": fd.prox.tolerance, "max_iterations": fd.prox.max_iterations - 1}
+        values |= fd.prox.controls
     for name, value in values.items():
         getattr(bound.inputs, name)[:] = value
     bound()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 
 class LinkworkError(Exception):
@@ -35,6 +38,10 @@ class UnsupportedError(LinkworkError):
 
 class SingularError(LinkworkError):
     """Equations without a solution in numbers: dependent rows or a singular posture, by a method that needs neither."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Results that an iteration did not make as accurate as asked for: `result.converged` says which."""
 
 
 class AssemblyError(LinkworkError):
@@ -79,3 +86,12 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
     near = get_close_matches(str(name), valid, n=3)
     hint = f" Did you mean {listing(near)}?" if near else ""
     return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
+
+
+def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
+    """Warn, once for a place in the user's code as Python does, that results have not converged."""
+    where = f" in {np.size(converged) - np.count_nonzero(converged)} of {len(converged)} states" if np.ndim(converged) else ""
+    warnings.warn(
+        f"{function} by {method} has not converged{where} (result.converged, result.residual): the rows contradict each "
+        "other, or are so near to redundant that 1e-6 of their scale decides. Close the loops (lw.assemble, "
+        "lw.project_velocity), remove redundant rows, or use method='kkt'", ConvergenceWarning, stacklevel=5)

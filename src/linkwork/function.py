@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms.iteration import Iteration, Prox, run
+from linkwork.algorithms.iteration import Iteration, Loop, Prox, run, unrolled
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
-from linkwork.errors import InputError, SingularError, not_found
+from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import UNIT_TOLERANCE
@@ -25,32 +25,42 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKENDS = ("kernel", "numpy", "casadi")
+CERTIFICATE = ("violation", "bound")
+"""What an iterative program says of its result: the largest |J a - k|, and what the tolerance is a share of."""
+
 Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
 
 
 class ProximalResult(tuple[np.ndarray, ...]):
-    """Two results by name, as in `a, lam = result`; `result.iterations` and `result.residual` say how it got there."""
+    """Two results by name, as in `a, lam = result`, and how they were found.
+
+    `iterations` counts solves, `residual` is the largest |J a - k| of any row, and `converged` says whether that is at most
+    `Prox.tolerance` of the terms that rows are made of.
+    """
 
     names: tuple[str, ...]
     iterations: np.ndarray
     residual: np.ndarray
+    converged: np.ndarray
 
     def __new__(
-        cls, names: tuple[str, ...], results: Sequence[np.ndarray], iterations: np.ndarray, residual: np.ndarray
+        cls, names: tuple[str, ...], results: Sequence[np.ndarray], iterations: np.ndarray, residual: np.ndarray,
+        converged: np.ndarray,
     ) -> ProximalResult:
         self = super().__new__(cls, results)
-        self.names, self.iterations, self.residual = names, iterations, residual
+        self.names, self.iterations, self.residual, self.converged = names, iterations, residual, converged
         return self
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name in self.__dict__.get("names", ()):
             return self[self.names.index(name)]
-        raise AttributeError(f"this result has {', '.join(self.names)}, iterations and residual, but no '{name}'")
+        raise AttributeError(f"this result has {', '.join(self.names)}, iterations, residual and converged, but no '{name}'")
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{n}={x!r}" for n, x in zip(self.names, self, strict=True))
-        return f"Result({parts}, iterations={self.iterations!r}, residual={self.residual!r})"
+        return (f"Result({parts}, iterations={self.iterations!r}, residual={self.residual!r}, "
+                f"converged={self.converged!r})")
 
 
 class Function:
@@ -90,8 +100,7 @@ class Function:
         self._body, self._iterated, self._identity = body, iterated, identity
         self._shapes = dict(shapes or {})
         self._plain = prox is None and not shapes
-        self._control = [] if prox is None else [np.array([x], dtype) for x in
-                                                 (prox.mu, prox.tolerance, prox.max_iterations - 1)]
+        self._control = [] if prox is None else [np.array([x], dtype) for x in prox.controls.values()]
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}[{k}]" for n, k in self.inputs.items())
@@ -137,7 +146,8 @@ class Function:
         if self._plain:
             return out
         if self.prox is not None:
-            return ProximalResult(self._iterated, out[:2], out.iterations[..., 0].astype(int) + 1, out.residual[..., 0])
+            return self._certified(out[:2], out.iterations[..., 0].astype(int) + 1, out.violation[..., 0],
+                                   out.bound[..., 0])
         if self._shapes:
             batch = len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None
             return self._shaped(out._asdict(), batch)
@@ -221,10 +231,8 @@ class Function:
         symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
         outputs = self._body(get("casadi"), self._with_penalty(symbols))
         if isinstance(outputs, Iteration):
-            x, residual = casadi.SX.zeros(outputs.size), casadi.SX.zeros(1)
-            for _ in range(iterations):
-                x, residual = outputs.step(x)
-            outputs = {**dict(zip(self._iterated, outputs.finish(x), strict=True)), "residual": residual}
+            found = unrolled(outputs, iterations, self.prox.flat if self.prox else 0.0)
+            outputs = dict(zip((*self._iterated, "residual"), found[:3], strict=True))
         dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
@@ -232,14 +240,15 @@ class Function:
         """What kernels are made of. An invalid quaternion makes the first output NaN, so that it cannot go unseen."""
         inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
         if self.prox is not None:
-            inputs["mu"] = symbol("mu", 1)
+            inputs |= {n: symbol(n, 1) for n in ("mu", "flat")}
         outputs = self._body(xp, inputs)
         if isinstance(outputs, Iteration):
-            x = symbol("x", outputs.size)
-            first, residual_first = outputs.step(xp.zeros(outputs.size))
-            step, residual = outputs.step(x)
+            loop = Loop(outputs, inputs["flat"][0, 0])
+            first, residual_first = loop.first()
+            x = symbol("x", loop.size)
+            step, residual = loop.next(x)
             outputs = {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual,
-                       **dict(zip(self._iterated, outputs.finish(x), strict=True))}
+                       **dict(zip((*self._iterated, *CERTIFICATE), loop.finish(x), strict=True))}
         outputs = dict(outputs)
         if "q" in inputs:
             name = self._iterated[0] if self.prox is not None else next(iter(outputs))
@@ -280,23 +289,23 @@ class Function:
             raise self._singular() from None
         if isinstance(outputs, Iteration):
             assert self.prox is not None
-            first, second, used, residual = run(outputs, self.prox.tolerance, self.prox.max_iterations)
-            outputs = {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": used,
-                       "residual": residual}
+            found = run(outputs, self.prox)
+            outputs = {**dict(zip(self._iterated, found[:2], strict=True)), "iterations": np.array(found.iterations),
+                       "violation": found.residual[0, 0], "bound": found.bound[0, 0]}
         return {n: np.asarray(x) for n, x in outputs.items()}
 
     def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         f = self._casadi
         if self.prox is None:
             return {f.name_out(k): np.array(x) for k, x in enumerate(f.call(list(arrays)))}
-        x, used = np.zeros(f.size1_in("x")), 1
-        x, residual, *_ = f.call([*arrays, self.prox.mu, x])
+        given, used = [*arrays, self.prox.mu, self.prox.flat], 1
+        x, residual, *_ = f.call([*given, np.zeros(f.size1_in("x"))])
         while float(residual) > self.prox.tolerance and used < self.prox.max_iterations:
-            _, _, x, residual, *_ = f.call([*arrays, self.prox.mu, x])
+            _, _, x, residual, *_ = f.call([*given, x])
             used += 1
-        results = [np.array(r) for r in f.call([*arrays, self.prox.mu, x])[4:]]
-        return {**dict(zip(self._iterated, results, strict=True)), "iterations": np.array(used),
-                "residual": np.array(float(residual))}
+        first, second, *certificate = (np.array(r) for r in f.call([*given, x])[4:])
+        return {**dict(zip(self._iterated, (first, second), strict=True)), "iterations": np.array(used),
+                **{n: np.array(float(r)) for n, r in zip(CERTIFICATE, certificate, strict=True)}}
 
     def _shaped(self, outputs: Mapping[str, np.ndarray], batch: int | None) -> Any:
         """Columns as vectors, and whatever else `shapes` says, behind the batch axis."""
@@ -308,8 +317,16 @@ class Function:
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
             return namedtuple("Result", list(shaped))(**shaped)
-        results = [shaped[n] for n in self._iterated]
-        return ProximalResult(self._iterated, results, shaped["iterations"], shaped["residual"])
+        return self._certified([shaped[n] for n in self._iterated], shaped["iterations"], *(shaped[n] for n in CERTIFICATE))
+
+    def _certified(self, results: Sequence[np.ndarray], iterations: np.ndarray, violation: np.ndarray,
+                   bound: np.ndarray) -> ProximalResult:
+        """The result of an iteration, which says whether it has converged; a warning if it has not."""
+        assert self.prox is not None
+        converged = violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound
+        if not converged.all():
+            warn_unconverged(self.name, self.method, converged)
+        return ProximalResult(self._iterated, results, iterations, violation, converged)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""

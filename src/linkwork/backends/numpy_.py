@@ -16,10 +16,11 @@ RANK = 1e-10
 class _Cholesky:
     """A = L L^T, solved by two triangular systems; NaN where A is not positive definite."""
 
-    def __init__(self, a: Array, guard: bool) -> None:
+    def __init__(self, a: Array, least: Array | None) -> None:
         try:
             l = np.linalg.cholesky(a)
-            singular = guard and bool(np.any(np.diagonal(l) ** 2 < SINGULAR * np.diagonal(a)))
+            pivots = np.diagonal(l) ** 2
+            singular = least is not None and not np.all((pivots > SINGULAR * np.diagonal(a)) & (pivots > least[:, 0]))
         except np.linalg.LinAlgError:
             singular = True
         self._l = np.full_like(a, np.nan) if singular else l
@@ -75,10 +76,10 @@ class NumpyOps:
     def symmetric(self, a: Array) -> Array:
         return a
 
-    def factor_spd(self, a: Array, guard: bool = False) -> Factor:
-        if a.shape[0] == 1 and not guard:
+    def factor_spd(self, a: Array, least: Array | None = None) -> Factor:
+        if a.shape[0] == 1 and least is None:
             return _Scalar(a)
-        return _Cholesky(a, guard)
+        return _Cholesky(a, least)
 
     def cholesky(self, a: Array) -> Array:
         return np.linalg.cholesky(a)

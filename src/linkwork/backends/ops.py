@@ -14,8 +14,8 @@ Array = Any
 """A backend's matrix, or a scalar of it: `numpy.ndarray`, `casadi.SX`."""
 
 
-SINGULAR = 1e-13
-"""A pivot this small, relative to its diagonal entry, counts as zero where a factorisation is guarded."""
+SINGULAR = 1e-10
+"""A pivot this small, relative to its diagonal entry, counts as zero where a factorisation is guarded: six digits left."""
 
 
 class Factor(Protocol):
@@ -71,11 +71,11 @@ class Ops(Protocol):
         """`a`, known to be symmetric: a tracing backend computes one triangle only."""
         ...
 
-    def factor_spd(self, a: Array, guard: bool = False) -> Factor:
+    def factor_spd(self, a: Array, least: Array | None = None) -> Factor:
         """Factorise a symmetric positive definite matrix.
 
-        With `guard`, a pivot below 1e-13 of its diagonal entry counts as zero and the solution is NaN: a matrix that
-        is singular but for rounding never gives numbers.
+        With `least`, a column, a pivot that is not above its entry there, or not above SINGULAR times its diagonal entry,
+        counts as zero, and the solution is NaN: a matrix that is singular but for rounding never gives numbers.
         """
         ...
 

@@ -9,10 +9,15 @@ from linkwork.backends.ops import SINGULAR, Array, Factor
 NAN = float("nan")
 
 
+def above(pivot: Array, entry: Array, least: Array, xp: Any) -> Array:
+    """The pivot, or NaN if it is zero but for rounding."""
+    return xp.where(pivot > SINGULAR * entry, xp.where(pivot > least, pivot, NAN), NAN)
+
+
 class LDL:
     """A = L D L^T without square roots, on the lower triangle of A."""
 
-    def __init__(self, a: Array, xp: Any, guard: bool = False) -> None:
+    def __init__(self, a: Array, xp: Any, least: Array | None = None) -> None:
         n = a.shape[0]
         low = [[a[i, j] for j in range(i + 1)] for i in range(n)]
         self._xp = xp
@@ -20,8 +25,8 @@ class LDL:
         self._l: list[list[Array]] = [[] for _ in range(n)]
         for j in range(n):
             pivot = low[j][j]
-            if guard:
-                pivot = xp.where(pivot < SINGULAR * a[j, j], NAN, pivot)
+            if least is not None:
+                pivot = above(pivot, a[j, j], least[j, 0], xp)
             d_inv = 1 / pivot
             column = [low[i][j] * d_inv for i in range(j + 1, n)]
             for i in range(j + 1, n):
@@ -49,8 +54,8 @@ class LDL:
 class WrittenOut:
     """The part of a tracing backend that is algebra on top of its scalar operations."""
 
-    def factor_spd(self: Any, a: Array, guard: bool = False) -> Factor:
-        return LDL(a, self, guard)
+    def factor_spd(self: Any, a: Array, least: Array | None = None) -> Factor:
+        return LDL(a, self, least)
 
     def cholesky(self: Any, a: Array) -> Array:
         """Column by column, on the lower triangle."""

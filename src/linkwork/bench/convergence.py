@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwork.algorithms import registry
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.constrained.penalties import units_of
 from linkwork.backends import get
 from linkwork.model import Model, Motion
 
@@ -37,10 +38,13 @@ def _motion(model: Model, state: State) -> Motion:
 
 
 def _accelerations(motion: Motion, method: str, state: State, mu: float, iterations: int) -> list[np.ndarray]:
+    """After 1, 2, ... plain steps, as published, with a penalty in SI units (the mean one, where units differ)."""
     solve = registry.methods("forward_dynamics")[method].load()
-    iteration = solve(motion, state[2][:, None], mu=mu)
-    x, out = np.zeros((iteration.size, 1)), []
+    unit = float(np.exp(np.mean(np.log(units_of(motion.model)))))
+    iteration = solve(motion, state[2][:, None], mu=mu / unit)
+    lam, out = np.zeros((iteration.rows, 1)), []
     for _ in range(iterations):
-        x, _ = iteration.step(x)
-        out.append(iteration.finish(x)[0])
+        done = iteration.step(lam)
+        lam = done.lam
+        out.append(iteration.finish(lam, done.found)[0])
     return out

@@ -103,8 +103,8 @@ class Entry:
     def controls(self) -> list[np.ndarray]:
         """The inputs as rows, with the settings of an iterative method behind them."""
         prox = self.function.prox
-        settings = [] if prox is None else [prox.mu, prox.tolerance, prox.max_iterations - 1]
-        return [*self.inputs, *(np.array([[x]]) for x in settings)]
+        settings = {} if prox is None else prox.controls
+        return [*self.inputs, *(np.array([[x]]) for x in settings.values())]
 
     def error(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
         """How wrong the kernel's results are, by state: against the largest entry, and entry by entry."""

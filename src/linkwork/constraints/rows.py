@@ -63,6 +63,12 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
     return xp.hstack([xp.zeros(m, 0), *(J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n)])
 
 
+def jacobian_terms(motion: Motion, rows: Rows | ConstraintRows) -> list[Array]:
+    """The matrices, one for each link and joint, that the rows' matrix over joint velocities is the sum of."""
+    links = [rows_jacobian(motion, {l: K}, {}) for l, K in rows.links.items() if l]
+    return links + [rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items()]
+
+
 def jacobian_blocks(
     motion: Motion, links: dict[int, Array], joints: dict[int, Array], relative: bool = False
 ) -> dict[int, Array]:

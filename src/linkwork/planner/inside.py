@@ -42,8 +42,8 @@ class Inside:
         if isinstance(out, Iteration):
             found = out.finish
 
-            def finish(x: Array) -> tuple[Array, Array]:
-                a, lam = found(x)
+            def finish(*x: Array) -> tuple[Array, Array]:
+                a, lam = found(*x)
                 return self.acceleration(a, xp), lam
 
             return replace(out, finish=finish)

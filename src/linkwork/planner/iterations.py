@@ -56,10 +56,7 @@ _SAMPLES: dict[int, dict[str, np.ndarray]] = {}
 
 def settings(prox: Prox | None) -> dict[str, np.ndarray]:
     """The inputs with which a program iterates, by name."""
-    if prox is None:
-        return {}
-    numbers = {"mu": prox.mu, "tolerance": prox.tolerance, "max_iterations": prox.max_iterations - 1}
-    return {name: np.array([float(x)]) for name, x in numbers.items()}
+    return {} if prox is None else {name: np.array([x]) for name, x in prox.controls.items()}
 
 
 def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> dict[str, float] | None:

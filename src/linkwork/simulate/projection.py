@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms.impulse import wished
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.iteration import Iteration, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.model import Model, Motion
@@ -42,12 +42,7 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
         wishes = [wish[int(i) : int(j), :] for i, j in pairwise(ends)]
         out = solve(wished(at, wishes), xp.zeros(model.nv), None, active=active, **options)
-        if isinstance(out, Iteration):
-            state = xp.zeros(out.size)
-            for _ in range(SOLVES):
-                state, _ = out.step(state)
-            out = out.finish(state)
-        d, multipliers = out
+        d, multipliers = unrolled(out, SOLVES, chosen.prox.flat)[:2] if isinstance(out, Iteration) else out
         return by_joint(model, "integrate", q, d, xp), d, multipliers
 
     if backend == "numpy":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Iteration, Prox
+from linkwork.algorithms.iteration import Iteration, Prox, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
@@ -125,12 +125,7 @@ class Step:
         solve = registry.methods("forward_dynamics")[self.method].load()
         within = Inside(self._stepped(x["dt"][0, 0]), self.base)
         out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
-        if isinstance(out, Iteration):
-            state = xp.zeros(out.size)
-            for _ in range(self.iterations):
-                state, _ = out.step(state)
-            return out.finish(state)
-        return out
+        return unrolled(out, self.iterations, Prox(self.mu).flat)[:2] if isinstance(out, Iteration) else out
 
     @cached_property
     def traced(self) -> Program:

@@ -13,12 +13,20 @@ nobody can tell, and exact dynamics cost hardly more than those of a robot witho
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from linkwork.algorithms.clusters.nodes import Loop
+from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.clusters.recursion import Held, hold, outer_rows, recursion
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import clusters
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
+
+
+Carried = tuple[int, ConstraintRows, Array]
+"""A constraint by its place, its rows, and their multipliers."""
 
 
 def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -30,18 +38,18 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     # the constraints that are in no cluster
     rows = outer_rows(r.motion, r.tree)
     held = hold(r, rows, u)
-    lam = solved(r.motion, held)
+    lam = solved(r.motion, held, lambda which: least_pivots(motion, [r.tree.outer[c] for c in which]))
     for n, pushes in enumerate(held.pushes):
         for c, e in pushes.items():
             u[n] = [uk + eT @ lam[c] for uk, eT in zip(u[n], e, strict=True)]
 
     # pass 2, base to tips: accelerations; then the forces of local loops
     vdot, a = r.accelerate(u)
-    forces = dict(zip(r.tree.outer, lam, strict=True))
+    forces, carried = dict(zip(r.tree.outer, lam, strict=True)), list(zip(range(len(rows)), rows, lam, strict=True))
     for n, node in enumerate(r.nodes):
         if isinstance(node, Loop):
-            forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], rows, lam)
-    return vdot, in_order(motion, forces)
+            forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
+    return vdot + kept(motion, r.tree, vdot)[0, 0], in_order(motion, forces)
 
 
 def in_order(motion: Motion, forces: dict[int, Array]) -> Array:
@@ -49,8 +57,8 @@ def in_order(motion: Motion, forces: dict[int, Array]) -> Array:
     return motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
 
 
-def solved(motion: Motion, held: Held) -> list[Array]:
-    """L lam = l, for each group of constraints that L couples."""
+def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> list[Array]:
+    """L lam = l, for each group of constraints that L couples; `least` says what pivots of some are at least."""
     xp, lam, left = motion.xp, list(held.l), set(range(len(held.l)))
     while left:
         group = {min(left)}
@@ -60,7 +68,7 @@ def solved(motion: Motion, held: Held) -> list[Array]:
         which, sizes = sorted(group), [held.l[c].shape[0] for c in sorted(group)]
         blocks = [[held.L[c, d] if (c, d) in held.L else held.L[d, c].T if (d, c) in held.L else xp.zeros(m, n)
                    for d, n in zip(which, sizes, strict=True)] for c, m in zip(which, sizes, strict=True)]
-        factor = xp.factor_spd(xp.vstack([xp.hstack(row) for row in blocks]), guard=True)
+        factor = xp.factor_spd(xp.vstack([xp.hstack(row) for row in blocks]), least(which))
         x = factor.solve(xp.vstack([held.l[c] for c in which]))
         for c in which:
             lam[c], x = x[0 : lam[c].shape[0], :], x[lam[c].shape[0] :, :]
@@ -68,15 +76,18 @@ def solved(motion: Motion, held: Held) -> list[Array]:
 
 
 def loop_forces(motion: Motion, node: Loop, tau: Array, vdot: Array, a: list[Array], pA: list[Array],
-                held: dict[int, dict[int, Array]], rows: list[ConstraintRows], lam: list[Array]) -> dict[int, Array]:
-    """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs."""
-    xp, c = motion.xp, node.cluster
+                held: dict[int, dict[int, Array]], carried: Sequence[Carried]) -> dict[int, Array]:
+    """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs.
+
+    `held` are forces of carried rows on bodies; penalised rows are in pA and in the inertias already.
+    """
+    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in carried}
     f = node.needed(a, pA)
     for i, by_constraint in held.items():
         for k, KT in by_constraint.items():
             f[i] = f[i] - KT @ lam[k]
     own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
-    pull = {i: -sum((x.joints[i].T @ y for x, y in zip(rows, lam, strict=True) if i in x.joints), xp.zeros(s))
+    pull = {i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
             for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)}
     felt, _ = node.feel(f, pull)
     force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])

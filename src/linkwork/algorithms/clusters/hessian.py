@@ -40,9 +40,9 @@ class Hessian:
         return self.pairs[n, l] if n < l else self.pairs[l, n].T
 
     def take(self, n: int, l: int) -> Array:
-        """H_nl of two links that are coupled no more from now on."""
-        block = self.block(n, l)
-        del self.pairs[min(n, l), max(n, l)]
+        """H_nl of two links that are coupled no more from now on, if they were (fixed joints pass no coupling on)."""
+        block = self.block(n, l) if self.coupled(n, l) else self.motion.xp.zeros(6, 6)
+        self.pairs.pop((min(n, l), max(n, l)), None)
         return block
 
     def add(self, n: int, l: int, B: Array) -> None:

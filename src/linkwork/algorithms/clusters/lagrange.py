@@ -10,11 +10,13 @@ Rows of local loops that say nothing (a planar linkage out of its plane) are lef
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import outer
+from linkwork.algorithms.clusters.promises import kept
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters, local_rows
+from linkwork.constraints.clusters import ClusterTree, clusters, local_rows, take
 from linkwork.model import Motion
 
 
@@ -30,10 +32,11 @@ def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Arr
     J, k, places = every_row(motion, tree)
     Y = factor.solve_LT(J.T)
     L = xp.symmetric(Y.T @ factor.solve_D(Y))
-    lam = xp.factor_spd(L, guard=True).solve(k - J @ free)
+    least = take(least_pivots(motion), places, xp)
+    lam = xp.factor_spd(L, least).solve(k - J @ free)
     vdot = free + factor.solve_L(factor.solve_D(Y @ lam))
     rows = {p: lam[n : n + 1, :] for n, p in enumerate(places)}
-    return vdot, xp.vstack([rows.get(p, xp.zeros(1)) for p in range(motion.model.rows)])
+    return vdot + kept(motion, tree, vdot)[0, 0], xp.vstack([rows.get(p, xp.zeros(1)) for p in range(motion.model.rows)])
 
 
 def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int]]:

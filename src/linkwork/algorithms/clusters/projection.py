@@ -8,7 +8,9 @@ solved by their Schur complement; the forces of local loops are those that the d
 
 from __future__ import annotations
 
+from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.clusters.recursion import outer_rows
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
@@ -31,10 +33,10 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
     if tree.outer:
         JG = J @ G
         W = factor.solve(JG.T)
-        lam = xp.factor_spd(xp.symmetric(JG @ W), guard=True).solve(k - J @ g - JG @ y)
+        lam = xp.factor_spd(xp.symmetric(JG @ W), least_pivots(motion, tree.outer)).solve(k - J @ g - JG @ y)
         y = y + W @ lam
     vdot = G @ y + g
-    return vdot, all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
+    return vdot + kept(motion, tree, vdot)[0, 0], all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
 
 
 def outer(motion: Motion, tree: ClusterTree) -> tuple[Array, Array]:

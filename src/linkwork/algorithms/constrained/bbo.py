@@ -14,7 +14,7 @@ with its link, or a cluster (algorithms/clusters/nodes.py).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
@@ -22,6 +22,7 @@ from linkwork.algorithms.clusters.hessian import Hessian, articulated
 from linkwork.algorithms.clusters.nodes import Loop, Single, accumulate
 from linkwork.algorithms.clusters.recursion import node_of
 from linkwork.algorithms.constrained.constrained_aba import split
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.constrained.weights import over_links
 from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.clusters import ClusterTree, links_alone
@@ -35,7 +36,8 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     """Joint accelerations and constraint forces."""
     rows = constraint_rows(motion)
     loops = CarriedLoops(motion, links_alone(motion.model), rows, damping=None)
-    return loops.solve(tau, motion.bias(fext), [r.k for r in rows])
+    vdot, lam, _ = loops.solve(tau, motion.bias(fext), [r.k for r in rows])
+    return vdot, lam
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class CarriedLoops:
     """
 
     def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],
-                 damping: Array | None = None, still: Motion | None = None, mix: Mixture | None = None) -> None:
+                 damping: Sequence[Array] | None = None, still: Motion | None = None, mix: Mixture | None = None) -> None:
         self.motion, self.tree, self.rows = still or motion, tree, rows
         xp, links = motion.xp, range(len(motion.model.links))
         if mix is None:
@@ -75,15 +77,16 @@ class CarriedLoops:
                               tree.clusters)
             mix = Mixture(frozenset(), dict(enumerate(ends)), tuple((c, ()) for c in reversed(tree.clusters)))
         self.penalised = {c: over_links(self.motion, rows[c]) for c in sorted(mix.penalised)}
-        self.weight = 0.0 if damping is None else 1 / damping
-        self.H = Hessian(self.motion, list(self.penalised.values()), [self.weight] * len(self.penalised))
+        self.damped = damping is not None
+        self.weight = {} if damping is None else {c: 1 / damping[c] for c in self.penalised}
+        self.H = Hessian(self.motion, list(self.penalised.values()), list(self.weight.values()))
         self.KT: list[dict[int, Array]] = [{} for _ in links]
         self.L: dict[tuple[int, int], Array] = {}
         self.passed: list[Passed] = []
         self.roots: dict[int, Root] = {}
         for c in mix.ends:
             m = rows[c].k.shape[0]
-            self.L[c, c] = xp.zeros(m, m) if damping is None else damping * xp.eye(m)
+            self.L[c, c] = xp.zeros(m, m) if damping is None else damping[c] * xp.eye(m)
             for i, K in rows[c].links.items():
                 self.KT[i][c] = K.T
 
@@ -108,13 +111,17 @@ class CarriedLoops:
         key, B = ((c, d), B) if c <= d else ((d, c), B.T)
         self.L[key] = self.L[key] + B if key in self.L else B
 
+    def _least(self, which: list[int]) -> Array | None:
+        """What pivots of undamped rows are at least."""
+        return None if self.damped else least_pivots(self.motion, [self.tree.outer[c] for c in which])
+
     def _resolve(self, i: int, which: list[int]) -> Root:
         """Solve for rows that have met at link i, and take them out of everything they touch."""
         xp, held = self.motion.xp, self.KT[i]
         size = {c: self.rows[c].k.shape[0] for c in which}
         L = xp.vstack([xp.hstack([self._block(c, d) if self._coupled(c, d) else xp.zeros(size[c], size[d])
                                   for d in which]) for c in which])
-        factor = xp.factor_spd(L, guard=True)
+        factor = xp.factor_spd(L, self._least(which))
         K = xp.hstack([held.pop(c) if c in held else xp.zeros(6, size[c]) for c in which]).T
         Y = factor.solve(K)
         rest = [d for d in range(len(self.rows)) if d not in which and any(self._coupled(c, d) for c in which)]
@@ -159,14 +166,14 @@ class CarriedLoops:
     def _carried(self) -> list[tuple[int, ConstraintRows]]:
         return [(c, r) for c, r in enumerate(self.rows) if c not in self.penalised]
 
-    def solve(self, tau: Array, p: list[Array], l: list[Array]) -> tuple[Array, Array]:
-        """Joint accelerations and multipliers for joint forces, link bias forces and right-hand sides."""
+    def solve(self, tau: Array, p: list[Array], l: list[Array]) -> tuple[Array, Array, list[Array]]:
+        """Joint accelerations, multipliers and link accelerations for joint forces, bias forces, right-hand sides."""
         motion, xp = self.motion, self.motion.xp
         p, l = list(p), list(l)
         for c, r in self.penalised.items():
             l[c] = l[c] + (r.k - self.rows[c].k)  # written over links, rows over joints have another k
             for i, K in r.links.items():
-                p[i] = p[i] - K.T @ (self.weight * l[c])
+                p[i] = p[i] - K.T @ (self.weight[c] * l[c])
         u: list[list[Array]] = []
         y: dict[int, Array] = {}
 
@@ -212,10 +219,11 @@ class CarriedLoops:
                 a[i] = moved[i]
                 multipliers(i)
         for c, r in self.penalised.items():
-            lam[c] = self.weight * (l[c] - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(l[c].shape[0])))
+            lam[c] = self.weight[c] * (l[c] - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(l[c].shape[0])))
         everything = xp.vstack([xp.zeros(0), *(vdot[k] for k in sorted(vdot))])
         forces = dict(zip(self.tree.outer, lam, strict=True))
+        carried = [(c, r, lam[c]) for c, r in self._carried()]
         for x in self.passed:
             if isinstance(x.node, Loop):
-                forces |= loop_forces(motion, x.node, tau, everything, a, p, x.forces, self.rows, lam)
-        return everything, in_order(motion, forces)
+                forces |= loop_forces(motion, x.node, tau, everything, a, p, x.forces, carried)
+        return everything, in_order(motion, forces), a

@@ -9,8 +9,9 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.weights import per_constraint, settled
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import active_only, left_over, over_links, per_constraint
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
@@ -21,29 +22,27 @@ from linkwork.spatial import ArticulatedInertia
 def constrained_aba(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Rows over single links, each constraint weighted by `active`."""
-    xp, rows = motion.xp, constraint_rows(motion)
+    """Rows over single links and the joints that hang them on the world, each constraint weighted by `active`."""
+    xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
     w = per_constraint(motion, rows, active)
-    art = articulated(motion, penalties(motion, rows, [mu * wc for wc in w]))
+    firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]
+    art = articulated(motion, added_inertias(motion, rows, firm))
     pA = motion.bias(fext)
-    m = sum(r.k.shape[0] for r in rows)
 
-    def step(x: Array) -> tuple[Array, Array]:
-        lam = split(x[0:m, :], rows)
-        forces = list(pA)
-        for r, l, wc in zip(rows, lam, w, strict=True):
+    def step(lam: Array) -> Step:
+        forces, parts = list(pA), split(lam, rows)
+        for r, l, f in zip(rows, parts, firm, strict=True):
             for i, K in r.links.items():
-                forces[i] = forces[i] - K.T @ (l + (mu * wc) * r.k)
+                forces[i] = forces[i] - K.T @ (l + f * r.k)
         vdot, a = art.accelerate(art.drive(tau, forces)[0])
-        errors = [wc * (r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])))
-                  for r, wc in zip(rows, w, strict=True)]
-        lam = [l + mu * e for l, e in zip(lam, errors, strict=True)]
-        return xp.vstack([*lam, vdot]), settled(motion, errors, vdot, x[m:, :])
+        errors, size = left_over(motion, rows, a)
+        new = [l + f * e for l, f, e in zip(parts, firm, errors, strict=True)]
+        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size, vdot)
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
+    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)
 
 
-def penalties(motion: Motion, rows: list[ConstraintRows], weights: list[Array]) -> dict[int, ArticulatedInertia]:
+def added_inertias(motion: Motion, rows: list[ConstraintRows], weights: list[Array]) -> dict[int, ArticulatedInertia]:
     """K^T w K of each constraint, added up by link, as inertias."""
     xp = motion.xp
     out: dict[int, ArticulatedInertia] = {}

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
@@ -28,11 +29,13 @@ class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows. Vectors x have the constraints' part first.
+    `R` has one column per constraint, the damping of each of its rows; without damping, `least` says what pivots of rows are
+    at least. Vectors x have the constraints' part first.
     """
 
-    def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops) -> None:
-        self.xp, self.n, self.sizes = xp, len(parent), [r.shape[0] for r in R]
+    def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops,
+                 least: Array | None = None) -> None:
+        self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
         # pass over the joints, and over the constraints that each of them carries
         self.joints = LTL(M, parent, xp)
@@ -49,7 +52,7 @@ class KKTCholesky:
     def constraints(self) -> LTL:
         """The factor of the damped Delassus matrix, U_c D_c U_c^T: the last pass, over the constraints alone."""
         parents = elimination_parents([-1] * self.m, self._coupling.coupled_rows())
-        return LTL(self.delassus, parents, self.xp, guard=True)
+        return LTL(self.delassus, parents, self.xp, self.least)
 
     @cached_property
     def osim(self) -> Array:
@@ -120,7 +123,9 @@ class KKTCholesky:
         return x[0 : self.m, :], x[self.m :, :]
 
 
-def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array]) -> KKTCholesky:
+def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:
     """The factorisation for a mechanism's mass matrix and constraint rows, damped by R (a column per constraint)."""
     JT = [joint_columns(motion, r) for r in rows]
-    return KKTCholesky(crba(motion), JT, R, motion.model.topology.dof_parent, motion.xp)
+    damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
+    least = least_pivots(motion) if R is None else None
+    return KKTCholesky(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)

@@ -15,11 +15,16 @@ or singular. Without internal loops it is `constrained_aba`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.nodes import Loop
+from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.clusters.recursion import recursion
-from linkwork.algorithms.constrained.weights import embedded, part, settled
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.constrained_aba import split
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import active_only, left_over
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
@@ -40,23 +45,39 @@ def on_tree(
     w = [1.0 if active is None else active[n, 0] for n in tree.outer]
 
     # tips to base: inertias and couplings
-    r = recursion(motion, tree, fext, [mu * wc for wc in w])
-    bias, m = r.motion.bias(fext), motion.model.rows
-    guard = embedded(motion, tree.outer, active)
+    mus = penalties(motion, mu)
+    firm = [mus[n] * wc for n, wc in zip(tree.outer, w, strict=True)]
+    r = recursion(motion, tree, fext, firm)
+    bias, loops = r.motion.bias(fext), [node for node in r.nodes if isinstance(node, Loop)]
 
-    def step(x: Array) -> tuple[Array, Array]:
-        lam, p = [x[part(motion, n), :] for n in tree.outer], list(bias)
-        for row, l, wc in zip(r.rows, lam, w, strict=True):
+    def step(lam: Array) -> Step:
+        parts, p = split(lam, r.rows), list(bias)
+        for row, l, f in zip(r.rows, parts, firm, strict=True):
             for i, K in row.links.items():
-                p[i] = p[i] - K.T @ (l + (mu * wc) * row.k)
+                p[i] = p[i] - K.T @ (l + f * row.k)
         u, pA = r.drive(tau, p)
         vdot, a = r.accelerate(u)
-        errors = [wc * (row.k - sum((K @ a[i] for i, K in row.links.items()), xp.zeros(row.k.shape[0])))
-                  for row, wc in zip(r.rows, w, strict=True)]
-        forces = {n: l + mu * e for n, l, e in zip(tree.outer, lam, errors, strict=True)}
-        for node in r.nodes:
-            if isinstance(node, Loop):
-                forces |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [], [])
-        return xp.vstack([in_order(motion, forces), vdot]), settled(motion, errors, vdot, x[m:, :])
+        errors, size = left_over(motion, r.rows, a)
+        new = [l + f * e for l, f, e in zip(parts, firm, errors, strict=True)]
+        within: dict[int, Array] = {}
+        for node in loops:
+            within |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [])
+        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size,
+                    xp.vstack([vdot, in_order(motion, within)]))
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :] + guard[0, 0], x[0:m, :]))
+    return Iteration(sum(row.k.shape[0] for row in r.rows), step, in_parts(motion, tree, active), xp)
+
+
+def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """The end of an iteration that found accelerations and, below them, forces of the loops in clusters."""
+    nv, constraints = motion.model.nv, motion.model.constraints
+    inside = sorted(set(range(len(constraints))).difference(tree.outer))
+
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
+        vdot, forces = found[0:nv, :], dict[int, Array]()
+        for which, x in ((tree.outer, lam), (inside, found[nv:, :])):
+            for n in which:
+                forces[n], x = x[0 : constraints[n].rows, :], x[constraints[n].rows :, :]
+        return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces)
+
+    return finish

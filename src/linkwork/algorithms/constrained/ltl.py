@@ -20,7 +20,7 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     """Joint accelerations and constraint forces."""
     motion = motion.classical
     rows = constraint_rows(motion)
-    factor = kkt_factor(motion, rows, [motion.xp.zeros(r.k.shape[0]) for r in rows])
+    factor = kkt_factor(motion, rows)
     x = factor.solve(motion.xp.vstack([joint_targets(motion, rows), tau - rnea(motion, None, fext)]))
     return x[factor.m :, :], -x[0 : factor.m, :]
 

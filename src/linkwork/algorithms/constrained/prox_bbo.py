@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
-from linkwork.algorithms.constrained.weights import embedded, part, settled, weigh
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.constrained_aba import split
+from linkwork.algorithms.constrained.lcaba import in_parts
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import left_over, over_links, weigh
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
 from linkwork.planner.pivots import Mixture
-
-SOFTER = 10
-"""Penalties that couple links lose digits that carried rows keep, so that with them mu is smaller by this: for all
-rows, because of those in conflict none may weigh more than others."""
-
 
 def prox_bbo(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
@@ -37,17 +35,31 @@ def on_tree(
 
     With a mixture, some constraints are penalised instead (mixed.py).
     """
-    xp, m = motion.xp, motion.model.rows
+    xp = motion.xp
     still = tree.stilled(motion) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
-    damping, p = (SOFTER if mix and mix.couples else 1) / mu, still.bias(fext)
+    mus, p = penalties(motion, mu), still.bias(fext)
+    damping = [1 / mus[n] for n in tree.outer]
     loops = CarriedLoops(motion, tree, rows, damping, still, mix)
-    guard, outer = embedded(motion, tree.outer, active), [part(motion, n) for n in tree.outer]
 
-    def step(x: Array) -> tuple[Array, Array]:
-        lam = [x[at, :] for at in outer]
-        vdot, new = loops.solve(tau, p, [r.k + damping * l for r, l in zip(rows, lam, strict=True)])
-        changes = [damping * (new[at, :] - l) for at, l in zip(outer, lam, strict=True)]
-        return xp.vstack([new, vdot]), settled(motion, changes, vdot, x[m:, :])
+    def step(lam: Array) -> Step:
+        old = split(lam, rows)
+        vdot, forces, a = loops.solve(tau, p, [r.k + d * l for r, d, l in zip(rows, damping, old, strict=True)])
+        new = [forces[part(motion, n), :] for n in tree.outer]
+        errors = [d * (x - l) for d, x, l in zip(damping, new, old, strict=True)]
+        _, size = left_over(still, [over_links(still, r) for r in rows], a)
+        within = [forces[part(motion, n), :] for n in range(len(mus)) if n not in tree.outer]
+        return Step(xp.vstack([xp.zeros(0), *new]), xp.vstack([xp.zeros(0), *errors]), size, xp.vstack([vdot, *within]))
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :] + guard[0, 0], x[0:m, :] * roots))
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
+        vdot, forces = in_parts(motion, tree, active)(lam, found)
+        return vdot, forces * roots
+
+    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp)
+
+
+def part(motion: Motion, n: int) -> slice:
+    """The rows of constraint n in a column over all."""
+    constraints = motion.model.constraints
+    start = sum(c.rows for c in constraints[:n])
+    return slice(start, start + constraints[n].rows)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.constrained.weights import largest, weigh
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import weigh
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -24,20 +25,24 @@ def prox_ltl(
     """Any rows; constraints with weight 0 in `active` are removed."""
     motion, xp = motion.classical, motion.xp
     rows, roots = weigh(motion, constraint_rows(motion), active)
-    damping = 1 / mu
-    factor = kkt_factor(motion, rows, [xp.zeros(r.k.shape[0]) + damping for r in rows])
+    by_row = [xp.zeros(r.k.shape[0]) + 1 / mu_c for r, mu_c in zip(rows, penalties(motion, mu), strict=True)]
+    damping = xp.vstack([xp.zeros(0), *by_row])
+    factor = kkt_factor(motion, rows, by_row)
 
     # what does not change from step to step: the free motion, and what it leaves of the rows
     z = factor.joints.solve_LT(tau - rnea(motion, None, fext))
-    free = joint_targets(motion, rows) - factor.forces_to_rows(z)
+    target = joint_targets(motion, rows)
+    free = target - factor.forces_to_rows(z)
+    moved = [u * z[j, 0] for U in factor.Uj for j, u in U.items()]
+    size = xp.sqrt(sum((x @ x.T for x in (target.T, free.T, *moved)), xp.zeros(1)))
 
-    def step(lam: Array) -> tuple[Array, Array]:
+    def step(lam: Array) -> Step:
         new = factor.constraints.solve(free + damping * lam)
-        return new, largest(motion, [damping * (new - lam)])
+        return Step(new, damping * (new - lam), size, xp.zeros(0))
 
-    def finish(lam: Array) -> tuple[Array, Array]:
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         held = z + factor.rows_to_joints(lam, factor.Y)
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
-    return Iteration(factor.m, step, finish)
+    return Iteration(factor.m, step, finish, xp)
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
-from linkwork.algorithms.constrained.weights import per_constraint, settled
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import active_only, per_constraint
 from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -27,19 +28,24 @@ def prox_ltl_soft(
     """Any rows; each constraint weighted by `active`, and removed by weight 0."""
     motion = motion.classical
     xp, rows = motion.xp, constraint_rows(motion)
-    m = sum(r.k.shape[0] for r in rows)
     w = per_constraint(motion, rows, active)
-    firm = [(mu * wc) * xp.constant([1.0] * r.k.shape[0]) for r, wc in zip(rows, w, strict=True)]
+    firm = [(mu_c * wc) * xp.constant([1.0] * r.k.shape[0])
+            for r, wc, mu_c in zip(rows, w, penalties(motion, mu), strict=True)]
     JT = [joint_columns(motion, r) for r in rows]
     factor = penalised(motion, JT, firm)
     k = split(joint_targets(motion, rows), rows)
     free = tau - rnea(motion, None, fext) + joint_forces(motion, JT, [f * kc for f, kc in zip(firm, k, strict=True)])
 
-    def step(x: Array) -> tuple[Array, Array]:
-        lam = split(x[0:m, :], rows)
-        vdot = factor.solve(free + joint_forces(motion, JT, lam))
-        errors = [wc * (kc - row_values(motion, c, vdot, kc.shape[0])) for wc, kc, c in zip(w, k, JT, strict=True)]
-        new = [l + mu * e for l, e in zip(lam, errors, strict=True)]
-        return xp.vstack([*new, vdot]), settled(motion, errors, vdot, x[m:, :])
+    still = motion.accelerations(None)
+    at_rest = [r.k for r in rows] + [K @ still[l] for r in rows for l, K in r.links.items()]
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
+    def step(x: Array) -> Step:
+        lam = split(x, rows)
+        vdot = factor.solve(free + joint_forces(motion, JT, lam))
+        errors = [kc - row_values(motion, c, vdot, kc.shape[0]) for kc, c in zip(k, JT, strict=True)]
+        new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
+        moved = [c * vdot[j, 0] for columns in JT for j, c in columns.items()]
+        size = xp.sqrt(sum((x @ x.T for x in (*(x.T for x in at_rest), *moved)), xp.zeros(1)))
+        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size, vdot)
+
+    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)

@@ -8,12 +8,11 @@ sathya2025_lcaba_proxbbo, proxPV (its reference 11). O(n + m^2 d + m^3), O(m^2) 
 
 from __future__ import annotations
 
-import numpy as np
-
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.dual import to_base
-from linkwork.algorithms.constrained.weights import largest, weigh
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.penalties import penalties
+from linkwork.algorithms.constrained.weights import weigh
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -31,16 +30,20 @@ def prox_pv(
     dual = to_base(art, rows, u)
     every = list(range(len(rows)))
     L, r = dual.matrix(every), dual.right_side(every)
-    m = L.shape[0]
-    factor = xp.factor_spd(L + xp.constant(np.eye(m)) / mu, guard=True)
+    ones = [xp.constant([1.0] * x.k.shape[0]) for x in rows]
+    damping = xp.vstack([xp.zeros(0), *(one / mu_c for one, mu_c in zip(ones, penalties(motion, mu), strict=True))])
+    factor = xp.factor_spd(L + damping * xp.eye(L.shape[0]))
+    # the terms that the rows' right side is made of: their own, and what each joint does to them without forces
+    moved = [e * (art.dofs[i][k].d_inv * u[i][k]) for (i, k), by_row in dual.eT.items() for e in by_row.values()]
+    size = xp.sqrt(sum((x @ x.T for x in (r.T, *(x.k.T for x in rows), *moved)), xp.zeros(1)))
 
-    def step(lam: Array) -> tuple[Array, Array]:
-        new = factor.solve(r + lam / mu)
-        return new, largest(motion, [(new - lam) / mu])
+    def step(lam: Array) -> Step:
+        new = factor.solve(r + damping * lam)
+        return Step(new, damping * (new - lam), size, xp.zeros(0))
 
-    def finish(lam: Array) -> tuple[Array, Array]:
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
         return vdot, lam * roots
 
-    return Iteration(m, step, finish)
+    return Iteration(L.shape[0], step, finish, xp)
 

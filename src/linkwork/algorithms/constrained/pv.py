@@ -12,6 +12,7 @@ only there, because L is then block diagonal; otherwise after it (eq. 47), which
 from __future__ import annotations
 
 from linkwork.algorithms.constrained.dual import Dual, to_base
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.tree.articulated import Articulated, articulated
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -40,7 +41,7 @@ def _after_base(art: Articulated, dual: Dual) -> list[Array]:
     """Eq. 47: all joints are eliminated, the world's acceleration is known: L lam = l - K_0 a_0."""
     lam = list(dual.l)
     for group in dual.groups():
-        factor = art.motion.xp.factor_spd(dual.matrix(group), guard=True)
+        factor = art.motion.xp.factor_spd(dual.matrix(group), least_pivots(art.motion, group))
         _spread(lam, group, factor.solve(dual.right_side(group)))
     return lam
 
@@ -51,7 +52,7 @@ def _before_base(art: Articulated, dual: Dual, f: Array) -> tuple[Array, list[Ar
     at_base = dual.KT[1]
     IA, solved = art.IA[1].matrix(), []
     for group in dual.groups():
-        factor = xp.factor_spd(dual.matrix(group), guard=True)
+        factor = xp.factor_spd(dual.matrix(group), least_pivots(art.motion, group))
         K = xp.hstack([at_base[c] for c in group]).T
         Y, y = factor.solve(K), factor.solve(xp.vstack([dual.l[c] for c in group]))
         IA, f = IA + xp.symmetric(K.T @ Y), f + K.T @ y

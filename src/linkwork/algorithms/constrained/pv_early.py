@@ -14,8 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import settled
-from linkwork.algorithms.iteration import Iteration
+from linkwork.algorithms.constrained.penalties import units_of
+from linkwork.algorithms.constrained.weights import left_over, over_links
+from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -58,30 +59,31 @@ class Passed:
 
 
 def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array) -> Iteration:
-    """Rows over single links."""
-    t, xp, rows = motion.model.topology, motion.xp, constraint_rows(motion)
-    n, m = len(motion.X), sum(r.k.shape[0] for r in rows)
+    """Rows over single links and the joints that hang them on the world."""
+    t, xp, rows = motion.model.topology, motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
+    n, units = len(motion.X), units_of(motion.model)
     IA = [I.articulated() for I in motion.I]
     Ia, passed = list(IA), [[] for _ in IA]  # type: tuple[list[ArticulatedInertia], list[list[Passed]]]
     squeezed: list[list[Reflection]] = [[] for _ in IA]
     own = [[c for c, r in enumerate(rows) if i in r.links] for i in range(n)]
     KT: list[Array] = [xp.hstack([xp.zeros(6, 0), *(rows[c].links[i].T for c in own[i])]) for i in range(n)]
     below: list[list[tuple[int, int]]] = [[] for _ in IA]
+    behind = [[units[c] for c, r in enumerate(rows) if any(i in t.supports[l] for l in r.links)] for i in range(n)]
 
     # tips to base: inertias, and rows that leave one by one
     for i in reversed(t.links):
         KT[i], squeezed[i] = _squeeze(KT[i], motion)
         Ia[i] = IA[i]
         for k in reversed(range(motion.model.links[i].joint.nv)):
-            Ia[i], KT[i], gone = _pass(motion, i, k, Ia[i], KT[i], mu)
+            Ia[i], KT[i], gone = _pass(motion, i, k, Ia[i], KT[i], mu * min(behind[i], default=1.0))
             passed[i].insert(0, gone)
         if p := t.parent[i]:
             IA[p] = IA[p] + motion.X[i].congruence(Ia[i])
             below[p].append((i, KT[i].shape[1]))
             KT[p] = xp.hstack([KT[p], motion.X[i].T @ KT[i]])
 
-    def step(x: Array) -> tuple[Array, Array]:
-        lam = split(x[0:m, :], rows)
+    def step(x: Array) -> Step:
+        lam = split(x, rows)
         pA, l, u = list(motion.bias(fext)), [xp.zeros(0)] * n, [[] for _ in IA]  # type: ignore[var-annotated]
         l1: list[list[Array]] = [[] for _ in IA]
 
@@ -131,11 +133,10 @@ def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array
             for j, size in below[i]:
                 found[j] = force[start : start + size, :]
                 start += size
-        errors = [r.k - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
-        found_vdot = xp.vstack(vdot)
-        return xp.vstack([*new, found_vdot]), settled(motion, errors, found_vdot, x[m:, :])
+        errors, size = left_over(motion, rows, a)
+        return Step(xp.vstack([xp.zeros(0), *new]), xp.vstack([xp.zeros(0), *errors]), size, xp.vstack(vdot))
 
-    return Iteration(m + motion.model.nv, step, lambda x: (x[m:, :], x[0:m, :]))
+    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)
 
 
 def _pass(

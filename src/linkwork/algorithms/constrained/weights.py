@@ -32,42 +32,21 @@ def weigh(
     return out, xp.vstack([xp.zeros(0), *by_constraint.values()])
 
 
-def embedded(motion: Motion, outer: Sequence[int], active: Array | None) -> Array:
-    """0, or NaN if a weight of a constraint that is not in `outer` is not 1: what is embedded cannot be switched."""
-    guard = motion.xp.zeros(1)
-    if active is not None:
-        for n in sorted(set(range(len(motion.model.constraints))).difference(outer)):
-            off = active[n : n + 1, :] - 1
-            guard = guard + motion.xp.where(off * off <= 0, 0.0, float("nan"))
-    return guard
+def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]) -> tuple[list[Array], Array]:
+    """What link accelerations leave of some rows over links, k - sum K a, and the size of the terms of that."""
+    xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
+    for r in rows:
+        terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
+        errors.append(sum(terms[1:], terms[0]))
+        squares = sum((x.T @ x for x in terms), squares)
+    return errors, xp.sqrt(squares)
 
 
-def part(motion: Motion, n: int) -> slice:
-    """The rows of constraint n in a column over all."""
-    constraints = motion.model.constraints
-    start = sum(c.rows for c in constraints[:n])
-    return slice(start, start + constraints[n].rows)
-
-
-def largest(motion: Motion, errors: list[Array]) -> Array:
-    """The largest absolute entry of some columns, 1 x 1."""
+def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:
+    """One column of errors, without those of constraints that are switched off."""
     xp = motion.xp
-    worst = xp.zeros(1)
-    for e in errors:
-        for i in range(e.shape[0]):
-            square = e[i : i + 1, :] * e[i : i + 1, :]
-            # written so that NaN wins: a solution that is none must not look converged
-            worst = xp.where(square <= worst, worst, square)
-    return xp.sqrt(worst)
-
-
-def settled(motion: Motion, errors: list[Array], vdot: Array, before: Array) -> Array:
-    """The largest row error, or the largest change of an acceleration if that is smaller: rows in conflict keep errors.
-
-    sathya2025_lcaba_proxbbo, algorithm 3, line 9.
-    """
-    left, change = largest(motion, errors), largest(motion, [vdot - before])
-    return motion.xp.where(change < left, change, left)
+    kept = [e if isinstance(w, float) else xp.where(w > 0, e, 0 * e) for e, w in zip(errors, weights, strict=True)]
+    return xp.vstack([xp.zeros(0), *kept])
 
 
 def over_links(motion: Motion, r: ConstraintRows) -> ConstraintRows:

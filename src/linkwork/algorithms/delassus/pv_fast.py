@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from linkwork.algorithms.constrained.dual import Dual, to_base
+from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.rows import constraint_rows
@@ -36,7 +37,7 @@ def pv_fast(motion: Motion) -> FastOSIM:
     held = H
     for which in dual.groups():
         L, K = dual.matrix(which), xp.hstack([dual.KT[1][c] for c in which]).T
-        factor = xp.factor_spd(L, guard=True)
+        factor = xp.factor_spd(L, least_pivots(motion, which))
         Y = factor.solve(K)
         held = held + xp.symmetric(K.T @ Y)
         limbs.append(Limb(which, K, L, factor, Y))

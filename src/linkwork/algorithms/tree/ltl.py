@@ -12,17 +12,18 @@ from collections.abc import Iterable, Sequence
 
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.backends.ops import SINGULAR, Array, Ops
+from linkwork.backends.ops import Array, Ops
+from linkwork.backends.written_out import above
 from linkwork.model import Motion
 
 
 class LTL:
     """A factorised symmetric positive definite matrix with the pattern of a tree, given by `parent` of each row.
 
-    With `guard`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
+    With `least`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
     """
 
-    def __init__(self, M: Array, parent: Sequence[int], xp: Ops, guard: bool = False) -> None:
+    def __init__(self, M: Array, parent: Sequence[int], xp: Ops, least: Array | None = None) -> None:
         self.xp, n = xp, len(parent)
         self.ancestors: list[list[int]] = []
         for k in range(n):
@@ -30,8 +31,7 @@ class LTL:
         H = [{j: M[i, j] for j in (i, *self.ancestors[i])} for i in range(n)]
         # tips to base: divide row k by its pivot, and take its share out of all rows that carry it
         for k in reversed(range(n)):
-            zero = H[k][k] < SINGULAR * M[k, k] if guard else False
-            pivot = 1.0 / (xp.where(zero, float("nan"), H[k][k]) if guard else H[k][k])
+            pivot = 1.0 / (H[k][k] if least is None else above(H[k][k], M[k, k], least[k, 0], xp))
             for i in self.ancestors[k]:
                 l = H[k][i] * pivot
                 for j in (i, *self.ancestors[i]):
