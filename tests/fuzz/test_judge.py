@@ -104,6 +104,15 @@ def _gap(c: dict, at: judge.Kinematics) -> np.ndarray:
     return judge.forbidden(c).T @ np.concatenate([p, turn])
 
 
+class _Result(tuple):
+    """What a method that iterates would return."""
+
+    def __new__(cls, values, **said):
+        self = super().__new__(cls, values)
+        self.__dict__.update(said)
+        return self
+
+
 class _Broken:
     """A method that returns something else."""
 
@@ -160,7 +169,6 @@ def test_errors_and_reports_are_judged() -> None:
     """NaN, a false SingularError, an untyped error, and a residual that is not |J a - k|."""
     from linkwork.algorithms.iteration import Prox
     from linkwork.errors import SingularError
-    from linkwork.function import ProximalResult
 
     made = next(t for t in map(Trial, map(recipes.draw, SEEDS))
                 if t.verdict.full and t.verdict.rank and t.verdict.kappa < 100 and t.verdict.decided)
@@ -174,8 +182,9 @@ def test_errors_and_reports_are_judged() -> None:
     assert made.judged(None, (at.a, nan), None).verdict == "not numbers"
     assert made.run("forward_dynamics:pv", raised(SingularError("no"))).verdict == "false alarm"
     assert made.run("forward_dynamics:pv", raised(ZeroDivisionError())).verdict == "crash"
-    off = ProximalResult(("a", "lam"), (at.free, 0 * at.lam), np.array(3), np.array(1e-12))
-    assert made.judged(methods("forward_dynamics")["prox_pv"], off, Prox()).verdict == "misreported"
+    for converged, verdict in ((True, "misreported"), (False, "unconverged")):
+        off = _Result((at.free, 0 * at.lam), residual=1e-12, converged=converged)
+        assert made.judged(methods("forward_dynamics")["prox_pv"], off, Prox()).verdict == verdict
 
 
 def test_a_basis_of_forbidden_directions_is_any_basis() -> None:

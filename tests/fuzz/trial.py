@@ -161,7 +161,8 @@ class Trial:
         reported = prox is not None and not bool(getattr(result, "converged", result.residual <= prox.tolerance))
         left = np.abs(at.eq.J @ a - at.eq.k).max(initial=0.0)
         known = (at.eq.J_terms @ (np.abs(a) + np.abs(at.free)) + at.eq.k_terms).max(initial=0.0)
-        if prox is not None and left > 10 * max(float(result.residual), prox.tolerance) + C * at.rounding(eps) * known:
+        said = np.inf if prox is None or reported else 10 * max(float(result.residual), prox.tolerance)
+        if left > said + C * at.rounding(eps) * known:
             return Outcome("", "misreported", float(left), float(result.residual), "|J a - k| and what is said of it")
         error = max(at.error(a), at.force_error(lam) if len(lam) == len(at.lam) else 0.0)
         if error <= bound:
