@@ -46,7 +46,7 @@ def attempt(seed: int, sample: int, only: str = "") -> dict[str, Any]:
     made = Trial(recipe)
     outcomes += outcomes_of(made, sample, only)
     failed = any(o.failed for o in outcomes)
-    return {"seed": seed, "state": made.verdict.state, "outcomes": outcomes, "recipe": made.recipe if failed else None}
+    return {"seed": seed, "state": made.verdict.state, "outcomes": outcomes, "recipe": recipe if failed else None}
 
 
 def elsewhere(recipe: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -66,12 +66,12 @@ def elsewhere(recipe: dict[str, Any]) -> tuple[dict[str, Any], Any]:
 
 
 def outcomes_of(made: Any, sample: int, only: str = "") -> Iterator[Any]:
-    for what, evaluate in made.evaluations(sample=sample):
+    for what in made.names(sample=sample):
         if only and only not in what:
             continue
         signal.alarm(PATIENCE)
         try:
-            outcome = made.run(what, evaluate)
+            outcome = made.run(what)
         finally:
             signal.alarm(0)
         yield outcome
@@ -152,11 +152,7 @@ def replay(path: Path) -> Any:
     saved = json.loads(path.read_text())
     if saved["what"] == "random_state":
         return elsewhere(saved["recipe"])[1]
-    made = Trial(saved["recipe"])
-    for what, evaluate in made.evaluations(sample=1):
-        if what == saved["what"]:
-            return made.run(what, evaluate)
-    raise SystemExit(f"{path}: nothing called '{saved['what']}' is evaluated for this mechanism")
+    return Trial(saved["recipe"]).run(saved["what"])
 
 
 def main() -> int:

@@ -67,7 +67,7 @@ def test_accelerations_and_forces_are_those_of_kkt() -> None:
         made = Trial(recipes.draw(seed))
         if not made.verdict.decided or made.verdict.conflict:
             continue
-        out = made.run("", lambda made=made: made.forward(methods("forward_dynamics")["kkt"]))
+        out = made.run("forward_dynamics:kkt")
         assert out.verdict == "right", (seed, out)
         judged["independent" if made.verdict.full else "redundant"] += 1
     assert min(judged.values()) >= 8
@@ -165,7 +165,7 @@ def test_what_is_right_is_not_called_wrong() -> None:
     assert set(_Broken(lambda made: (made.verdict.a, made.verdict.lam)).verdicts(SEEDS)) == {"right"}
 
 
-def test_errors_and_reports_are_judged() -> None:
+def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """NaN, a false SingularError, an untyped error, and a residual that is not |J a - k|."""
     from linkwork.algorithms.iteration import Prox
     from linkwork.errors import SingularError
@@ -174,14 +174,16 @@ def test_errors_and_reports_are_judged() -> None:
                 if t.verdict.full and t.verdict.rank and t.verdict.kappa < 100 and t.verdict.decided)
     at, nan = made.verdict, np.full(len(made.verdict.lam), np.nan)
 
-    def raised(problem: Exception):
-        def evaluate():
+    def verdict_on(problem: Exception) -> str:
+        def evaluate(what: str):
             raise problem
-        return evaluate
+
+        monkeypatch.setattr(made, "evaluate", evaluate)
+        return made.run("forward_dynamics:pv").verdict
 
     assert made.judged(None, (at.a, nan), None).verdict == "not numbers"
-    assert made.run("forward_dynamics:pv", raised(SingularError("no"))).verdict == "false alarm"
-    assert made.run("forward_dynamics:pv", raised(ZeroDivisionError())).verdict == "crash"
+    assert verdict_on(SingularError("no")) == "false alarm"
+    assert verdict_on(ZeroDivisionError()) == "crash"
     for converged, verdict in ((True, "misreported"), (False, "unconverged")):
         off = _Result((at.free, 0 * at.lam), residual=1e-12, converged=converged)
         assert made.judged(methods("forward_dynamics")["prox_pv"], off, Prox()).verdict == verdict

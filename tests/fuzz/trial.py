@@ -7,7 +7,7 @@ where rows do depend on each other or nearly do, `converged` False where an iter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,35 +63,35 @@ class Trial:
         self.q, self.v, self.tau, self.fext = (np.array(recipe[n]) for n in ("q", "v", "tau", "fext"))
         self.rng = np.random.default_rng([recipe["seed"], 5])
 
-    def evaluations(self, *, sample: int = 0) -> Iterator[tuple[str, Callable[[], Outcome]]]:
-        """Everything to evaluate, by name. With `sample`, one mechanism in so many is compiled and planned too."""
-        yield "directions", self.directions
-        yield "mass_matrix", self.mass
-        yield "constraint_jacobian", self.jacobian
-        yield "inverse_dynamics", self.inverse
-        for m in methods("forward_dynamics").values():
-            yield f"forward_dynamics:{m.name}", lambda m=m: self.forward(m)
+    def names(self, *, sample: int = 0) -> Iterator[str]:
+        """Everything to evaluate. With `sample`, one mechanism in so many is planned and compiled too."""
+        seed, forward = self.recipe["seed"], methods("forward_dynamics").values()
+        yield from ("directions", "mass_matrix", "constraint_jacobian", "inverse_dynamics")
+        yield from (f"forward_dynamics:{m.name}" for m in forward)
+        able = [m.name for m in forward if not m.refusal(self.model)]
         if self.model.constraints:
-            for m in methods("delassus").values():
-                yield f"delassus:{m.name}", lambda m=m: self.delassus(m)
-            able = [m for m in methods("forward_dynamics").values() if not m.refusal(self.model)]
-            m = able[self.recipe["seed"] % len(able)]
-            yield f"impulse:{m.name}", lambda: self.impulse(m)
-            yield "constrained_inverse_dynamics", self.constrained_inverse
-            able = [m for m in methods("forward_dynamics").values() if not m.refusal(self.model, modes=True)]
-            m = able[self.recipe["seed"] % len(able)]
-            yield f"modes:{m.name}", lambda: self.switched(m)
-        if sample and self.recipe["seed"] % sample == 0:
-            yield "forward_dynamics:default", self.planned
-            able = [m for m in methods("forward_dynamics").values() if not m.refusal(self.model)]
-            m = able[self.recipe["seed"] // sample % len(able)]
+            yield from (f"delassus:{m}" for m in methods("delassus"))
+            yield f"impulse:{able[seed % len(able)]}"
+            yield "constrained_inverse_dynamics"
+            switching = [m.name for m in forward if not m.refusal(self.model, modes=True)]
+            yield f"modes:{switching[seed % len(switching)]}"
+        if sample and seed % sample == 0:
+            yield "planned"
             for dtype in ("float64", "float32"):
-                yield f"compiled:{m.name}:{dtype}", lambda m=m, dtype=dtype: self.compiled(m, dtype)
+                yield f"compiled:{able[seed // sample % len(able)]}:{dtype}"
 
-    def run(self, what: str, evaluate: Callable[[], Outcome]) -> Outcome:
+    def evaluate(self, what: str) -> Outcome:
+        """One of `names`."""
+        task, *rest = what.split(":")
+        if not rest:
+            return getattr(self, task)()
+        method = methods("delassus" if task == "delassus" else "forward_dynamics")[rest[0]]
+        return getattr(self, task)(method, *rest[1:])
+
+    def run(self, what: str) -> Outcome:
         """The outcome; whatever is raised that is not an error of Linkwork's own is a crash."""
         try:
-            outcome = evaluate()
+            outcome = self.evaluate(what)
         except UnsupportedError as problem:
             return Outcome(what, "refused", note=str(problem))
         except SingularError as problem:
@@ -124,22 +124,22 @@ class Trial:
                 worst = np.inf if np.linalg.matrix_rank(given) < own.shape[1] else worst
         return _compared(worst, C * judge.EPS)
 
-    def mass(self) -> Outcome:
+    def mass_matrix(self) -> Outcome:
         M = lw.mass_matrix(self.model, backend="numpy")(self.q).M
         return _compared(_worst(M - self.eq.M, self.eq.M_terms), C * judge.EPS)
 
-    def jacobian(self) -> Outcome:
+    def constraint_jacobian(self) -> Outcome:
         J = lw.constraint_jacobian(self.model, backend="numpy")(self.q).J
         return _compared(_worst(J - self.eq.J, self.eq.J_terms), C * judge.EPS)
 
-    def inverse(self) -> Outcome:
+    def inverse_dynamics(self) -> Outcome:
         a = self.rng.normal(size=self.model.nv) * np.where(self.eq.linear, self.eq.extent, 1.0)
         f = lw.inverse_dynamics(self.model.without_constraints(), backend="numpy", external_forces=True)
         tau = f(self.q, self.v, a, self.fext).tau
         return _compared(_worst(tau - self.eq.M @ a - self.eq.c, self.eq.M_terms @ np.abs(a) + self.eq.c_terms),
                          C * judge.EPS)
 
-    def forward(self, m: Method) -> Outcome:
+    def forward_dynamics(self, m: Method) -> Outcome:
         if m.soft:
             return self._soft(m)
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", external_forces=True)
@@ -257,7 +257,7 @@ class Trial:
         jump = _Row(result, None, result[0] - v)
         return self.judged(m, jump, f.prox, moving)
 
-    def constrained_inverse(self) -> Outcome:
+    def constrained_inverse_dynamics(self) -> Outcome:
         """The least torques and forces that cause the judge's accelerations."""
         if not self.verdict.decided or not self.model.nv:
             return Outcome("", "undecided")
@@ -273,7 +273,7 @@ class Trial:
         excess = max(0.0, found / max(least, 1e-300) - 1) if least > 1e-9 * np.abs(size).max(initial=0.0) else 0.0
         return _compared(max(_worst(left, np.full_like(size, size.max(initial=0.0))), excess), C * judge.EPS * kappa)
 
-    def switched(self, m: Method) -> Outcome:
+    def modes(self, m: Method) -> Outcome:
         """Some constraints switched off at run time: the mechanism without them."""
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", modes=True)
         on = self.rng.random(len(self.model.constraints)) < 0.6
