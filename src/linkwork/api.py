@@ -17,6 +17,7 @@ from linkwork.algorithms.iteration import Iteration, Prox
 from linkwork.backends import Array, Ops
 from linkwork.errors import InputError, not_found
 from linkwork.function import Function
+from linkwork.judge import judge
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.model.load import load
@@ -173,8 +174,9 @@ def forward_dynamics(
     if modes:
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
     return Function("forward_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
-                    threads=threads, defaults=defaults, prox=prox or chosen.prox,
-                    identity=(external_forces, softness, modes, where))
+                    threads=threads, defaults=defaults, prox=prox or chosen.prox_for(dtype),
+                    identity=(external_forces, softness, modes, where),
+                    judge=judge(model) if chosen.prox is None and not chosen.soft and model.constraints else None)
 
 
 def inverse_dynamics(
@@ -289,8 +291,9 @@ def impulse(
     if modes:
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
     return Function("impulse", model, inputs, body, defaults=defaults, method=chosen.name, backend=backend,
-                    dtype=dtype, threads=threads, prox=prox or chosen.prox, iterated=("v_after", "impulse"),
-                    identity=(restitution, modes))
+                    dtype=dtype, threads=threads, prox=prox or chosen.prox_for(dtype), iterated=("v_after", "impulse"),
+                    identity=(restitution, modes),
+                    judge=judge(model, lambda m: impact(m, restitution)) if chosen.prox is None else None)
 
 
 def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function:

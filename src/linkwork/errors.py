@@ -71,6 +71,10 @@ class ClusterError(LinkworkError):
     """A cluster that cannot do its work: no scheduler, no workers, other versions there; says what to start."""
 
 
+class CacheWarning(UserWarning):
+    """A cache that is not used, because others can write to it; the message says what to change."""
+
+
 def listing(names: Iterable[str], limit: int = 12) -> str:
     """The names, quoted and comma-separated, cut after `limit` of them."""
     names = list(names)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from math import isfinite
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from linkwork.algorithms.iteration import Iteration, Loop, Prox, run, unrolled
 from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import UNIT_TOLERANCE
@@ -25,11 +25,27 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKENDS = ("kernel", "numpy", "casadi")
+SOLVERS = ("forward_dynamics", "impulse")
+"""The functions whose results say whether they have converged."""
+
 CERTIFICATE = ("violation", "bound")
 """What an iterative program says of its result: the largest |J a - k|, and what the tolerance is a share of."""
 
 Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
+
+Judge = Callable[[Mapping[str, np.ndarray]], "tuple[np.ndarray, ...] | None"]
+"""The outputs for one state, found another way where a method says that it cannot; None if there are none."""
+
+
+class Exact:
+    """What results of direct methods have in common with those of iterations: all of them have converged."""
+
+    __slots__ = ()
+
+    @property
+    def converged(self) -> np.ndarray:
+        return np.ones(self[0].shape[:-1], dtype=bool)  # type: ignore[index]
 
 
 class ProximalResult(tuple[np.ndarray, ...]):
@@ -87,6 +103,7 @@ class Function:
         prox: Prox | None = None,
         iterated: tuple[str, str] = ("a", "lam"),
         identity: tuple[Any, ...] | None = None,
+        judge: Judge | None = None,
     ) -> None:
         if backend not in BACKENDS:
             raise not_found("backend", backend, BACKENDS)
@@ -97,9 +114,8 @@ class Function:
         self.name, self.model, self.method, self.backend = name, model, method, backend
         self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
-        self._body, self._iterated, self._identity = body, iterated, identity
+        self._body, self._iterated, self._identity, self.judge = body, iterated, identity, judge
         self._shapes = dict(shapes or {})
-        self._plain = prox is None and not shapes
         self._control = [] if prox is None else [np.array([x], dtype) for x in prox.controls.values()]
 
     def __repr__(self) -> str:
@@ -116,14 +132,16 @@ class Function:
                 return result
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
-            return self._sound(self._native(arrays))
+            result, numbers = self._native(arrays)
+            return self._told(result) if numbers else self._sound(result, batch, arrays)
         run = self._execute if self.backend == "numpy" else self._evaluate
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
             # an empty batch still has shapes, which one state tells
             states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
-        return self._sound(self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch))
+        shaped = self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch)
+        return self._sound(shaped, batch, arrays)
 
     @staticmethod
     def _one(*args: Any) -> Any:
@@ -132,40 +150,58 @@ class Function:
 
     def _many(self, args: tuple[Any, ...]) -> Any:
         """The result of a kernel, if it is made of numbers."""
-        if self._plain and "_known" in self.__dict__ and args and getattr(args[0], "ndim", 0) == 1:
+        if "_one" not in self.__dict__ and "_known" in self.__dict__ and _is_row(args) and self._plain:
             self._one = self.kernel.finite()  # type: ignore[method-assign]
         try:
-            result = self._native(args)
+            result, numbers = self._native(args)
         except InputError:
             return None
-        return result if _finite(result[0]) else None
+        return self._told(result) if numbers else None
 
-    def _native(self, arrays: Any) -> Any:
-        """The kernel's result, in the shapes of this function."""
-        out = self.kernel(*arrays, *self._control)
-        if self._plain:
-            return out
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether the kernel's results are those of this function as they are."""
+        return self.prox is None and all(self._shapes.get(p.name, p.shape) == p.shape for p in self.kernel.outputs)
+
+    def _native(self, arrays: Any) -> tuple[Any, bool]:
+        """The kernel's result in the shapes of this function, and whether all of it is made of numbers."""
+        out, numbers = self.kernel.judged([*arrays, *self._control])
         if self.prox is not None:
-            return self._certified(out[:2], out.iterations[..., 0].astype(int) + 1, out.violation[..., 0],
-                                   out.bound[..., 0])
-        if self._shapes:
+            iterations = out.iterations[..., 0].astype(int) + 1
+            return self._certified(out[:2], iterations, out.violation[..., 0], out.bound[..., 0]), numbers
+        if not self._plain:
             batch = len(out[0]) if out[0].ndim > len(self.kernel.outputs[0].shape) else None
-            return self._shaped(out._asdict(), batch)
-        return out
+            return self._shaped(out._asdict(), batch), numbers
+        return out, numbers
 
-    def _sound(self, result: Any) -> Any:
-        """The result, if it is made of numbers."""
-        if not _finite(result[0]):
-            bad = ~np.isfinite(result[0]).reshape(len(result[0]), -1).all(axis=1)
-            raise self._singular(f" in {bad.sum()} of {len(bad)} states" if result[0].ndim > 1 else "")
+    def _told(self, result: Any) -> Any:
+        """The result; a warning goes with one that has not converged."""
+        if self.prox is not None and not result.converged.all():
+            warn_unconverged(self.name, self.method, result.converged)
+        return result
+
+    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+        """The result, if all of it is made of numbers; where not, what the judge says, if there is one."""
+        parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
+        fine = [np.isfinite(x) for x in parts]
+        if all(x.all() for x in fine):
+            return self._told(result)
+        rows = [...] if batch is None else [b for b in range(batch) if not all(x[b].all() for x in fine)]
+        for row in rows:
+            state = {n: x if x.ndim == 1 else x[row] for n, x in zip(self.inputs, arrays, strict=True)}
+            solution = None if self.judge is None else self.judge(state)
+            if solution is None:
+                raise self._singular("" if batch is None else f" in {len(rows)} of {batch} states")
+            for x, right in zip(result, solution, strict=True):
+                x[row] = right
         return result
 
     def _singular(self, where: str = "") -> SingularError:
         if not self.model.constraints or self.method == "kkt":
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
-            why = ("the constraint rows depend on each other or the posture is singular for them. Methods with a "
-                   "proximal term (prox_pv, constrained_aba, ...) or kkt can")
+            why = ("the constraint rows depend on each other, or the posture is singular for them or not one of the model's "
+                   "loops. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
         return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
 
     @cached_property
@@ -202,7 +238,12 @@ class Function:
         """The native code."""
         from linkwork.kernels.kernel import Kernel
 
-        return Kernel(self._known, dtype=self.dtype, threads=self.threads)
+        return Kernel(self._known, dtype=self.dtype, threads=self.threads, result=self._exact)
+
+    @property
+    def _exact(self) -> type:
+        """What results of the kernel are besides named tuples: those of solvers say that they have converged."""
+        return Exact if self.prox is None and self.name in SOLVERS else object
 
     @property
     def operations(self) -> int:
@@ -316,16 +357,14 @@ class Function:
             one = self._shapes.get(name, one[:1] if len(one) == 2 and one[1] == 1 else one)
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
-            return namedtuple("Result", list(shaped))(**shaped)
+            return _result_type(tuple(shaped), self._exact)(**shaped)
         return self._certified([shaped[n] for n in self._iterated], shaped["iterations"], *(shaped[n] for n in CERTIFICATE))
 
     def _certified(self, results: Sequence[np.ndarray], iterations: np.ndarray, violation: np.ndarray,
                    bound: np.ndarray) -> ProximalResult:
-        """The result of an iteration, which says whether it has converged; a warning if it has not."""
+        """The result of an iteration, which says whether it has converged."""
         assert self.prox is not None
         converged = violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound
-        if not converged.all():
-            warn_unconverged(self.name, self.method, converged)
         return ProximalResult(self._iterated, results, iterations, violation, converged)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
@@ -369,10 +408,15 @@ class Function:
         return x
 
 
-def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are numbers; one product tells, because NaN and infinity survive it."""
-    flat = x.reshape(-1)
-    return isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
+@cache
+def _result_type(names: tuple[str, ...], base: type) -> Any:
+    """The named tuple of these names, with another base: one class, not one for each call."""
+    return type("Result", (namedtuple("Result", names), base), {"__slots__": ()})
+
+
+def _is_row(args: tuple[Any, ...]) -> bool:
+    """Whether the first input is for one state."""
+    return bool(args) and getattr(args[0], "ndim", 0) == 1
 
 
 def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:

@@ -8,7 +8,7 @@ import pytest
 import linkwork as lw
 from helpers import EPS, assert_close, closed_at, col, cond, constraints_of, random_model, random_state
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Iteration, run
+from linkwork.algorithms.iteration import Iteration, Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.kinematics import centre_of_mass, kinetic_energy, momentum, potential_energy
 from linkwork.algorithms.tree.rnea import rnea
@@ -207,7 +207,7 @@ def test_forward_dynamics_mutates_nothing(method):
     if entry.soft:
         options["R"] = [FROZEN.constant(np.full((c.rows, 1), 1e-3)) for c in model.constraints]
     out = entry.load()(m, tau, f, **options)
-    a = run(out, 1e-8, 3)[0] if isinstance(out, Iteration) else out[0] if isinstance(out, tuple) else out
+    a = run(out, Prox(tolerance=1e-8, max_iterations=3))[0] if isinstance(out, Iteration) else out[0] if isinstance(out, tuple) else out
     assert np.isfinite(a).all()
 
 

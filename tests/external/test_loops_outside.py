@@ -10,7 +10,7 @@ import linkwork as lw
 from helpers import EPS, col, cond, motion
 from linkwork import interop
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import run
+from linkwork.algorithms.iteration import Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import Closure, jacobian
 from linkwork.robots import zoo
@@ -27,7 +27,7 @@ def robot(name: str) -> lw.Model:
 
 
 def solve(method: registry.Method, model: lw.Model, q, v, tau) -> np.ndarray:
-    return run(method.load()(motion(model, q, v), col(tau), mu=method.prox.mu), 1e-10, 30)[0][:, 0]
+    return run(method.load()(motion(model, q, v), col(tau), mu=method.prox.mu), Prox(tolerance=1e-10, max_iterations=30))[0][:, 0]
 
 
 def bound(model: lw.Model, q, v, method: registry.Method) -> float:

@@ -9,7 +9,7 @@ from pin_model import closure, constraint_dynamics, to_pinocchio
 import linkwork as lw
 from helpers import EPS, col, cond, motion
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import run
+from linkwork.algorithms.iteration import Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian
 
@@ -56,7 +56,7 @@ def test_every_method_agrees_with_pinocchio(name) -> None:
                 continue
             options = {} if method.prox is None else {"mu": method.prox.mu}
             out = method.load()(motion(model, q, v), col(tau), **options)
-            a = run(out, 1e-12, 12)[0] if method.prox is not None else out[0]
+            a = run(out, Prox(tolerance=1e-12, max_iterations=12))[0] if method.prox is not None else out[0]
             worst = max(kappa, 0.0 if method.prox is None else method.prox.mu / np.linalg.eigvalsh(M)[0])
             # Pinocchio's own proximal iteration stops at 1e-10 or so of the largest acceleration
             bound = 100 * worst * EPS + 1e-9

@@ -16,7 +16,8 @@ from kernels_examples import chain, states
 
 from linkwork.kernels import Kernel, Program
 from linkwork.kernels.arrays import Rows, table_of
-from linkwork.kernels.pool import POOL, Pool
+from linkwork.kernels.objects import FRESH
+from linkwork.kernels.pool import POOL, Pool, nothing
 
 LINKS = 4
 
@@ -42,11 +43,11 @@ def test_shared_rows_are_taken_once(kernel: Kernel, size: int) -> None:
     right = kernel(*inputs)
     outputs = [np.full((count, *port.shape), np.nan) for port in kernel.outputs]
     table = table_of([Rows(x, x[0].size) for x in (*inputs, *outputs)])
-    progress, workspace = np.array([16, 16]), form.workspace()
-    form._shared(table.ctypes.data, progress.ctypes.data, size, count, workspace.ctypes.data)
+    progress, workspace = np.array([16, 16, 0, 0, 0]), form.borrow()
+    assert form.shared(table.ctypes.data, progress.ctypes.data, size, count, workspace.address, FRESH) == 0
     assert progress[0] >= progress[1] == count
-    assert form._done(progress.ctypes.data, count)
-    assert not form._done(progress.ctypes.data, count + 1)
+    assert form.done(progress.ctypes.data, count)
+    assert not form.done(progress.ctypes.data, count + 1)
     for y, all_rows in zip(outputs, right, strict=True):
         assert np.isnan(y[:16]).all()
         np.testing.assert_array_equal(y[16:], all_rows[16:])
@@ -55,7 +56,7 @@ def test_shared_rows_are_taken_once(kernel: Kernel, size: int) -> None:
 def test_long_batches_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of which moving numbers is most of the work."""
     helped: list[int] = []
-    monkeypatch.setattr(POOL, "run", lambda work, done, threads: (helped.append(threads), work(), done()))
+    monkeypatch.setattr(POOL, "run", lambda work, help, done, stop, threads, look: (helped.append(threads), work()))
     x = ca.SX.sym("x", 400)
     copies = Kernel(Program.from_casadi(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
     copies(np.ones((100, 400)))
@@ -101,9 +102,9 @@ def test_an_exception_reaches_the_caller_and_the_pool_lives_on() -> None:
                 raise ValueError("number three")
 
     with pytest.raises(ValueError, match="number three"):
-        pool.run(work, never, 1)
+        pool.run(work, work, never, nothing, 1)
     assert list(todo) == [4, 5, 6, 7]
-    pool.run(work, never, 3)
+    pool.run(work, work, never, nothing, 3)
     assert not todo
 
 
@@ -121,14 +122,16 @@ def entered_by_two(then: Callable[[], object]) -> Callable[[], None]:
 
 def test_the_caller_waits_for_its_helpers() -> None:
     done = threading.Event()
-    Pool().run(entered_by_two(lambda: (done.wait(0.05), done.set())), never, 2)
+    work = entered_by_two(lambda: (done.wait(0.05), done.set()))
+    Pool().run(work, work, never, nothing, 2)
     assert done.is_set()
 
 
 def test_the_caller_leaves_when_all_is_done() -> None:
     """Even if a helper, which has nothing left to do, is slow to say so."""
     gate = threading.Event()
-    Pool().run(entered_by_two(lambda: gate.wait(20)), lambda: True, 2)
+    work = entered_by_two(lambda: gate.wait(20))
+    Pool().run(work, work, lambda: True, nothing, 2)
     gate.set()
 
 
@@ -139,12 +142,13 @@ def test_a_busy_pool_does_not_hold_up_a_caller() -> None:
         entered.release()
         assert gate.wait(20)
 
-    hog = threading.Thread(target=pool.run, args=(wait, never, 2))
+    hog = threading.Thread(target=pool.run, args=(wait, wait, never, nothing, 2))
     hog.start()
     for _ in range(2):
         assert entered.acquire(timeout=20)  # the pool's only thread is taken
     workers: list[threading.Thread] = []
-    pool.run(lambda: workers.append(threading.current_thread()), never, 2)
+    note = lambda: workers.append(threading.current_thread())  # noqa: E731
+    pool.run(note, note, never, nothing, 2)
     assert workers == [threading.current_thread()]
     gate.set()
     hog.join(20)
@@ -182,7 +186,7 @@ def _in_child(kernel: Kernel, answer: object) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_kernels_survive_a_fork(kernel: Kernel) -> None:
     expected = kernel(*states(LINKS, 5000)).a.sum()
-    assert POOL._started
+    assert POOL._threads
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe()
     child = context.Process(target=_in_child, args=(kernel, theirs))

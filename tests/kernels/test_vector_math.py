@@ -26,7 +26,7 @@ def targets() -> list[str]:
 def sincos(target_name: str, dtype: str) -> Callable[[np.ndarray], Pair]:
     target = Target.host() if target_name == "host" else Target.named(target_name)
     scalar, width = {"float64": "double", "float32": "float"}[dtype], target.lanes(dtype)
-    code = Linked(emit([sincos_function(scalar, width, target.has_fma) + ATTRIBUTES], target))
+    code = Linked(emit([sincos_function(scalar, width, target.has_fma) + ATTRIBUTES], target), ["sincos_array"])
     pointer = ctypes.c_void_p
     native = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, ctypes.c_int64)(code.address("sincos_array"))
 

@@ -12,7 +12,7 @@ import linkwork as lw
 from helpers import motion
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.constrained.prox_bbo import on_tree
-from linkwork.algorithms.iteration import run
+from linkwork.algorithms.iteration import Prox, run
 from linkwork.constraints import jacobian
 from linkwork.constraints.clusters import links_alone, local_loops
 from linkwork.constraints.rows import constraint_rows, holders
@@ -76,7 +76,7 @@ def test_every_mixture_is_right(seed: int) -> None:
     for mix in mixtures(model):
         travelled += mix.couples and bool(mix.ends)
         step = on_tree(m, links_alone(model), tau, None, 1e5, None, mix)
-        a, lam, _, _ = run(step, 1e-11, 60)
+        a, lam, *_ = run(step, Prox(tolerance=1e-11, max_iterations=60))
         np.testing.assert_allclose(a, right, atol=1e-6 * scale, err_msg=str(sorted(mix.penalised)))
         assert lam.shape == (model.rows, 1)
     assert travelled
@@ -97,7 +97,7 @@ def test_embedded_loops_mix_with_the_others() -> None:
         mix = play(model.topology, held, sizes, tree.clusters, frozenset(penalised))
         assert mix.embedded == embedded
         step = on_tree(m, tree, tau, None, 1e5, None, mix.among(tree.outer))
-        a, lam, _, _ = run(step, 1e-11, 60)
+        a, lam, *_ = run(step, Prox(tolerance=1e-11, max_iterations=60))
         np.testing.assert_allclose(a, right, atol=1e-6 * np.abs(right).max(), err_msg=str(way))
         np.testing.assert_allclose(J.T @ lam, J.T @ forces, atol=1e-5 * np.abs(J.T @ forces).max(), err_msg=str(way))
         seen.add(len(embedded))

@@ -17,7 +17,7 @@ FILES = {".".join(["linkwork", *f.relative_to(ROOT).with_suffix("").parts]).remo
          for f in sorted(ROOT.rglob("*.py"))}
 
 LAYERS = [
-    ["errors"],
+    ["errors", "lazy"],
     ["backends"],
     ["spatial"],
     ["joints"],
@@ -28,7 +28,7 @@ LAYERS = [
     ["algorithms", "kernels"],
     ["simulate.assembly"],
     ["planner"],
-    ["function"],
+    ["judge", "function"],
     ["simulate.actuation"],
     ["api"],
     ["robots", "simulate", "interop"],

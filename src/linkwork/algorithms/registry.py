@@ -55,6 +55,10 @@ class Method:
         module, name = self.function.split(":")
         return getattr(import_module(f"linkwork.algorithms.{module}"), name)  # type: ignore[no-any-return]
 
+    def prox_for(self, dtype: str) -> Prox | None:
+        """The default of a method that iterates, for numbers of this precision."""
+        return self.prox.single if self.prox is not None and dtype == "float32" else self.prox
+
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
         if not (self.modes and self.local):

@@ -8,8 +8,8 @@ import numpy as np
 
 from linkwork.algorithms import registry
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
-from linkwork.algorithms.constrained.penalties import units_of
 from linkwork.backends import get
+from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
 
 State = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -40,7 +40,7 @@ def _motion(model: Model, state: State) -> Motion:
 def _accelerations(motion: Motion, method: str, state: State, mu: float, iterations: int) -> list[np.ndarray]:
     """After 1, 2, ... plain steps, as published, with a penalty in SI units (the mean one, where units differ)."""
     solve = registry.methods("forward_dynamics")[method].load()
-    unit = float(np.exp(np.mean(np.log(units_of(motion.model)))))
+    unit = float(np.exp(np.mean(np.log(units(motion.model)))))
     iteration = solve(motion, state[2][:, None], mu=mu / unit)
     lam, out = np.zeros((iteration.rows, 1)), []
     for _ in range(iterations):

@@ -12,7 +12,7 @@ import ctypes
 import re
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from linkwork.bench.measure import Conditions, Reading, passes
 from linkwork.kernels import Kernel, Program
@@ -20,7 +20,7 @@ from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Options, sine_module
 from linkwork.kernels.lower import ATTRIBUTES, Shape
-from linkwork.kernels.pool import POOL
+from linkwork.kernels.pool import POOL, nothing
 from linkwork.kernels.target import Target
 
 CHAINS, TURNS = 16, 4096
@@ -56,7 +56,8 @@ class Cores:
     def round(self, budget: float) -> Reading:
         run, _ = _multiply_adds()
         turns = LONG // self.threads
-        us, cores = passes(lambda: POOL.run(lambda: run(turns), lambda: False, self.threads), CHAINS * LONG, budget,
+        work = partial(run, turns)
+        us, cores = passes(lambda: POOL.run(work, work, lambda: False, nothing, self.threads), CHAINS * LONG, budget,
                            busy=time.process_time)
         return Reading(us, cores / self.threads)
 
@@ -106,5 +107,5 @@ done:
   ret void
 }}
 {ATTRIBUTES}"""
-    linked = Linked(emit([text], target))
+    linked = Linked(emit([text], target), ["multiply_adds"])
     return ctypes.CFUNCTYPE(None, ctypes.c_int64)(linked.address("multiply_adds")), linked

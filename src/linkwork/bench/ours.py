@@ -17,6 +17,7 @@ from linkwork.bench.measure import Conditions, Contender, Reading, passes
 from linkwork.function import Function
 from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, empty_lines, table_of
+from linkwork.kernels.objects import FRESH, FURTHER
 
 ANYWHERE = Conditions()
 CALLS = ("function", "kernel", "bound")
@@ -49,21 +50,23 @@ class Native:
         rows = 1 if single else block
         self.inputs = [np.ascontiguousarray(x, kernel.dtype) for x in inputs]
         self.outputs = [empty_lines((rows, port.size), kernel.dtype) for port in kernel.outputs]
-        self.workspace = form.workspace()
-        self.tables: list[np.ndarray] = []
-        self.calls: list[Callable[[], None]] = []
+        self.workspace = form.borrow()
+        self.contexts: list[np.ndarray] = []
+        self.calls: list[Callable[[int], int]] = []
         for begin in range(0, self.states, block):
             end = min(begin + block, self.states)
             ports = [Rows(x[begin:] if len(x) > 1 else x, x.shape[1] if len(x) > 1 else 0) for x in self.inputs]
             ports += [Rows(y, 0 if single else y.strides[0] // y.itemsize) for y in self.outputs]
-            table = table_of(ports)
-            self.tables.append(table)
-            self.calls.append(partial(form.run, table.ctypes.data, 0, end - begin, self.workspace.ctypes.data))
+            context = np.concatenate([np.array([0, end - begin, self.workspace.address]), table_of(ports)])
+            self.contexts.append(context)
+            self.calls.append(partial(form.bound, context.ctypes.data))
 
     def sweep(self) -> None:
         """Once through all states."""
         for call in self.calls:
-            call()
+            more = call(FRESH)
+            while more:
+                more = call(FURTHER)
 
     def round(self, budget: float) -> Reading:
         return self.conditions.passes(self.sweep, self.states, budget)

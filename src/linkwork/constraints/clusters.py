@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error, rows_velocity
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Revolute
+from linkwork.lazy import cached_property
 from linkwork.model.body import BodyInertia
 from linkwork.model.memo import once
 from linkwork.model.model import Link, Model

@@ -1,22 +1,20 @@
 """Object code on disk, so that a kernel is compiled once per machine.
 
 A file is named by its key: a digest of the program, the options, the CPU with its features, the versions of LLVM
-and Linkwork and the source of this package. It holds the key, the digest of what follows, and the object code.
-Files are written beside and moved into place, so that readers see all or nothing; a file whose key or digest does
-not match is never used. The oldest files go when the cache outgrows its limit.
-
-``LINKWORK_CACHE`` names another directory, or is ``off``.
+and Linkwork and the source of this package. It holds the key, the seal of what follows (see
+:mod:`linkwork.kernels.folder`), and the object code. Files are written beside and moved into place, so that readers see
+all or nothing; a file whose key or seal does not match, or that holds nonsense, is never used. The oldest files go when
+the cache outgrows its limit.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import json
 import os
 import struct
-import sys
-import tempfile
 from dataclasses import asdict
 from functools import cache as remember
 from importlib.metadata import PackageNotFoundError, version
@@ -26,11 +24,13 @@ from typing import Any, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
+from linkwork.kernels import folder
+from linkwork.kernels.compile import linkable
+from linkwork.kernels.folder import SECRET, TEMPORARY, directory
 from linkwork.kernels.image import Image, Options
 
-MAGIC, NOTE = b"LINKWORK-KERNEL1", b"LINKWORK-NOTE-01"
+MAGIC, NOTE = b"LINKWORK-KERNEL2", b"LINKWORK-NOTE-02"
 SUFFIX = ".kernel"
-TEMPORARY = ".new-"
 LIMIT = 1 << 30
 
 
@@ -41,37 +41,28 @@ class Info(NamedTuple):
     files: int
     bytes: int
     limit: int
-
-
-def directory() -> Path | None:
-    """Where the cache is; None if it is switched off."""
-    chosen = os.environ.get("LINKWORK_CACHE")
-    if chosen == "off":
-        return None
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "linkwork"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "linkwork" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "linkwork"
+    problem: str | None = None
+    """Why it is not used."""
 
 
 def info() -> Info:
     """Where the cache is, how many kernels it holds and how large they are."""
     files = _files()
-    return Info(directory(), len(files), sum(size for _, size, _ in files), LIMIT)
+    return Info(directory(), len(files), sum(size for _, size, _ in files), LIMIT, folder.problem() or folder.missing())
 
 
 def clear() -> int:
     """Delete every cached kernel; the number of files deleted."""
     files = _files()
+    root, deleted = directory(), 0
     for path, _, _ in files:
-        path.unlink(missing_ok=True)
-    root = directory()
-    for leftover in root.glob(TEMPORARY + "*") if root is not None else ():
-        leftover.unlink(missing_ok=True)
-    return len(files)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+            deleted += 1
+    for leftover in (*root.glob(TEMPORARY + "*"), root / SECRET) if root is not None else ():
+        with contextlib.suppress(OSError):
+            leftover.unlink(missing_ok=True)
+    return deleted
 
 
 def key_of(program_digest: str, options: Options) -> str:
@@ -82,62 +73,50 @@ def key_of(program_digest: str, options: Options) -> str:
 
 def load(key: str) -> Image | None:
     """The image of this key, if it is there and intact."""
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    image = decode(data, key)
-    if image is not None:
+    payload = _opened(MAGIC, key)
+    image = None if payload is None else decode(payload)
+    if image is not None and (root := directory()) is not None:
         with contextlib.suppress(OSError):
-            os.utime(path)
+            os.utime(root / (key + SUFFIX))
     return image
 
 
 def save(key: str, image: Image) -> None:
     """Store an image; a cache that cannot be written is no reason to fail."""
-    _write(_path(key), encode(image, key))
+    _keep(MAGIC, key, encode(image))
 
 
 def load_note(key: str) -> dict[str, Any] | None:
     """The note of this key, if it is there and intact."""
-    path = _path(key)
+    payload = _opened(NOTE, key)
     try:
-        data = b"" if path is None else path.read_bytes()
-    except OSError:
+        note = None if payload is None else json.loads(payload)
+    except (ValueError, RecursionError):
         return None
-    head, payload = NOTE + bytes.fromhex(key), data[len(NOTE) + 64 :]
-    if data[: len(head)] != head or data[len(head) : len(head) + 32] != hashlib.sha256(payload).digest():
-        return None
-    note: dict[str, Any] = json.loads(payload)
-    return note
+    return note if isinstance(note, dict) else None
 
 
 def save_note(key: str, note: dict[str, Any]) -> None:
     """Store a few words about something, under the same rules as images."""
-    payload = json.dumps(note).encode()
-    _write(_path(key), NOTE + bytes.fromhex(key) + hashlib.sha256(payload).digest() + payload)
+    _keep(NOTE, key, json.dumps(note).encode())
 
 
-def _write(path: Path | None, data: bytes) -> None:
-    """All or nothing, so that other processes never see half a file."""
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=TEMPORARY)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError:
-        return
-    evict(LIMIT)
+def _opened(kind: bytes, key: str) -> bytes | None:
+    """What a file of this kind holds behind kind, key and seal, if all three are right."""
+    data, head = folder.read(key + SUFFIX), kind + bytes.fromhex(key)
+    if data is None or data[: len(head)] != head:
+        return None
+    payload = data[len(head) + 32 :]
+    seal = folder.seal(head + payload)
+    return payload if seal is not None and hmac.compare_digest(seal, data[len(head) : len(head) + 32]) else None
+
+
+def _keep(kind: bytes, key: str, payload: bytes) -> None:
+    head = kind + bytes.fromhex(key)
+    seal = folder.seal(head + payload)
+    if seal is not None:
+        folder.write(key + SUFFIX, head + seal + payload)
+        evict(LIMIT)
 
 
 def evict(limit: int) -> int:
@@ -154,43 +133,41 @@ def evict(limit: int) -> int:
     return deleted
 
 
-def encode(image: Image, key: str) -> bytes:
-    """Magic, key, digest of the rest; then a description and the objects one after another."""
+def encode(image: Image) -> bytes:
+    """A description, and the objects one after another."""
     about = {"workspace": image.workspace, "lanes": image.lanes, "cost": image.cost}
     text = json.dumps({**about, "sizes": [len(data) for data in image.objects]}).encode()
-    payload = struct.pack("<I", len(text)) + text + b"".join(image.objects)
-    return MAGIC + bytes.fromhex(key) + hashlib.sha256(payload).digest() + payload
+    return struct.pack("<I", len(text)) + text + b"".join(image.objects)
 
 
-def decode(data: bytes, key: str) -> Image | None:
-    """The image, or None unless magic, key and digest all match."""
-    head = len(MAGIC)
-    payload = data[head + 64 :]
-    if data[: head + 32] != MAGIC + bytes.fromhex(key):
+def decode(payload: bytes) -> Image | None:
+    """The image; None if anything in it makes no sense."""
+    try:
+        (length,) = struct.unpack_from("<I", payload)
+        about = json.loads(payload[4 : 4 + length])
+        sizes = about.pop("sizes")
+        numbers = [*about.values(), *sizes]
+        if set(about) != {"workspace", "lanes", "cost"} or not all(type(n) is int and n >= 0 for n in numbers):
+            return None
+        objects, place = [], 4 + length
+        for size in sizes:
+            objects.append(payload[place : place + size])
+            place += size
+        image = Image(tuple(objects), **about)
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if data[head + 32 : head + 64] != hashlib.sha256(payload).digest():
-        return None
-    (length,) = struct.unpack_from("<I", payload)
-    about = json.loads(payload[4 : 4 + length])
-    objects, place = [], 4 + length
-    for size in about.pop("sizes"):
-        objects.append(payload[place : place + size])
-        place += size
-    return Image(tuple(objects), **about)
-
-
-def _path(key: str) -> Path | None:
-    root = directory()
-    return None if root is None else root / (key + SUFFIX)
+    fits = place == len(payload) and image.lanes in (1, 2, 4, 8, 16) and image.cost > 0 and image.workspace % 64 == 0
+    return image if fits and linkable(image.objects) else None
 
 
 def _files() -> list[tuple[Path, int, float]]:
     root = directory()
     found = []
-    for path in root.glob("*" + SUFFIX) if root is not None and root.is_dir() else ():
-        with contextlib.suppress(OSError):
-            status = path.stat()
-            found.append((path, status.st_size, status.st_mtime))
+    with contextlib.suppress(OSError):
+        for path in root.glob("*" + SUFFIX) if root is not None and root.is_dir() else ():
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found.append((path, status.st_size, status.st_mtime))
     return found
 
 

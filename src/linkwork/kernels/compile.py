@@ -5,25 +5,22 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
+from linkwork.kernels.busy import BUSY, apart, settled, submitted
+from linkwork.kernels.cores import cores
+from linkwork.kernels.elf import complete
 from linkwork.kernels.objects import python_functions
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
-
-_BUSY = threading.RLock()
-"""Held while LLVM works, so that a fork waits and the child does not inherit a lock that nobody will open."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_BUSY.acquire, after_in_parent=_BUSY.release, after_in_child=_BUSY.release)
 
 
 def emit(modules: Iterable[str], target: Target, level: int = 2) -> list[bytes]:
@@ -42,35 +39,58 @@ class Emitter:
         self._work: list[Future[bytes]] = []
 
     def append(self, module: str) -> None:
-        self._work.append(self._pool.submit(_emit_one, module, self._target, self._level))
+        self._work.append(submitted(self._pool, _emit_one, module, self._target, self._level))
 
     def objects(self) -> list[bytes]:
         return [work.result() for work in self._work]
 
+    def cancel(self) -> None:
+        """Give up what has not begun."""
+        for work in self._work:
+            work.cancel()
+
 
 @contextmanager
 def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
-    """Something to append modules to, while more of them are written."""
-    with _BUSY, _in_the_given_order(), ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        target.machine(level)  # initialises LLVM once, before the threads start
-        yield Emitter(pool, target, level)
+    """Something to append modules to, while more of them are written.
+
+    An exception leaves at once; chunks that LLVM is compiling just then are finished behind it, and dropped.
+    """
+    with BUSY:
+        settled()
+        pool = ThreadPoolExecutor(cores(), "linkwork")
+        try:
+            submitted(pool, _begin, target, level).result()
+            made = Emitter(pool, target, level)
+            try:
+                yield made
+            finally:
+                made.cancel()
+                submitted(pool, _reorder, True)
+        finally:
+            pool.shutdown(wait=False)
 
 
-@contextmanager
-def _in_the_given_order() -> Iterator[None]:
-    """LLVM's scheduler off: the order is ours already, and it would take two thirds of the time to change little."""
-    llvm.set_option("linkwork", "-enable-misched=false")
-    try:
-        yield
-    finally:
-        llvm.set_option("linkwork", "-enable-misched=true")
+def _begin(target: Target, level: int) -> None:
+    """Initialise LLVM once, before the other threads start."""
+    target.machine(level)
+    _reorder(False)
+
+
+def _reorder(yes: bool) -> None:
+    """LLVM's scheduler on or off: the order is ours already, and it would take two thirds of the time to change little.
+    """
+    llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
 
 
 def assembly(module: str, target: Target, level: int = 2) -> str:
     """The assembly text of a module, to look at."""
     machine = target.machine(level)
-    with _in_the_given_order():
+    _reorder(False)
+    try:
         return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
+    finally:
+        _reorder(True)
 
 
 def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.ModuleRef:
@@ -100,35 +120,52 @@ def _emit_one(text: str, target: Target, level: int) -> bytes:
 
 
 class Linked:
-    """Object code in executable memory; keep this object as long as its functions are used."""
+    """Object code in executable memory, with these functions; keep this object as long as they are used."""
 
-    def __init__(self, objects: Sequence[bytes]) -> None:
-        with _BUSY:
-            self._link(objects)
-
-    def _link(self, objects: Sequence[bytes]) -> None:
-        _register_symbols()
-        target = Target.host()
-        module = llvm.parse_assembly(f'target triple = "{target.triple}"')  # global context: it outlives the engine
-        self._engine = llvm.create_mcjit_compiler(module, target.machine())
-        for data in objects:
-            self._engine.add_object_file(object_file.ObjectFileRef.from_data(data))
-        self._engine.finalize_object()
+    def __init__(self, objects: Sequence[bytes], names: Iterable[str]) -> None:
+        with BUSY:
+            self._engine, self._addresses = apart(_link, objects, names, Target.host())
 
     def address(self, name: str) -> int:
         """The address of a function."""
-        found = int(self._engine.get_function_address(name))
+        found = self._addresses.get(name)
         if not found:
             raise KernelError(f"the object code has no function '{name}'")
         return found
 
 
+def _link(objects: Sequence[bytes], names: Iterable[str], target: Target) -> tuple[Any, dict[str, int]]:
+    _register_symbols()
+    module = llvm.parse_assembly(f'target triple = "{target.triple}"')  # global context: it outlives the engine
+    engine = llvm.create_mcjit_compiler(module, target.machine())
+    for data in objects:
+        engine.add_object_file(object_file.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    return engine, {name: int(engine.get_function_address(name)) for name in names}
+
+
+def linkable(objects: Sequence[bytes]) -> bool:
+    """Whether this can be given to the linker, which ends the process over what is damaged or incomplete."""
+    if not objects:
+        return False
+    if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):
+        return all(objects)
+    return complete(objects, {*_symbols(), *RUNTIME})
+
+
+RUNTIME = ("memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_")
+"""What compiled code may need besides."""
+
+
 @cache
 def _register_symbols() -> None:
     """Tell the linker where the functions of the C library and of Python are."""
+    for name, address in _symbols().items():
+        llvm.add_symbol(name, address)
+
+
+@cache
+def _symbols() -> dict[str, int]:
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
-    for name in {*LIBM.values(), "sin", "cos"}:
-        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        llvm.add_symbol(name, address)
-    for name, address in python_functions().items():
-        llvm.add_symbol(name, address)
+    found = {n: ctypes.cast(getattr(library, n), ctypes.c_void_p).value or 0 for n in {*LIBM.values(), "sin", "cos"}}
+    return {**found, **python_functions()}

@@ -4,6 +4,10 @@
 and then every output a pointer and a distance between rows (in elements; 0 repeats one row for all). Rows are
 transposed in registers, W x W elements at a time, because lanes are states and arrays are batch-first. The last,
 incomplete tile repeats the last row in its idle lanes, which never changes what the others compute.
+
+No call of ``run`` takes long, so that whoever calls hears signals in between. Behind the workspace are the words of a
+*turn*. Tiles, iterations and steps take from its ``FUEL``; without any left, ``run`` notes where it is, returns 1, and
+goes on from there in the next call. ``ODD`` becomes nonzero when an output is not a number.
 """
 
 from __future__ import annotations
@@ -15,6 +19,12 @@ from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
 from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.transpose import transposition
+
+TURN = 64
+"""Bytes of a turn, behind the workspace."""
+
+FUEL, PAUSED, ROW, TIME, BEGIN, STOP, ODD = range(0, 56, 8)
+"""Its words: instructions left; whether it is to be continued, in which row and step; rows taken; numbers or not."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +38,18 @@ class Frame:
     workspace: int
 
 
-def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> str:
-    """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`)."""
+def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], cost: int,
+                  start: Sequence[str] | None = None) -> str:
+    """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`).
+
+    ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``.
+    """
     shape, count = frame.shape, len(frame.inputs)
+    row = "%row" if start is None else "%first"
     lines, moves = [], []
     for k, places in enumerate(frame.places):
         lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
-        moves.append(move(shape, "take_in" if k < count else "take_out", k, places))
+        moves.append(move(shape, "take_in", k, places, row) if k < count else move(shape, "take_out", k, places))
     newline = "\n"
     declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
@@ -42,27 +57,81 @@ def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str]) -> 
 {transposition(shape)}
 {declared}
 declare void @sincos_array(ptr, ptr, ptr, i64)
-declare i1 @llvm.vector.reduce.or.v{max(shape.lanes, 2)}i1(<{max(shape.lanes, 2)} x i1>)
 
-define void @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
+define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
 {newline.join(lines)}
+{resuming(frame)}
+  br i1 %resumed, label %look, label %fresh
+fresh:
   %some = icmp ult i64 %begin, %end
   br i1 %some, label %tile, label %exit
 tile:
-  %row = phi i64 [%begin, %entry], [%row1, %finished]
-{newline.join(moves[:count])}
+  %first = phi i64 [%begin, %fresh], [%row1, %finished]
+{newline.join([*moves[:count], *start] if start is not None else [])}
+  br label %look
+look:
+  %row = phi i64 [%first, %tile], [%saved, %entry]{", [%row, %again]" if start is not None else ""}
+{burning(cost)}
+{newline.join(moves[:count] if start is None else [])}
 {newline.join(steps)}
 {newline.join(moves[count:])}
+{newline.join(judging(frame))}
   br label %finished
 finished:
   %row1 = add i64 %row, {shape.lanes}
   %more = icmp ult i64 %row1, %end
   br i1 %more, label %tile, label %exit
+{pausing()}
 exit:
-  ret void
+  ret i64 0
 }}
 {ATTRIBUTES}"""
+
+
+def resuming(frame: Frame) -> str:
+    """Where the last call stopped, if this one is to go on: ``%resumed``, and then ``%saved`` is the row."""
+    lines = [f"  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}"]
+    for name, offset in (("paused", PAUSED), ("saved", ROW), ("since", TIME)):
+        lines += field_of(f"%{name}", "%turn", offset, "i64")
+    lines += ["  %resumed = icmp ne i64 %paused, 0", "  store i64 0, ptr %at_paused, align 8"]
+    return "\n".join(lines)
+
+
+def burning(cost: int) -> str:
+    """Take the fuel for what follows, or pause."""
+    return f"""  %at_fuel = getelementptr i8, ptr %turn, i64 {FUEL}
+  %fuel = load i64, ptr %at_fuel, align 8
+  %enough = icmp sgt i64 %fuel, 0
+  br i1 %enough, label %go, label %pause
+go:
+  %less = sub i64 %fuel, {cost}
+  store i64 %less, ptr %at_fuel, align 8"""
+
+
+def pausing(time: str = "0") -> str:
+    """Note where this call stops, and return."""
+    return f"""pause:
+  store i64 1, ptr %at_paused, align 8
+  store i64 %row, ptr %at_saved, align 8
+  store i64 {time}, ptr %at_since, align 8
+  ret i64 1"""
+
+
+def judging(frame: Frame) -> list[str]:
+    """Note whether anything that this tile gave is not a number."""
+    outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
+    lines = []
+    if frame.shape.lanes == 1:
+        lines += [f"  %odd{k} = call i1 @odd(ptr %u{k}, i64 {len(frame.places[k])})" for k in outputs]
+    lines += field_of("%odd", "%turn", ODD, "i64")
+    for k in outputs:
+        lines += [f"  %word{k} = zext i1 %odd{k} to i64", f"  %or{k} = or i64 {_before(outputs, k)}, %word{k}"]
+    return [*lines, f"  store i64 %or{outputs[-1]}, ptr %at_odd, align 8"] if outputs else []
+
+
+def _before(outputs: Sequence[int], k: int) -> str:
+    return "%odd" if k == outputs[0] else f"%or{outputs[outputs.index(k) - 1]}"
 
 
 def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
@@ -73,20 +142,23 @@ def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     ]
 
 
-def move(shape: Shape, function: str, k: int, places: Sequence[int]) -> str:
-    """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is."""
+def move(shape: Shape, function: str, k: int, places: Sequence[int], row: str = "%row") -> str:
+    """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is.
+
+    ``%odd{k}`` says whether something that was taken out is not a number; with one lane, ``judging`` asks for it.
+    """
     if not places:
         return ""
     size = len(places)
     if shape.lanes > 1 and function == "take_out":
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 %row, i64 %end"
-        return f"  call void @take_out({arguments})"
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 {row}, i64 %end"
+        return f"  %odd{k} = call i1 @take_out({arguments})"
     tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {places[0] * shape.bytes}\n"
     if shape.lanes > 1:
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {size}, i64 %row, i64 %end"
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {size}, i64 {row}, i64 %end"
         return f"{tile}  call void @take_in({arguments})"
     to, source = (f"%w{k}", f"%u{k}") if function == "take_in" else (f"%u{k}", f"%w{k}")
-    return f"""{tile}  %o{k} = mul i64 %row, %stride{k}
+    return f"""{tile}  %o{k} = mul i64 {row}, %stride{k}
   %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
   call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source},
     i64 {size * shape.size}, i1 false)"""
@@ -127,16 +199,13 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
 
 
 def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int) -> list[str]:
-    """Steps of an iterative program: start, then iterate and blend while any lane is active, then finish.
+    """Steps of an iterative program after its start: iterate and blend while any lane is active, then finish.
 
     ``calls`` has the step calls of its parts; slot ``active`` holds what ``test`` says of each lane.
     """
     any_lane = "%on" if shape.lanes == 1 else "%any"
     reduce = f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on)" * (shape.lanes > 1)
     return [
-        *calls["start"],
-        "  br label %look",
-        "look:",
         *calls["test"],
         f"  %place = getelementptr i8, ptr %ws, i64 {active * shape.bytes}",
         f"  %flags = load {shape.vector}, ptr %place, align {shape.bytes}",

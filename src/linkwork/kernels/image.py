@@ -92,10 +92,11 @@ def lower(program: Program, options: Options, modules: Modules) -> Needs:
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     write_chunks(plan, "chunk", options, modules)
-    modules.append(driver_module(frame, calls, chunk_names(plan, "chunk")))
+    cost = cost_of([plan], (*program.inputs, *program.outputs))
+    modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Needs(workspace, cost_of([plan], (*program.inputs, *program.outputs)))
+    return Needs(workspace, cost)
 
 
 def lower_iterative(program: IterativeProgram, options: Options, modules: Modules) -> Needs:
@@ -116,10 +117,11 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    modules.append(driver_module(frame, steps, names))
+    cost = cost_of(plans.values(), (*program.inputs, *program.outputs))
+    modules.append(driver_module(frame, steps, names, cost, calls["start"]))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Needs(workspace, cost_of(plans.values(), (*program.inputs, *program.outputs)))
+    return Needs(workspace, cost)
 
 
 def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:

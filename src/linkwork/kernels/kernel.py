@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
-from linkwork.kernels.executable import Executable
+from linkwork.kernels.busy import BUSY
+from linkwork.kernels.cores import cores
+from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.objects import object_words, words_for_new
+from linkwork.kernels.objects import FURTHER, object_words, words_for_new
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
+from linkwork.kernels.task import Task
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -42,6 +44,7 @@ class Kernel:
         dtype: str = "float64",
         threads: int | None = None,
         target: Target | None = None,
+        result: type = object,
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise InputError(f"dtype '{dtype}' is not one of 'float64', 'float32'")
@@ -55,9 +58,9 @@ class Kernel:
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
         names = [port.name for port in program.outputs]
-        self._result: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
+        named: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
+        self._result: Any = named if result is object else type(named.__name__, (named, result), {"__slots__": ()})
         self._forms: dict[int, Executable] = {}
-        self._compiling = threading.Lock()
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single = self._first_single
 
@@ -89,7 +92,11 @@ class Kernel:
 
     def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
         result = self._single(arrays, out)
-        return self._general(arrays, out) if result is None else result
+        return self._general(arrays, out)[0] if result is None else result
+
+    def judged(self, arrays: Sequence[ArrayLike]) -> tuple[Any, bool]:
+        """The results of a call, and whether all of them are numbers."""
+        return self._general(arrays, None)
 
     def bind(self, batch: int | None = None) -> Bound:
         """Fixed buffers and a call without arguments: the least overhead there is."""
@@ -111,17 +118,18 @@ class Kernel:
         """The executable with this many lanes: known, cached on disk, or compiled now."""
         form = self._forms.get(lanes)
         if form is None:
-            with self._compiling:
+            with BUSY:
                 form = self._forms.get(lanes)
                 if form is None:
                     scalar = "double" if self.dtype == np.float64 else "float"
                     options = Options(scalar, lanes, self.target)
                     key = cache.key_of(self.program.digest, options)
-                    image = cache.load(key)
-                    if image is None:
+                    form = loaded(key, self.outputs)
+                    if form is None:
                         image = build(getattr(self.program, "whole", self.program), options)
                         cache.save(key, image)
-                    form = self._forms[lanes] = Executable(image, self.outputs)
+                        form = Executable(image, self.outputs)
+                    self._forms[lanes] = form
         return form
 
     def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
@@ -150,7 +158,7 @@ class Kernel:
         return one
 
     def finite(self) -> Callable[..., Any]:
-        """The kernel for one state and new results, if these are numbers: None for anything else."""
+        """The kernel for one state and new results, if all are numbers: None for anything else."""
         return self._new(strict=True) or (lambda *arrays: None)
 
     def _new(self, strict: bool) -> Callable[..., Any] | None:
@@ -161,21 +169,20 @@ class Kernel:
         words = words_for_new(words, self._result, strict, self._kept)
         return self._form(1).new(words, self._result, *self._kept)
 
-    def _general(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
-        """Any valid call: convert what must be converted, split what is worth it."""
+    def _general(self, arrays: Sequence[ArrayLike], out: Any) -> tuple[Any, bool]:
+        """Any valid call: convert what must be converted, split what is worth it; and whether it gives numbers."""
         inputs, batch = take_inputs(self.inputs, arrays, self.dtype)
         outputs = take_outputs(self.outputs, out, self.dtype, batch)
         if out is not None:
             inputs = separate(inputs, outputs)
-        self._run(inputs, outputs, 1 if batch is None else batch)
-        return self._result(*(x.array for x in outputs))
+        fine = self._run(inputs, outputs, 1 if batch is None else batch)
+        return self._result(*(x.array for x in outputs)), fine
 
-    def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> None:
+    def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> bool:
         if count == 0:
-            return
-        form = self._form(1 if count == 1 else self.lanes)
-        table = table_of([*inputs, *outputs])
-        form.rows(table, count, self.threads)
+            return True
+        form, rows = self._form(1 if count == 1 else self.lanes), [*inputs, *outputs]
+        return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
 class Bound:
@@ -194,21 +201,19 @@ class Bound:
         split = len(kernel.inputs)
         self.inputs: Any = namedtuple("Inputs", names, rename=True)(*arrays[:split])
         self.outputs: Any = kernel._result(*arrays[split:])
-        workspace = form.workspace()
+        workspace = Workspace(form.image.workspace)
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
         count = 1 if batch is None else batch
-        context = np.concatenate([np.array([0, count, workspace.ctypes.data], np.int64), table])
-        self._kept = form, workspace, context
+        context = np.concatenate([np.array([0, count, workspace.address], np.int64), table])
+        self._kept = form, workspace, context, arrays
         self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
+        self._further = partial(form.bound, context.ctypes.data, FURTHER)
 
     def __call__(self) -> Any:
-        self._native()
+        more = self._native()
+        while more:
+            more = self._further()
         return self.outputs
-
-
-def cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _type_name(name: str) -> str:

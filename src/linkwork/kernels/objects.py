@@ -3,16 +3,20 @@
 For one state, a call through ctypes costs more than a small kernel; built-in functions take and give NumPy arrays:
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a named tuple of new arrays). None when something has
-  to be looked at in Python first, or (if ``self`` asks for it) when the first output is not all finite.
+  to be looked at in Python first, when it takes long, or (if ``self`` asks for it) when not all outputs are numbers.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when nothing was.
-- ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``.
+- ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True to go on with.
 
-Through ctypes:
+Through ctypes, where 1 means that the call used up its fuel and is to be continued, so that signals are heard:
 
-- ``run_bound(context)``: begin, end, workspace and table in one block of memory.
-- ``run_shared(table, progress, size, end, workspace)``: until none are left, take ``size`` rows and run on them.
-  Threads that share ``progress`` (rows taken, rows done) share the work, and whoever is slowed down takes less of it.
+- ``run_bound(context, mode)``: begin, end, workspace and table in one block of memory.
+- ``run_shared(table, progress, size, end, workspace, mode)``: until none are left, take ``size`` rows and run on them.
+  Threads that share ``progress`` share the work, and whoever is slowed down takes less of it.
 - ``all_done(progress, end)``: whether all rows are done, now or very soon; waking a thread that sleeps takes longer.
+- ``leave(progress, end)``: let helpers stop, and wait until none of them works any more.
+
+``mode`` is ``FRESH``, ``FURTHER`` (go on) or ``HELPING`` (do not return before the end, or before others ``leave``).
+``progress`` has the words: rows taken, rows done, whether to stop, helpers inside, whether an output is not a number.
 
 Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
 the words of :func:`object_words` and what each function needs behind them. An array object starts with: header, data,
@@ -31,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.kernels.driver import Frame, field_of
+from linkwork.kernels.driver import BEGIN, FUEL, ODD, PAUSED, STOP, TURN, Frame, field_of
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 
@@ -47,8 +51,20 @@ TYPE, STRICT, KEPT = BEHIND, BEHIND + 8, BEHIND + 16
 ITEMS = 24
 """Where the items of a tuple start."""
 
+AMOUNT = 4_000_000
+"""Instructions in a turn: some two milliseconds."""
+
+FRESH, FURTHER, HELPING = range(3)
+"""Modes of a call."""
+
+TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
+"""Where ``progress`` has its words, in bytes, and how many there are."""
+
 LOOKS = 100_000
 """How often a thread looks whether others are done before it goes to sleep: for some 50 microseconds."""
+
+YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
+"""The system's function that lets other threads run."""
 
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
@@ -63,42 +79,101 @@ def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
     return lanes == 1 and workspace <= STACK_LIMIT and bool(outputs) and outputs[0].size > 0
 
 
+def function_names(lanes: int, workspace: int, outputs: Sequence[Port]) -> list[str]:
+    """The functions of :func:`object_module`."""
+    names = ["run_bound", "run_shared", "all_done", "leave", "run_bound_object"]
+    return [*names, "run_given", "run_new"] if has_objects(lanes, workspace, outputs) else names
+
+
 def object_module(frame: Frame) -> str:
     """IR of all of them around ``run``."""
     bound = f"""
-declare void @run(ptr, i64, i64, ptr)
+declare i64 @run(ptr, i64, i64, ptr)
 declare void @Py_IncRef(ptr)
+declare i32 @{YIELD}()
 
-define void @run_bound(ptr %context) #0 {{
-{_fields(("%begin", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
-  %table = getelementptr i8, ptr %context, i64 24
-  call void @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
+define internal void @refuel(ptr %turn, i1 %fresh) #0 {{
+{_fields(("%fuel", "%turn", FUEL, "i64"), ("%paused", "%turn", PAUSED, "i64"), ("%odd", "%turn", ODD, "i64"))}
+  %kept = select i1 %fresh, i64 0, i64 %paused
+  %known = select i1 %fresh, i64 0, i64 %odd
+  store i64 {AMOUNT}, ptr %at_fuel, align 8
+  store i64 %kept, ptr %at_paused, align 8
+  store i64 %known, ptr %at_odd, align 8
   ret void
 }}
 
-define void @run_shared(ptr %table, ptr %progress, i64 %size, i64 %end, ptr %ws) #0 {{
+define i64 @run_bound(ptr %context, i64 %mode) #0 {{
+{_fields(("%begin", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
+  %table = getelementptr i8, ptr %context, i64 24
+  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
+  %fresh = icmp eq i64 %mode, {FRESH}
+  call void @refuel(ptr %turn, i1 %fresh)
+  %more = call i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
+  ret i64 %more
+}}
+
+define i64 @run_shared(ptr %table, ptr %progress, i64 %size, i64 %end, ptr %ws, i64 %mode) #0 {{
 entry:
-  %done = getelementptr i64, ptr %progress, i64 1
-  br label %take
+  %done = getelementptr i8, ptr %progress, i64 {DONE}
+  %stopped = getelementptr i8, ptr %progress, i64 {STOPPED}
+  %inside = getelementptr i8, ptr %progress, i64 {INSIDE}
+  %odds = getelementptr i8, ptr %progress, i64 {ODDS}
+  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
+  %helping = icmp eq i64 %mode, {HELPING}
+  %further = icmp eq i64 %mode, {FURTHER}
+  %fresh = xor i1 %further, true
+  %one = zext i1 %helping to i64
+  atomicrmw add ptr %inside, i64 %one seq_cst
+{_fields(("%begun", "%turn", BEGIN, "i64"), ("%until", "%turn", STOP, "i64"), ("%full_", "%turn", FUEL, "i64"))}
+  call void @refuel(ptr %turn, i1 %fresh)
+  br i1 %further, label %look, label %take
 take:
-  %begin = atomicrmw add ptr %progress, i64 %size monotonic
-  %some = icmp ult i64 %begin, %end
-  br i1 %some, label %work, label %exit
-work:
-  %full = add i64 %begin, %size
+  %next = atomicrmw add ptr %progress, i64 %size monotonic
+  %some = icmp ult i64 %next, %end
+  br i1 %some, label %taken, label %exit
+taken:
+  %full = add i64 %next, %size
   %whole = icmp ule i64 %full, %end
-  %stop = select i1 %whole, i64 %full, i64 %end
-  call void @run(ptr %table, i64 %begin, i64 %stop, ptr %ws)
+  %last = select i1 %whole, i64 %full, i64 %end
+  store i64 %next, ptr %at_begun, align 8
+  store i64 %last, ptr %at_until, align 8
+  br label %look
+look:
+  %begin = phi i64 [%begun, %entry], [%next, %taken], [%begin, %refuelled]
+  %stop = phi i64 [%until, %entry], [%last, %taken], [%stop, %refuelled]
+  %word = load atomic i64, ptr %stopped seq_cst, align 8
+  %wanted = icmp eq i64 %word, 0
+  br i1 %wanted, label %work, label %exit
+work:
+  %more = call i64 @run(ptr %table, i64 %begin, i64 %stop, ptr %ws)
+  %all = icmp eq i64 %more, 0
+  br i1 %all, label %judge, label %paused
+paused:
+  br i1 %helping, label %refuelled, label %pause
+refuelled:
+  store i64 {AMOUNT}, ptr %at_full_, align 8
+  br label %look
+judge:
+{_fields(("%odd", "%turn", ODD, "i64"))}
+  %fine = icmp eq i64 %odd, 0
+  br i1 %fine, label %count, label %tell
+tell:
+  atomicrmw or ptr %odds, i64 %odd monotonic
+  br label %count
+count:
   %rows = sub i64 %stop, %begin
   atomicrmw add ptr %done, i64 %rows release
   br label %take
+pause:
+  ret i64 1
 exit:
-  ret void
+  atomicrmw sub ptr %inside, i64 %one seq_cst
+  ret i64 0
 }}
 
 define i1 @all_done(ptr %progress, i64 %end) #0 {{
 entry:
-  %done = getelementptr i64, ptr %progress, i64 1
+  %done = getelementptr i8, ptr %progress, i64 {DONE}
   br label %look
 look:
   %looks = phi i64 [0, %entry], [%looks1, %look]
@@ -112,13 +187,36 @@ exit:
   ret i1 %all
 }}
 
+define void @leave(ptr %progress, i64 %end) #0 {{
+entry:
+  %done = getelementptr i8, ptr %progress, i64 {DONE}
+  %stopped = getelementptr i8, ptr %progress, i64 {STOPPED}
+  %inside = getelementptr i8, ptr %progress, i64 {INSIDE}
+  store atomic i64 1, ptr %stopped seq_cst, align 8
+  br label %look
+look:
+  %rows = load atomic i64, ptr %done acquire, align 8
+  %all = icmp eq i64 %rows, %end
+  %helpers = load atomic i64, ptr %inside seq_cst, align 8
+  %none = icmp eq i64 %helpers, 0
+  %over = or i1 %all, %none
+  br i1 %over, label %exit, label %wait
+wait:
+  %nothing = call i32 @{YIELD}()
+  br label %look
+exit:
+  ret void
+}}
+
 define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{
   %words = getelementptr i8, ptr %self, i64 {BYTES}
   %context = getelementptr i8, ptr %words, i64 {BEHIND}
-  call void @run_bound(ptr %context)
-{_fields(("%none", "%words", NONE, "ptr"))}
-  call void @Py_IncRef(ptr %none)
-  ret ptr %none
+  %paused = call i64 @run_bound(ptr %context, i64 {FRESH})
+{_fields(("%none", "%words", NONE, "ptr"), ("%true", "%words", TRUE, "ptr"))}
+  %more = icmp ne i64 %paused, 0
+  %answer = select i1 %more, ptr %true, ptr %none
+  call void @Py_IncRef(ptr %answer)
+  ret ptr %answer
 }}
 """
     if not has_objects(frame.shape.lanes, frame.workspace, frame.outputs):
@@ -134,7 +232,8 @@ def _given(frame: Frame) -> str:
 
 define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + outputs)} x i8], align 16
-  %ws = alloca [{frame.workspace} x i8], align 64
+  %ws = alloca [{frame.workspace + TURN} x i8], align 64
+  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
 {_fields(("%none", "%words", NONE, "ptr"), ("%true", "%words", TRUE, "ptr"))}
   %complete = icmp eq i64 %count, {inputs + outputs}
@@ -148,7 +247,11 @@ further:
   %suits = call i1 @check_outputs(ptr %words, ptr %behind, ptr %rest)
   br i1 %suits, label %work, label %refuse
 work:
-  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
+  call void @refuel(ptr %turn, i1 true)
+  %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
+  %done = icmp eq i64 %paused, 0
+  br i1 %done, label %out, label %refuse
+out:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 refuse:
@@ -159,7 +262,7 @@ refuse:
 
 
 def _new(frame: Frame) -> str:
-    scalar, inputs = frame.shape.scalar, len(frame.inputs)
+    inputs = len(frame.inputs)
     dims, make = [], []
     for k, port in enumerate(frame.outputs):
         if port.size:
@@ -176,7 +279,7 @@ made{k}:""")
         make += [_fields((f"%data{k}", f"%a{k}", 16, "ptr")), _store(f"%a{k}", "%result", ITEMS + 8 * k, f"i{k}")]
         make += [_store(f"%data{k}", "%table", 16 * (inputs + k), f"d{k}")]
         make += [_store("0", "%table", 16 * (inputs + k) + 8, f"s{k}", "i64")]
-    newline, last = "\n", f"made{max(k for k, port in enumerate(frame.outputs) if port.size)}"
+    newline = "\n"
     return f"""
 {newline.join(dims)}
 declare void @Py_DecRef(ptr)
@@ -185,10 +288,12 @@ declare ptr @PyArray_Empty(i32, ptr, ptr, i32)
 
 define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + len(frame.outputs))} x i8], align 16
-  %ws = alloca [{frame.workspace} x i8], align 64
+  %ws = alloca [{frame.workspace + TURN} x i8], align 64
+  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
 {_fields(("%none", "%words", NONE, "ptr"), ("%descr", "%words", DESCR, "ptr"), ("%type", "%words", TYPE, "ptr"))}
 {_fields(("%strict", "%words", STRICT, "i64"))}
+  %asked = icmp ne i64 %strict, 0
   %complete = icmp eq i64 %count, {inputs}
   br i1 %complete, label %look, label %refuse
 look:
@@ -200,22 +305,13 @@ begin:
   br i1 %nothing, label %out, label %make
 make:
 {newline.join(make)}
-  call void @run(ptr %table, i64 0, i64 1, ptr %ws)
-  %asked = icmp ne i64 %strict, 0
-  br i1 %asked, label %each, label %out
-each:
-  %k = phi i64 [0, %{last}], [%k1, %each]
-  %sum = phi {scalar} [0.0, %{last}], [%sum1, %each]
-  %place = getelementptr {scalar}, ptr %data0, i64 %k
-  %x = load {scalar}, ptr %place, align {frame.shape.size}
-  %zero = fsub {scalar} %x, %x
-  %sum1 = fadd {scalar} %sum, %zero
-  %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, {frame.outputs[0].size}
-  br i1 %more, label %each, label %judge
-judge:
-  %numbers = fcmp ord {scalar} %sum1, %sum1
-  br i1 %numbers, label %out, label %drop
+  call void @refuel(ptr %turn, i1 true)
+  %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
+{_fields(("%odd", "%turn", ODD, "i64"))}
+  %judged = select i1 %asked, i64 %odd, i64 0
+  %against = or i64 %judged, %paused
+  %fine = icmp eq i64 %against, 0
+  br i1 %fine, label %out, label %drop
 out:
   ret ptr %result
 fail:
@@ -329,9 +425,11 @@ def _words(*values: int) -> bytes:
 
 @cache
 def python_functions() -> dict[str, int]:
-    """The addresses of what the code above calls."""
+    """The addresses of what the code above calls, of Python and of the system."""
     names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
+    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
+    found[YIELD] = ctypes.cast(getattr(system, YIELD), ctypes.c_void_p).value or 0
     core = "numpy._core._multiarray_umath" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else (
         "numpy.core._multiarray_umath")
     capsule = getattr(import_module(core), "_ARRAY_API", None)

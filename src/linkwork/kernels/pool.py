@@ -1,9 +1,11 @@
 """A persistent pool of threads for native calls.
 
-A job is a function that works until nothing is left to do, on one thread or on several at once. Whoever calls works
-on its own job too, and pool threads only help: if all of them are busy for others, the caller does everything itself.
-So no call ever waits for a thread to become free, and any number of Python threads may call kernels at once. The pool
-starts on first use, and again in a forked child.
+Whoever calls works on its own job, and pool threads only help: if all of them are busy for others, the caller does
+everything itself. So no call ever waits for a thread to become free, and any number of Python threads may call kernels
+at once. The pool starts on first use, and again in a forked child.
+
+An exception may come between any two instructions (Ctrl-C, say). So there is no lock that it could leave closed, and
+the last thing that a call does, in one call of machine code, is to stop its helpers.
 """
 
 from __future__ import annotations
@@ -11,46 +13,47 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+PATIENCE = 0.05
+"""Seconds after which somebody who waits for helpers looks around."""
+
+
+def nothing() -> None:
+    """Do nothing."""
 
 
 class _Job:
-    def __init__(self, work: Callable[[], None]) -> None:
-        self.work = work
-        self.lock = threading.Lock()
-        self.inside, self.closed = 0, False
-        self.left = threading.Event()
+    def __init__(self, help: Callable[[], None]) -> None:
+        self.help = help
+        self.entered: list[None] = []
+        self.left: SimpleQueue[None] = SimpleQueue()
         self.error: BaseException | None = None
 
-    def help(self) -> None:
-        """Work until nothing is left to do; whoever comes too late does nothing."""
-        with self.lock:
-            if self.closed:
-                return
-            self.inside += 1
+    def join(self) -> None:
+        """Help until nothing is left to do; whoever comes too late finds nothing to help with."""
+        self.entered.append(None)
         try:
-            self.work()
+            self.help()
         except BaseException as error:
             self.error = error
-        with self.lock:
-            self.inside -= 1
-            if self.closed and not self.inside:
-                self.left.set()
+        self.left.put(None)
 
-    def close(self, wait: bool) -> None:
-        """Let nobody in any more; wait until everybody has left."""
-        with self.lock:
-            self.closed = True
-            empty = not self.inside
-        if wait and not empty:
-            self.left.wait()
+    def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
+        """Let nobody in any more; wait until everybody has left, or nothing is missing."""
+        self.help = nothing
+        missing = len(self.entered)
+        while missing and not done():
+            try:
+                self.left.get(timeout=PATIENCE)
+                missing -= 1
+            except Empty:
+                look()
 
 
 class Pool:
-    """``run(work, done, threads)`` calls ``work()`` on this thread and on up to ``threads - 1`` others that are free.
-
-    It returns when all have returned, or earlier, when ``done()`` says that nothing of the work is missing any more.
-    """
+    """Helpers for whoever has work; see :meth:`run`."""
 
     def __init__(self) -> None:
         self._reset()
@@ -59,29 +62,47 @@ class Pool:
 
     def _reset(self) -> None:
         self._queue: SimpleQueue[_Job] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._started = 0
+        self._threads: dict[int, object] = {}
 
-    def run(self, work: Callable[[], None], done: Callable[[], bool], threads: int) -> None:
-        job = _Job(work)
-        self._start(threads - 1)
-        for _ in range(threads - 1):
-            self._queue.put(job)
-        job.help()
-        job.close(wait=not done())
+    def run(
+        self,
+        work: Callable[[], None],
+        help: Callable[[], None],
+        done: Callable[[], bool],
+        stop: Callable[[], object],
+        threads: int,
+        look: Callable[[], None] = nothing,
+    ) -> None:
+        """Call ``work()`` here, and ``help()`` on up to ``threads - 1`` other threads that are free.
+
+        Return when all have returned, or earlier, when ``done()`` says that nothing of the work is missing. ``stop()``
+        ends every call, also one that ends by an exception: it has helpers leave, and returns when they have.
+        ``look()`` is called now and then while this thread waits.
+        """
+        job = _Job(help)
+        try:
+            self._start(threads - 1)
+            for _ in range(threads - 1):
+                self._queue.put(job)
+            work()
+            job.wait(done, look)
+        finally:
+            stop()  # machine code, and the first thing here: no exception can come before it
+            job.help = nothing
         if job.error is not None:
             raise job.error
 
     def _start(self, wanted: int) -> None:
-        with self._lock:
-            while self._started < wanted:
-                self._started += 1
-                threading.Thread(target=self._serve, args=(self._queue,), name="linkwork", daemon=True).start()
+        for k in range(len(self._threads), wanted):
+            mine = object()
+            if self._threads.setdefault(k, mine) is mine:
+                with suppress(RuntimeError):  # the system has no more threads: the caller does it alone
+                    threading.Thread(target=self._serve, args=(self._queue,), name="linkwork", daemon=True).start()
 
     @staticmethod
     def _serve(queue: SimpleQueue[_Job]) -> None:
         while True:
-            queue.get().help()
+            queue.get().join()
 
 
 POOL = Pool()

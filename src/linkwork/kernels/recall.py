@@ -1,7 +1,8 @@
 """Programs known by name: a function that was compiled before need not even be traced to be called again.
 
-A note in the disk cache says, for the content that a function is made from (model, method, options, and Linkwork's own
-source), which program came out of it: its ports and its digest, by which its object code is found.
+A note in the disk cache says, for the content that a function is made from (model, method, options, and as much of
+Linkwork's own source as runs when it is traced), which program came out of it: its ports and its digest, by which its
+object code is found.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache as once
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.schedule import arranged
+from linkwork.lazy import cached_property
 
 Whole = Program | IterativeProgram
 RECENT = 8
@@ -56,24 +57,25 @@ def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
 
 def remember(content: str | None, program: Whole) -> Whole:
     """Keep a program in this process for a while: what the planner traced need not be traced again."""
+    global _recent
     if content is not None:
-        _RECENT[content] = program
-        while len(_RECENT) > RECENT:
-            _RECENT.pop(next(iter(_RECENT)), None)
+        kept = {**_recent, content: program}  # a new one: other threads may be looking into the old one
+        _recent = dict(list(kept.items())[-RECENT:])
     return program
 
 
 def recent(content: str | None) -> Whole | None:
     """The program of this content, if it was traced not long ago."""
-    return None if content is None else _RECENT.get(content)
+    return None if content is None else _recent.get(content)
 
 
-_RECENT: dict[str, Whole] = {}
+_recent: dict[str, Whole] = {}
 
 
 def forget() -> None:
     """Drop all that this process keeps of programs, as if it had just begun: for measuring."""
-    _RECENT.clear()
+    global _recent
+    _recent = {}
     for kept in (fuse, arranged, _sources):
         kept.cache_clear()
 
@@ -104,7 +106,23 @@ def _key(content: str) -> str:
 
 @once
 def _sources() -> str:
-    """A digest of everything that a trace depends on: this package, and CasADi's version."""
+    """A digest of everything that a trace depends on: sources, and CasADi's version."""
     root = Path(__file__).parents[1]
-    text = b"".join(path.read_bytes() for path in sorted(root.rglob("*.py")))
+    text = b"".join(path.read_bytes() for path in sources(root))
     return hashlib.sha256(text + version("casadi").encode()).hexdigest()
+
+
+TRACING = ("algorithms", "backends", "constraints", "joints", "kernels", "model", "planner", "spatial", "simulate",
+           "api.py", "function.py", "lazy.py")
+"""Packages and modules that run when something is traced or planned."""
+
+FILES = ("model/load.py", "model/looks.py", "model/mjcf.py", "model/sdf.py", "model/spanning.py", "model/urdf.py",
+         "model/visual.py", "model/xml.py", "simulate/cli.py", "simulate/figure.py", "simulate/progress.py",
+         "simulate/trajectory.py")
+"""Those in them that only read files and show results: a model has its content, wherever it came from."""
+
+
+def sources(root: Path) -> list[Path]:
+    """The files, below this folder of Linkwork, that a trace depends on."""
+    chosen = [path for name in TRACING for path in ((root / name).rglob("*.py") if "." not in name else [root / name])]
+    return sorted(path for path in chosen if path.relative_to(root).as_posix() not in FILES)

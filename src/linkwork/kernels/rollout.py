@@ -13,8 +13,7 @@ notice. ``survived`` counts the steps that each lane took.
 from __future__ import annotations
 
 import hashlib
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,24 +21,30 @@ from numpy.typing import ArrayLike
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
+from linkwork.kernels.busy import BUSY
 from linkwork.kernels.compile import emitter
+from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (
     Frame,
+    burning,
     chunk_names,
     field_of,
     move,
+    pausing,
     place_tables,
+    resuming,
     step_calls,
 )
-from linkwork.kernels.executable import Executable
+from linkwork.kernels.executable import Executable, loaded
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
-from linkwork.kernels.kernel import cores
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.objects import object_module
+from linkwork.kernels.pool import nothing
 from linkwork.kernels.program import Node, Port, Program
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
+from linkwork.kernels.task import Task
 from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
@@ -88,6 +93,7 @@ class RolloutProgram:
             return len(nodes) - 1
 
         length = [add("mul", n, n) for port in self.state for n in fresh[port.name]]
+        length += [add("sub", n, n) for port in self.extras for n in fresh[port.name]]  # zero, if it is a number
         while len(length) > 1:
             length = [add("add", *pair) if len(pair) == 2 else pair[0]
                       for pair in (length[k : k + 2] for k in range(0, len(length), 2))]
@@ -118,13 +124,14 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
     calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    modules.append(_driver(frame, len(program.timed), calls, names))
+    cost = cost_of([plans["step"], plans["blend"]])
+    modules.append(_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
-    return Needs(workspace, cost_of([plans["step"], plans["blend"]]))
+    return Needs(workspace, cost)
 
 
-def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str]) -> str:
+def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str], cost: int) -> str:
     """IR of ``run(table, begin, end, workspace)``.
 
     ``table`` has the number of steps and the steps between records, then for every port, inputs first, four numbers: a
@@ -139,7 +146,8 @@ def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks
         base = "port" if k in still else "base"
         lines += field_of(f"%{base}{k}", "%table", at) + field_of(f"%stride{k}", "%table", at + 8, "i64")
         lines += field_of(f"%time{k}", "%table", at + 16, "i64") + field_of(f"%hold{k}", "%table", at + 24, "i64")
-        moves.append(move(shape, "take_in" if k < count else "take_out", k, places))
+        row = "%first" if k < count - timed else "%row"
+        moves.append(move(shape, "take_in" if k < count else "take_out", k, places, row))
     takes = []
     for k in range(count - timed, count):
         takes += [
@@ -171,24 +179,29 @@ def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks
 declare void @sincos_array(ptr, ptr, ptr, i64)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 
-define void @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
+define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
 {newline.join(lines)}
+{resuming(frame)}
+  br i1 %resumed, label %step, label %fresh
+fresh:
   %some = icmp ult i64 %begin, %end
   br i1 %some, label %tile, label %exit
 tile:
-  %row = phi i64 [%begin, %entry], [%row1, %finished]
+  %first = phi i64 [%begin, %fresh], [%row1, %finished]
 {newline.join(moves[: count - timed])}
 {newline.join(calls["start"])}
   br label %step
 step:
-  %t = phi i64 [0, %tile], [%t1, %recorded]
+  %row = phi i64 [%first, %tile], [%row, %recorded], [%saved, %entry]
+  %t = phi i64 [0, %tile], [%t1, %recorded], [%since, %entry]
+{burning(cost)}
 {newline.join(takes)}
 {newline.join(calls["step"])}
 {newline.join(calls["blend"])}
   %t1 = add i64 %t, 1
-  %since = urem i64 %t1, %every
-  %due = icmp eq i64 %since, 0
+  %phase = urem i64 %t1, %every
+  %due = icmp eq i64 %phase, 0
   br i1 %due, label %record, label %recorded
 record:
   %frames = udiv i64 %t1, %every
@@ -203,8 +216,9 @@ finished:
   %row1 = add i64 %row, {shape.lanes}
   %more = icmp ult i64 %row1, %end
   br i1 %more, label %tile, label %exit
+{pausing("%t")}
 exit:
-  ret void
+  ret i64 0
 }}
 {ATTRIBUTES}"""
 
@@ -237,28 +251,36 @@ class RolloutKernel:
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
         self._forms: dict[int, Executable] = {}
-        self._compiling = threading.Lock()
 
     def form(self, lanes: int) -> Executable:
         """The executable with this many lanes: known, cached on disk, or compiled now."""
-        with self._compiling:
-            if lanes not in self._forms:
-                options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
-                key = cache.key_of(self.program.digest, options)
-                image = cache.load(key)
-                if image is None:
-                    with emitter(options.target) as modules:
-                        needs = lower_rollout(self.program, options, modules)
-                        image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
-                    cache.save(key, image)
-                self._forms[lanes] = Executable(image, ())
-        return self._forms[lanes]
+        form = self._forms.get(lanes)
+        if form is None:
+            with BUSY:
+                form = self._forms.get(lanes)
+                if form is None:
+                    form = self._forms[lanes] = self._made(lanes)
+        return form
 
-    def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int) -> dict[str, Array]:
-        """Run; ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones.
+    def _made(self, lanes: int) -> Executable:
+        options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
+        key = cache.key_of(self.program.digest, options)
+        form = loaded(key, ())
+        if form is None:
+            with emitter(options.target) as modules:
+                needs = lower_rollout(self.program, options, modules)
+                image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
+            cache.save(key, image)
+            form = Executable(image, ())
+        return form
 
-        K values of a timed input are held for steps / K steps each. The results are (B, steps / every, n) for each
-        state and extra, and ``survived`` (B,).
+    def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int,
+                 look: Callable[[], None] = nothing) -> dict[str, Array]:
+        """Run, and ``look()`` every few milliseconds.
+
+        ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones. K values of a timed
+        input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra, and
+        ``survived`` (B,).
         """
         program, table = self.program, [steps, every]
         kept = []
@@ -280,7 +302,8 @@ class RolloutKernel:
         if batch:
             form = self.form(1 if batch == 1 else self.lanes)
             packed = np.array(table, np.int64)
-            form.rows(packed, batch, self.threads, steps)
+            task = Task(form, packed, [*kept, *results.values(), survived], batch, form.image.cost * steps)
+            task.run(self.threads, look)
         return {**results, "survived": survived[:, 0].astype(int)}
 
     def _rows(self, values: ArrayLike, ndim: int) -> Rows:

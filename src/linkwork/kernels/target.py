@@ -8,6 +8,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from linkwork.errors import KernelError
+from linkwork.kernels.busy import BUSY, apart
 
 
 @dataclass(frozen=True)
@@ -21,8 +22,8 @@ class Target:
     @staticmethod
     @cache
     def host() -> Target:
-        _initialize()
-        return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+        with BUSY:
+            return apart(_this_machine)
 
     @staticmethod
     def named(name: str) -> Target:
@@ -69,6 +70,11 @@ class Target:
             cpu=self.cpu, features=self.features, opt=level, reloc="pic" if "aarch64" in self.triple else "default",
             codemodel="jitdefault",
         )  # fmt: skip
+
+
+def _this_machine() -> Target:
+    _initialize()
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache

@@ -3,21 +3,25 @@
 ``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
 vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
 table (offsets in bytes), because outputs are kept where there is room, and equal ones (zeros, a symmetric matrix)
-once. Whole tiles are transposed in registers, W x W elements at a time, the last ones of a row together with some
-that were moved before; the last, incomplete tile goes element by element.
+once. It says whether something in them is not a number. Whole tiles are transposed in registers, W x W elements at a
+time, the last ones of a row together with some that were moved before; the last, incomplete tile goes element by
+element.
 """
 
 from __future__ import annotations
 
 from linkwork.kernels.lower import Shape
 
+WATCHES = 4
+"""Sums that watch for numbers: as many as products that a processor has under way while one of them waits."""
+
 _PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row, i64 %end"
 
 
 def transposition(shape: Shape) -> str:
-    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back."""
+    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back; with one lane, ``odd``."""
     if shape.lanes == 1:
-        return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+        return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n" + _odd(shape)
     return _fast(shape, True) + _fast(shape, False) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
 
 
@@ -26,6 +30,61 @@ def _masked(shape: Shape) -> str:
     return f"""
 declare {v} @llvm.masked.load.{a}.p0(ptr, i32, {m}, {v})
 declare void @llvm.masked.store.{a}.p0({v}, ptr, i32, {m})
+declare {v} @llvm.fmuladd.{a}({v}, {v}, {v})
+declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1({m})
+"""
+
+
+def _odd(shape: Shape) -> str:
+    """``odd(x, n)``: whether any of n numbers in a row is NaN or infinite.
+
+    Their exponent is all ones: one more in its last place, and it runs over into the sign.
+    """
+    size, n = shape.size, 128 // shape.size
+    bits, fraction = (f"i{8 * size}", 52 if size == 8 else 23)
+    one = 1 << fraction
+    exponent = (1 << (8 * size - 1)) - one
+    v = f"<{n} x {bits}>"
+    return f"""
+declare {bits} @llvm.vector.reduce.or.v{n}{bits}({v})
+
+define internal i1 @odd(ptr %x, i64 %n) #0 {{
+entry:
+  %few = icmp ult i64 %n, {n}
+  %last = sub i64 %n, {n}
+  br i1 %few, label %singly, label %loop
+loop:
+  %k = phi i64 [0, %entry], [%next, %loop]
+  %all = phi {v} [zeroinitializer, %entry], [%all1, %loop]
+  %place = getelementptr {shape.scalar}, ptr %x, i64 %k
+  %word = load {v}, ptr %place, align {size}
+  %part = and {v} %word, splat ({bits} {exponent})
+  %over = add {v} %part, splat ({bits} {one})
+  %all1 = or {v} %all, %over
+  %k1 = add i64 %k, {n}
+  %beyond = icmp ugt i64 %k1, %last
+  %next = select i1 %beyond, i64 %last, i64 %k1
+  %more = icmp ult i64 %k1, %n
+  br i1 %more, label %loop, label %joined
+joined:
+  %any = call {bits} @llvm.vector.reduce.or.v{n}{bits}({v} %all1)
+  %odd = icmp slt {bits} %any, 0
+  ret i1 %odd
+singly:
+  %s = phi i64 [0, %entry], [%s1, %singly]
+  %sum = phi {bits} [0, %entry], [%sum1, %singly]
+  %at = getelementptr {shape.scalar}, ptr %x, i64 %s
+  %w = load {bits}, ptr %at, align {size}
+  %e = and {bits} %w, {exponent}
+  %o = add {bits} %e, {one}
+  %sum1 = or {bits} %sum, %o
+  %s1 = add i64 %s, 1
+  %further = icmp ult i64 %s1, %n
+  br i1 %further, label %singly, label %told
+told:
+  %strange = icmp slt {bits} %sum1, 0
+  ret i1 %strange
+}}
 """
 
 
@@ -59,6 +118,8 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
             code.append(f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0({arguments})")
         else:
             code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
+    if not inward:
+        code += _watch(shape, rows, tag)
     for round_, distance in enumerate(distances, 1):
         low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
         high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
@@ -96,19 +157,51 @@ def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
     return code
 
 
+def _watch(shape: Shape, rows: list[str], tag: str) -> list[str]:
+    """Zero times everything, in sums that do not wait for each other: NaN where something is not a number."""
+    v, code = shape.vector, []
+    for k, x in enumerate(rows):
+        before = f"%{tag}z{k - WATCHES}" if k >= WATCHES else f"%sum{k}" if tag == "f" else shape.constant(0.0)
+        arguments = f"{v} {x}, {v} {shape.constant(0.0)}, {v} {before}"
+        code.append(f"  %{tag}z{k} = call {v} @llvm.fmuladd.{shape.suffix}({arguments})")
+    return code
+
+
+def _watched(shape: Shape) -> tuple[str, str]:
+    """The sums at the head of the loop, and what they say behind it."""
+    v, w = shape.vector, shape.lanes
+    used = range(min(WATCHES, w))
+    last = {j: max(k for k in range(w) if k % WATCHES == j) for j in used}
+    head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %fast], [%fz{last[j]}, %loop]" for j in used)
+    end = [f"  %end{j} = phi {v} [%fz{last[j]}, %loop], [%mz{last[j]}, %few]" for j in used]
+    total = "%end0"
+    for j in used[1:]:
+        end.append(f"  %total{j} = fadd {v} {total}, %end{j}")
+        total = f"%total{j}"
+    end += [
+        f"  %which = fcmp uno {v} {total}, {total}",
+        f"  %odd = call i1 @llvm.vector.reduce.or.v{w}i1({shape.mask} %which)",
+        "  ret i1 %odd",
+    ]
+    return head, "\n".join(end)
+
+
 def _fast(shape: Shape, inward: bool) -> str:
     """Whole tiles: blocks of W columns, the last one up to the last column; rows of fewer under a mask."""
     name, w = ("in" if inward else "out"), shape.lanes
+    head, end = ("", "  ret void") if inward else _watched(shape)
+    kind = "void" if inward else "i1"
+    part = f"call {kind} @part_{name}({_PARAMETERS})"
+    part = f"  {part}\n  ret void" if inward else f"  %partly = {part}\n  ret i1 %partly"
     numbers = ", ".join(f"i64 {k}" for k in range(w))
     return f"""
-define internal void @take_{name}({_PARAMETERS}) noinline #0 {{
+define internal {kind} @take_{name}({_PARAMETERS}) noinline #0 {{
 entry:
   %after = add i64 %row, {w}
   %whole = icmp ule i64 %after, %end
   br i1 %whole, label %fast, label %partial
 partial:
-  call void @part_{name}({_PARAMETERS})
-  ret void
+{part}
 fast:
   %offset = mul i64 %row, %stride
   %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
@@ -117,6 +210,7 @@ fast:
   br i1 %narrow, label %few, label %loop
 loop:
   %fc = phi i64 [0, %fast], [%fnext, %loop]
+{head}
 {_block(shape, inward, False)}
   %behind = add i64 %fc, {w}
   %over = icmp ugt i64 %behind, %least
@@ -131,7 +225,7 @@ few:
 {_block(shape, inward, True)}
   br label %exit
 exit:
-  ret void
+{end}
 }}
 """
 
@@ -147,16 +241,23 @@ def _slow(shape: Shape, inward: bool) -> str:
     )
     until = f"{shape.lanes}" if inward else "%valid"
     place = f"  %place = mul i64 %c, {shape.bytes}"
+    kind, watch = ("void", "") if inward else ("i1", f"  %zero = fsub {s} %x, %x\n  %sum = fadd {s} %sum0, %zero")
+    phis = ["", "", "  ret void"] if inward else [
+        f"  %sums = phi {s} [0.0, %entry], [%sum, %rows_next]",
+        f"  %sum0 = phi {s} [%sums, %rows], [%sum, %columns]",
+        f"  %total = phi {s} [0.0, %entry], [%sum, %rows_next]\n  %odd = fcmp uno {s} %total, %total\n  ret i1 %odd",
+    ]
     if not inward:
         place = "  %entry_of = getelementptr i64, ptr %places, i64 %c\n  %place = load i64, ptr %entry_of, align 8"
     return f"""
-define internal void @part_{name}({_PARAMETERS}) noinline #0 {{
+define internal {kind} @part_{name}({_PARAMETERS}) noinline #0 {{
 entry:
   %valid = sub i64 %end, %row
   %something = icmp ne i64 %n, 0
   br i1 %something, label %rows, label %exit
 rows:
   %l = phi i64 [0, %entry], [%l1, %rows_next]
+{phis[0]}
   %r = add i64 %row, %l
 {clamp}
   %offset = mul i64 %at, %stride
@@ -165,11 +266,13 @@ rows:
   br label %columns
 columns:
   %c = phi i64 [0, %rows], [%c1, %columns]
+{phis[1]}
   %user = getelementptr {s}, ptr %first, i64 %c
 {place}
   %mine = getelementptr i8, ptr %lane, i64 %place
   %x = load {s}, ptr {move[0]}, align {shape.size}
   store {s} %x, ptr {move[1]}, align {shape.size}
+{watch}
   %c1 = add i64 %c, 1
   %more = icmp ult i64 %c1, %n
   br i1 %more, label %columns, label %rows_next
@@ -178,6 +281,6 @@ rows_next:
   %next = icmp ult i64 %l1, {until}
   br i1 %next, label %rows, label %exit
 exit:
-  ret void
+{phis[2]}
 }}
 """

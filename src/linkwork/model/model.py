@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from linkwork.errors import InputError, ModelError, not_found
 from linkwork.joints import Joint
+from linkwork.lazy import cached_property
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.topology import Topology
 from linkwork.model.visual import Look, Visual

@@ -17,9 +17,9 @@ it is a torque alone, h x known, and costs less than carrying c_i through an art
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.lazy import cached_property
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
 from linkwork.spatial.moves import constant_moves, placed_moves

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import cached_property
+
+from linkwork.lazy import cached_property
 
 
 class Topology:

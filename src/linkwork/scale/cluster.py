@@ -14,13 +14,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
+from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.scale.shards import TILE, cuts, empty, state_bytes, taken
 from linkwork.scale.travel import packed
@@ -96,14 +98,15 @@ class Sharded(RolloutKernel):
         """What workers get to know of the model."""
         return packed(self.program)
 
-    def __call__(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
+    def __call__(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int,
+                 look: Callable[[], None] = nothing) -> dict[str, Any]:
         """As `RolloutKernel.__call__`."""
         out = empty(self.program, batch, steps // every, self.dtype)
         each = state_bytes(self.program, inputs, steps // every, self.dtype.itemsize)
         with bar(self.progress, f"rolling out {batch} states", batch) as advance:
             if self.cluster is None:
                 for begin, end in cuts(batch, self.shards or self._local_pieces(batch), each):
-                    part = super().__call__(steps, every, taken(self.program, inputs, begin, end), end - begin)
+                    part = super().__call__(steps, every, taken(self.program, inputs, begin, end), end - begin, look)
                     _put(out, part, begin, end)
                     advance(end)
             else:
@@ -123,20 +126,24 @@ class Sharded(RolloutKernel):
         waiting, done = list(reversed(pieces)), 0
         running: dict[Any, tuple[int, int]] = {}
         targets = set()
-        while waiting or running:
-            while waiting and len(running) < max(AHEAD * sum(client.nthreads().values()), 1):
-                begin, end = waiting.pop()
-                rows = taken(self.program, inputs, begin, end)
-                future = client.submit(run_shard, program, str(self.dtype), threads, expected, steps, every, rows,
-                                       end - begin, pure=False)
-                running[future] = begin, end
-            for future in self._patiently(client, partial(_finished, client, list(running))):
-                begin, end = running.pop(future)
-                part = self._fetched(client, future, begin, end)
-                targets.add(part.pop("target"))
-                _put(out, part, begin, end)
-                done += end - begin
-                advance(done)
+        try:
+            while waiting or running:
+                while waiting and len(running) < max(AHEAD * sum(client.nthreads().values()), 1):
+                    begin, end = waiting.pop()
+                    rows = taken(self.program, inputs, begin, end)
+                    future = client.submit(run_shard, program, str(self.dtype), threads, expected, steps, every, rows,
+                                           end - begin, pure=False)
+                    running[future] = begin, end
+                for future in self._patiently(client, partial(_finished, client, list(running))):
+                    begin, end = running.pop(future)
+                    part = self._fetched(client, future, begin, end)
+                    targets.add(part.pop("target"))
+                    _put(out, part, begin, end)
+                    done += end - begin
+                    advance(done)
+        except BaseException:
+            client.cancel(list(running), force=True)  # an interrupt, say: workers end what they are computing
+            raise
         if len(targets) > 1:
             warnings.warn(f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
                           "equal up to rounding only, and depend on who computed them", stacklevel=6)
@@ -148,7 +155,7 @@ class Sharded(RolloutKernel):
             arriving = fetcher.submit(_result, future, begin, end)
             try:
                 return self._patiently(client, lambda: arriving.result(ATTEMPT))
-            except ClusterError:
+            except BaseException:
                 future.cancel()  # ends the fetching, too
                 raise
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import threading
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite
@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwork.errors import ClusterError
 from linkwork.kernels import cache
+from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel
 from linkwork.scale.travel import unpacked
 
@@ -18,7 +19,6 @@ KEPT = 8
 """Kernels that a worker keeps ready; it finds older ones in its cache on disk."""
 
 _kernels: dict[tuple[str, str, int], RolloutKernel] = {}
-_lock = threading.Lock()
 
 
 def versions() -> dict[str, str]:
@@ -36,14 +36,33 @@ def run_shard(program: bytes, dtype: str, threads: int, expected: dict[str, str]
     if other:
         raise ClusterError(f"a worker has {', '.join(other)}: install the same versions on client and workers")
     kernel = _kernel(program, dtype, threads)
-    return {**kernel(steps, every, inputs, batch), "target": kernel.target}
+    return {**kernel(steps, every, inputs, batch, _wanted()), "target": kernel.target}
+
+
+def _wanted() -> Callable[[], None]:
+    """Something to call now and then, which ends a task that nobody waits for any more."""
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:  # nobody's worker
+        return nothing
+    key = worker.get_current_task()
+
+    def look() -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            raise ClusterError("the rollout was cancelled")
+
+    return look
 
 
 def _kernel(program: bytes, dtype: str, threads: int) -> RolloutKernel:
     key = (hashlib.sha256(program).hexdigest(), dtype, threads)
-    with _lock:
-        if key not in _kernels:
-            if len(_kernels) >= KEPT:
-                del _kernels[next(iter(_kernels))]
-            _kernels[key] = RolloutKernel(unpacked(program), dtype=dtype, threads=threads)
-        return _kernels[key]
+    kernel = _kernels.get(key)
+    if kernel is None:
+        for old in list(_kernels)[: 1 - KEPT]:
+            _kernels.pop(old, None)
+        made = RolloutKernel(unpacked(program), dtype=dtype, threads=threads)
+        kernel = _kernels.setdefault(key, made)  # another thread may have been faster
+    return kernel

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.errors import InputError, not_found
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.planner.inside import Inside, inside
@@ -277,6 +277,7 @@ class Rollout:
                         with np.errstate(all="ignore"):
                             new = self.step(xp, columns)
                             alive = bool(np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < limit)
+                            alive = alive and all(np.isfinite(new[n]).all() for n in self.step.extras)
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:

@@ -9,12 +9,12 @@ product: turning by a joint and permuting axes, for instance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.lazy import cached_property
 from linkwork.spatial.inertia import OTHER_AXES, ArticulatedInertia, RigidInertia
 from linkwork.spatial.vectors import angular, linear
 

@@ -14,7 +14,6 @@ Rows may hold several links and joints (internal loops). Where a pivot of the co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
@@ -22,6 +21,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import ConstraintRows
+from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.penalties import units_of
 from linkwork.algorithms.constrained.weights import left_over, over_links
 from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.units import units
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
@@ -61,14 +61,14 @@ class Passed:
 def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array) -> Iteration:
     """Rows over single links and the joints that hang them on the world."""
     t, xp, rows = motion.model.topology, motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
-    n, units = len(motion.X), units_of(motion.model)
+    n, unit = len(motion.X), units(motion.model)
     IA = [I.articulated() for I in motion.I]
     Ia, passed = list(IA), [[] for _ in IA]  # type: tuple[list[ArticulatedInertia], list[list[Passed]]]
     squeezed: list[list[Reflection]] = [[] for _ in IA]
     own = [[c for c, r in enumerate(rows) if i in r.links] for i in range(n)]
     KT: list[Array] = [xp.hstack([xp.zeros(6, 0), *(rows[c].links[i].T for c in own[i])]) for i in range(n)]
     below: list[list[tuple[int, int]]] = [[] for _ in IA]
-    behind = [[units[c] for c, r in enumerate(rows) if any(i in t.supports[l] for l in r.links)] for i in range(n)]
+    behind = [[unit[c] for c, r in enumerate(rows) if any(i in t.supports[l] for l in r.links)] for i in range(n)]
 
     # tips to base: inertias, and rows that leave one by one
     for i in reversed(t.links):

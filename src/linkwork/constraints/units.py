@@ -1,0 +1,68 @@
+"""What rows feel: the unit of penalties on them, so that no digit depends on a mechanism's size or mass.
+
+    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that it shares a degree of freedom with,
+                                         for each link that they tie together by itself
+
+The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all constraints
+that share a degree of freedom, because only such can contradict each other, and then the answer is that of least squares,
+in which no row may weigh more than another. Link by link, because rows between links that no joint lies between are zero
+but for rounding. Units are numbers, found once for a model in a few postures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.rows import jacobian_terms, rows_jacobian
+from linkwork.model.memo import once
+from linkwork.model.model import Model
+from linkwork.model.motion import Motion
+
+POSTURES = 3
+"""How many random postures units are found in, besides the neutral one."""
+
+
+def units(model: Model) -> list[float]:
+    """The inertia that each constraint's rows feel at least, in the units of these rows."""
+    return once(_UNITS, model, _units)
+
+
+_UNITS: dict[int, list[float]] = {}
+"""By the id of models that are in use."""
+
+
+def _units(model: Model) -> list[float]:
+    plain = replace(model, constraints=tuple(c.original for c in model.constraints))
+    felt = np.zeros(len(plain.constraints))
+    support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
+    postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []
+    for q in postures:
+        motion = Motion(plain, q[:, None], np.zeros((plain.nv, 1)), NUMPY)
+        # a joint that moves no inertia is an error elsewhere; here it only must not hide what the others feel
+        M_inv = np.linalg.pinv(_mass_matrix(motion), hermitian=True)
+        for n, c in enumerate(plain.constraints):
+            for J in jacobian_terms(motion, c.evaluate(motion)):
+                felt[n] = max(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T).max())
+                support[n] |= (J != 0).any(axis=0)
+    return [1 / x if x > 0 else 1.0 for x in (felt[group].max() for group in _sharing(support))]
+
+
+def _mass_matrix(motion: Motion) -> np.ndarray:
+    """The sum of J^T I J over all links, and rotors."""
+    M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
+    for l in motion.model.topology.links:
+        J = rows_jacobian(motion, {l: np.eye(6)}, {})
+        M = M + J.T @ motion.I[l].articulated().matrix() @ J
+    return M
+
+
+def _sharing(support: np.ndarray) -> list[np.ndarray]:
+    """For each constraint all that are connected with it by shared degrees of freedom."""
+    meet = (support.astype(int) @ support.T.astype(int)) > 0
+    np.fill_diagonal(meet, True)
+    while ((wider := meet @ meet) != meet).any():
+        meet = wider
+    return [np.flatnonzero(row) for row in meet]

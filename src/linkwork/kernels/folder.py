@@ -1,0 +1,181 @@
+"""The folder that the cache is in: where it is, whether machine code from it may be run, and its files.
+
+Whoever can write to it can have this process run anything. So it must belong to this user, and nobody else may write
+to it or to its files; it is made so (0700, files 0600). If it is not so, it is neither read nor written, which is said
+once. A secret in it, which nobody else can read, tells files that this user's Linkwork wrote from all others.
+
+``LINKWORK_CACHE`` names another folder, or is ``off``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from linkwork.errors import CacheWarning
+
+TEMPORARY, SECRET = ".new-", ".secret"
+LARGEST = 1 << 30
+"""Bytes of a file that is read."""
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+_told: set[str] = set()
+
+
+def directory() -> Path | None:
+    """Where the cache is; None if it is switched off, or there is no place for it."""
+    chosen = os.environ.get("LINKWORK_CACHE")
+    if chosen:
+        return None if chosen == "off" else Path(chosen).absolute()
+    if sys.platform == "win32":
+        base = _absolute(os.environ.get("LOCALAPPDATA", "")) or _home()
+        return base and base / "linkwork" / "cache"
+    if sys.platform == "darwin":
+        home = _home()
+        return home and home / "Library" / "Caches" / "linkwork"
+    # a relative or empty XDG_CACHE_HOME is to be ignored
+    base = _absolute(os.environ.get("XDG_CACHE_HOME", ""))
+    if base is None:
+        home = _home()
+        base = home and home / ".cache"
+    return base and base / "linkwork"
+
+
+def problem() -> str | None:
+    """Why the cache is not used, in a sentence; None if it is."""
+    path = directory()
+    if path is None:
+        return "LINKWORK_CACHE is off" if os.environ.get("LINKWORK_CACHE") == "off" else "this user has no home folder"
+    try:
+        return _distrust(os.stat(path), str(path), stat.S_ISDIR, "chmod 700")
+    except FileNotFoundError:
+        return None
+    except OSError as why:
+        return f"{path} cannot be used ({why.strerror})"
+
+
+def missing() -> str | None:
+    """Why nothing can be kept, where that is nobody's fault: a home that does not exist or cannot be written."""
+    path = directory()
+    there = path and next((p for p in (path, *path.parents) if p.exists()), path)
+    return f"nothing can be written to {there}" if there and not os.access(there, os.W_OK) else None
+
+
+def usable() -> Path | None:
+    """The folder, if it may be used; says once why not."""
+    path, why = directory(), problem()
+    if path is None or why is None:
+        return path
+    _tell(why)
+    return None
+
+
+def read(name: str) -> bytes | None:
+    """The content of a file, if it is there and nobody else can have written it."""
+    folder = usable()
+    if folder is None:
+        return None
+    path = folder / name
+    # neither a link to elsewhere nor a pipe without a writer
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        handle = os.open(path, flags)
+    except OSError:
+        return None
+    with contextlib.suppress(OSError), os.fdopen(handle, "rb") as file:
+        status = os.fstat(file.fileno())
+        why = _distrust(status, str(path), stat.S_ISREG, "delete it, or chmod 600")
+        if why is not None:
+            _tell(why)
+        elif status.st_size <= LARGEST:
+            return file.read()
+    return None
+
+
+def write(name: str, data: bytes) -> None:
+    """All or nothing, so that others never see half a file; a folder that cannot be written is no reason to fail."""
+    folder = usable()
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            os.replace(_written(folder, data), folder / name)
+
+
+def seal(data: bytes) -> bytes | None:
+    """A digest that only this user's Linkwork can make; None if there is no place for its secret."""
+    secret = read(SECRET)
+    if secret is None or len(secret) != 32:
+        secret = _new_secret(replace=secret is not None)
+    return None if secret is None else hmac.new(secret, data, hashlib.sha256).digest()
+
+
+def _new_secret(replace: bool) -> bytes | None:
+    folder = usable()
+    if folder is None:
+        return None
+    with contextlib.suppress(OSError):
+        made = _written(folder, os.urandom(32))
+        try:
+            if replace:
+                os.replace(made, folder / SECRET)
+            else:
+                os.link(made, folder / SECRET)  # unless another process was faster: then its secret counts
+        except OSError:
+            pass
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(made)
+    secret = read(SECRET)
+    return secret if secret is not None and len(secret) == 32 else None
+
+
+def _written(folder: Path, data: bytes) -> str:
+    """The path of a new file with this content, which only this user can read."""
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(0o700, exist_ok=True)
+    handle, path = tempfile.mkstemp(dir=folder, prefix=TEMPORARY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return path
+
+
+def _distrust(status: os.stat_result, path: str, kind: object, remedy: str) -> str | None:
+    """Why nothing from there may be run; None if it may."""
+    if not kind(status.st_mode):  # type: ignore[operator]
+        return f"{path} is not a {'folder' if kind is stat.S_ISDIR else 'file'}"
+    if not hasattr(os, "geteuid"):
+        return None
+    if status.st_uid != os.geteuid():
+        return f"{path} belongs to user {status.st_uid}, and this process is user {os.geteuid()}'s"
+    if status.st_mode & OTHERS:
+        return f"others may write to {path} (mode {stat.S_IMODE(status.st_mode):04o}): {remedy}"
+    return None
+
+
+def _tell(why: str) -> None:
+    if why not in _told and os.environ.get("LINKWORK_CACHE") != "off":
+        _told.add(why)
+        where = "LINKWORK_CACHE names another folder, or is 'off'"
+        warnings.warn(f"kernels are compiled without the cache: {why}. {where}", CacheWarning, stacklevel=2)
+
+
+def _home() -> Path | None:
+    try:
+        return _absolute(str(Path.home()))
+    except RuntimeError:  # a user without an entry in the system's list
+        return None
+
+
+def _absolute(path: str) -> Path | None:
+    return Path(path) if os.path.isabs(path) else None

@@ -1,0 +1,62 @@
+"""One native call over many rows: on the thread that makes it, and with helpers if it takes long enough.
+
+A task holds all that its machine code reads and writes by address: whoever works on it holds it, and with it the
+memory, whatever becomes of the caller. The caller works in turns of some milliseconds, between which Python hears
+signals; helpers work until the end, or until the caller stops them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwork.kernels.objects import FRESH, FURTHER, HELPING, ODDS, WORDS
+from linkwork.kernels.pool import POOL, nothing
+
+if TYPE_CHECKING:
+    from linkwork.kernels.executable import Executable
+
+PARALLEL, TAKEN = 1_000_000, 100_000
+"""Instructions from which on other threads are worth waking (half a millisecond), and what each takes at a time."""
+
+
+class Task:
+    """``count`` rows of a table, at ``cost`` instructions a tile; ``kept`` are the arrays whose addresses it has."""
+
+    def __init__(self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int) -> None:
+        self.form, self.kept, self.count, self.cost = form, (table, *kept), count, cost
+        self.size = max(1, TAKEN // cost) * form.image.lanes
+        self.progress = np.zeros(WORDS, np.int64)
+        self.at = self.progress.ctypes.data
+        self.native = partial(form.shared, table.ctypes.data, self.at, self.size, count)
+
+    def run(self, threads: int, look: Callable[[], None] = nothing) -> bool:
+        """Compute all rows; whether all of them are numbers. ``look()`` is called between turns."""
+        tiles = -(-self.count // self.form.image.lanes)
+        work = partial(self._work, look)
+        if threads == 1 or tiles * self.cost < PARALLEL:
+            work()
+        else:
+            # both are machine code with arguments that exist already: between them and Python is nothing to interrupt
+            stop = partial(self.form.leave, ctypes.c_void_p(self.at), ctypes.c_int64(self.count))
+            done = partial(self.form.done, self.at, self.count)
+            POOL.run(work, self._help, done, stop, min(threads, -(-self.count // self.size)), look)
+        return not self.progress[ODDS // 8]
+
+    def _work(self, look: Callable[[], None]) -> None:
+        workspace = self.form.borrow()
+        more = self.native(workspace.address, FRESH)
+        while more:
+            look()
+            more = self.native(workspace.address, FURTHER)
+        self.form.give_back(workspace)
+
+    def _help(self) -> None:
+        workspace = self.form.borrow()
+        self.native(workspace.address, HELPING)
+        self.form.give_back(workspace)

@@ -1,0 +1,204 @@
+"""Ctrl-C: heard at once in whatever takes long, by nobody who still writes, and without harm to the next call."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from linkwork.kernels import IterativeProgram, Kernel, Program
+from linkwork.kernels.pool import Pool, nothing
+
+HEARD = 1.0
+"""Seconds, on a machine with other work; every call below would take minutes or more."""
+
+SCRIPT = """
+import os, signal, sys, threading, time
+import numpy as np
+import linkwork as lw
+from linkwork.robots.mechanisms import chain, quadruped
+
+def interrupted(call, after=0.2):
+    # how late a signal, sent while the call runs, becomes an exception
+    sent = []
+    def send():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+    timer = threading.Timer(after, send)
+    timer.start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        print("late", time.perf_counter() - sent[0])
+        return
+    timer.cancel()
+    sys.exit("the call ended before it was interrupted")
+
+model = chain(4)
+q, v = np.tile(model.neutral(), (40, 1)), np.zeros((40, 4))
+"""
+
+ROLLOUT = """
+run = lw.rollout(model, method="aba", threads={threads})
+states = {states}
+right = run(*states, steps=50).q
+for _ in range(3):
+    interrupted(lambda: run(*states, steps=10**12, every=10**12))
+    assert np.array_equal(run(*states, steps=50).q, right)
+"""
+
+LONG = {
+    "a rollout": ROLLOUT.format(threads=1, states="(q[0], v[0])"),
+    "a rollout of a batch": ROLLOUT.format(threads=1, states="(q, v)"),
+    "a rollout on threads": ROLLOUT.format(threads=4, states="(q, v)"),
+    "a batch": """
+f = lw.forward_dynamics(model, method="aba", threads=2)
+rows = np.lib.stride_tricks.as_strided(np.ones(4), (10**9, 4), (0, 8))
+out = np.lib.stride_tricks.as_strided(np.ones(4), (10**9, 4), (0, 8)), np.empty((10**9, 0))
+right = f(q, v, v).a
+interrupted(lambda: f.kernel(rows, rows, rows, out=out))
+assert np.array_equal(f(q, v, v).a, right)
+""",
+    "a compilation": """
+os.environ["LINKWORK_CACHE"] = "off"
+f = lw.forward_dynamics(chain(100), method="aba")
+f.program
+interrupted(lambda: f.kernel.prepare(), 0.5)
+interrupted(lambda: f.kernel.prepare(), 1.5)
+assert not f.kernel._forms
+g = lw.forward_dynamics(model, method="aba")
+assert np.isfinite(g(q, v, v).a).all()
+""",
+    "planning": """
+os.environ["LINKWORK_CACHE"] = "off"
+feet = [lw.point(name) for name in ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")]
+interrupted(lambda: [lw.plan(quadruped().with_constraints(*feet[: k % 5]), measure=True) for k in range(1000)], 0.5)
+assert lw.plan(model).best
+""",
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("what", LONG)
+def test_an_interrupt_is_heard_and_the_next_call_works(what: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT + LONG[what]], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    late = [float(line.split()[1]) for line in done.stdout.splitlines()]
+    assert late
+    assert max(late) < HEARD
+
+
+NEAR_THE_END = SCRIPT + """
+run = lw.rollout(chain(12), method="aba", threads=4)
+q, v = np.zeros((40, 12)), np.zeros((40, 12))
+began = time.perf_counter()
+run(q, v, steps=300_000, every=300)
+took = time.perf_counter() - began
+for part in (0.85, 0.88, 0.91, 0.94, 0.97, 1.0):
+    threading.Timer(part * took, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        run(q, v, steps=300_000, every=300)
+        time.sleep(10)
+    except KeyboardInterrupt:
+        pass
+    mine = [np.full(1000 * k + 1, 7.0) for k in range(100)]
+    time.sleep(0.05)
+    assert all((x == 7.0).all() for x in mine), "somebody wrote into an array of mine"
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_nobody_writes_after_an_interrupt() -> None:
+    """Interrupted near its end, a rollout on four threads killed two processes of three."""
+    done = subprocess.run([sys.executable, "-c", NEAR_THE_END], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (signal.Signals(-done.returncode) if done.returncode < 0 else done.stderr[-2000:])
+
+
+def endless() -> IterativeProgram:
+    """An iteration that never ends: its residual stays 1."""
+    x, s = ca.SX.sym("x"), ca.SX.sym("s")
+    start = ca.Function("start", [x], [x, 1], ["x"], ["s", "residual"])
+    step = ca.Function("iterate", [x, s], [s + x, 1], ["x", "s"], ["s_next", "residual"])
+    return IterativeProgram.from_casadi(start, step)
+
+
+@pytest.mark.parametrize("batch", [None, 20])
+def test_iterations_without_end_are_left(batch: int | None) -> None:
+    """By an exception that another thread raises here: on the way for one state, and in batches."""
+    kernel, x = Kernel(endless(), threads=1), np.ones(1 if batch is None else (batch, 1))
+    np.testing.assert_array_equal(kernel(x, 0.0 * np.ones(1), 5.0 * np.ones(1)).s, 6 * x)
+    here, until = threading.get_ident(), np.array([1e300])
+    timer = threading.Timer(0.1, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(here), ctypes.py_object(TimeoutError)))
+    timer.start()
+    with pytest.raises(TimeoutError):
+        kernel(x, np.zeros(1), until)
+    timer.join()
+    np.testing.assert_array_equal(kernel(x, np.zeros(1), np.array([5.0])).s, 6 * x)
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_long_iterations_take_many_turns_and_give_the_same(lanes: int) -> None:
+    kernel = Kernel(endless(), lanes=lanes, threads=1)
+    x, iterations = np.arange(1.0, 20.0)[:, None], np.arange(19.0)[:, None] * 100_000 + 1
+    out = kernel(x, np.zeros(1), iterations)
+    np.testing.assert_array_equal(out.s, x * (iterations + 1))
+    np.testing.assert_array_equal(out.iterations, iterations)
+    one = kernel(x[3], np.zeros(1), iterations[3] * 10)
+    np.testing.assert_array_equal(one.s, x[3] * (iterations[3] * 10 + 1))
+    bound = kernel.bind()
+    bound.inputs.x[:], bound.inputs.max_iterations[:] = 2.0, 3e6
+    np.testing.assert_array_equal(bound().s, [2 * (3e6 + 1)])
+
+
+def test_helpers_are_stopped_before_an_exception_leaves() -> None:
+    """Whatever the caller is doing when it comes."""
+    pool, stopped, events = Pool(), threading.Event(), []
+    inside = threading.Barrier(2, timeout=20)
+
+    def work() -> None:
+        inside.wait()
+        raise KeyboardInterrupt
+
+    def help() -> None:
+        inside.wait()
+        assert stopped.wait(20)
+        events.append("left")
+
+    def stop() -> None:
+        stopped.set()
+        while "left" not in events:
+            time.sleep(1e-3)
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(work, help, lambda: False, stop, 2)
+    assert events == ["left"]
+    pool.run(nothing, nothing, lambda: False, nothing, 2)
+
+
+def test_memory_lives_as_long_as_its_writers() -> None:
+    """A task that is under way holds its arrays, even if nobody else does any more."""
+    import gc
+    import weakref
+
+    from linkwork.kernels.task import Task
+
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(Program.from_casadi(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))
+    form, array = kernel._form(kernel.lanes), np.ones((3, 2))
+    gone = weakref.ref(array)
+    helper = Task(form, np.zeros(4, np.int64), [array], 0, 1)._help
+    del array
+    gc.collect()
+    assert gone() is not None
+    helper()
+    del helper
+    gc.collect()
+    assert gone() is None
