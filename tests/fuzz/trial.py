@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -110,7 +111,7 @@ class Trial:
         name = what.split(":")[1] if ":" in what else ""
         method = methods("forward_dynamics").get(name) or methods("delassus").get(name)
         # what clusters take for independent joints may be singular where the rows are not
-        embeds = method is not None and (method.local or method.embeds or method.name == "projection")
+        embeds = method is not None and _embeds(method)
         full = self.verdict.full and self.verdict.kappa**2 < NEARLY
         return "singular" if embeds or not full or not self.verdict.decided else "false alarm"
 
@@ -154,6 +155,8 @@ class Trial:
         if not (np.isfinite(a).all() and np.isfinite(lam).all()):
             return Outcome("", "not numbers", note="NaN or infinite without an error")
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
+        if m is not None and _embeds(m) and self.model.constraints:
+            gram *= self._loops.kappa ** 2
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
@@ -225,9 +228,8 @@ class Trial:
             return _compared(_worst(result.multiplied - J @ P @ J.T @ b,
                                     terms @ spread @ self.eq.M_terms @ spread @ terms.T @ np.abs(b)), bound)
         if m.embeds:
-            inner, outer = self._clustered()
-            eq = replace(self.eq, J=J[inner], k=self.eq.k[inner], J_terms=terms[inner], k_terms=self.eq.k_terms[inner])
-            loops = judge.solve(eq)
+            (_, outer), loops = self._clustered, self._loops
+            eq = loops.eq
             if not loops.decided or len(outer) == 0:
                 return Outcome("", "undecided")
             P = P - P @ eq.J.T @ np.linalg.pinv(eq.J @ P @ eq.J.T, rcond=1e-11, hermitian=True) @ eq.J @ P
@@ -237,6 +239,14 @@ class Trial:
             return Outcome("", "not numbers")
         return _compared(_worst(D - J @ P @ J.T, terms @ spread @ self.eq.M_terms @ spread @ terms.T), bound)
 
+    @cached_property
+    def _loops(self) -> judge.Verdict:
+        """The mechanism with the rows alone that clusters embed: their condition is part of such a method's problem."""
+        inner, eq = self._clustered[0], self.eq
+        return judge.solve(replace(eq, J=eq.J[inner], k=eq.k[inner], J_terms=eq.J_terms[inner],
+                                   k_terms=eq.k_terms[inner]))
+
+    @cached_property
     def _clustered(self) -> tuple[list[int], list[int]]:
         """Rows that clusters embed, and the others."""
         ends = np.cumsum([0, *(c.rows for c in self.model.constraints)])
@@ -287,6 +297,11 @@ class Trial:
         if np.abs(result[1][~rows]).max(initial=0.0) > 0:
             return Outcome("", "wrong", note="a constraint that is switched off exerts a force")
         return self.judged(m, _Row(result, None, result[0], result[1][rows]), f.prox, at)
+
+
+def _embeds(m: Method) -> bool:
+    """Whether local loops are resolved in clusters."""
+    return m.local or m.embeds or m.name == "projection"
 
 
 class _Row(tuple[np.ndarray, ...]):
