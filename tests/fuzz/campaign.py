@@ -176,11 +176,14 @@ def main() -> int:
     tally, shown = Tally(options.save), 0.0
     with tempfile.TemporaryDirectory() as cache:
         os.environ["LINKWORK_CACHE"] = cache
-        for done in _results(first, options):
-            tally.add(done)
-            if time.monotonic() - shown > 5:
-                shown = time.monotonic()
-                print(f"\r{tally.line()}", end="", flush=True)
+        try:
+            for done in _results(first, options):
+                tally.add(done)
+                if time.monotonic() - shown > 5:
+                    shown = time.monotonic()
+                    print(f"\r{tally.line()}", end="", flush=True)
+        except KeyboardInterrupt:
+            print("\ninterrupted; so far:")
     print(f"\r{tally.report()}")
     return int(tally.failures > 0)
 
