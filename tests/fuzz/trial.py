@@ -282,7 +282,7 @@ class Trial:
         found = np.linalg.norm([*result.tau, *(1e-3 * result.lam)])
         kappa = float(s[0] / s[-1])
         excess = max(0.0, found / max(least, 1e-300) - 1) if least > 1e-9 * np.abs(size).max(initial=0.0) else 0.0
-        return _compared(max(_worst(left, np.full_like(size, size.max(initial=0.0))), excess), C * judge.EPS * kappa)
+        return _compared(max(_worst(left, np.full_like(size, size.max(initial=0.0))), excess), 10 * C * judge.EPS * kappa)
 
     def modes(self, m: Method) -> Outcome:
         """Some constraints switched off at run time: the mechanism without them."""
