@@ -12,14 +12,14 @@ import pytest
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
 
-@pytest.mark.parametrize("first", range(0, 300, 30))
+@pytest.mark.parametrize("first", range(0, 210, 30))
 def test_no_disagreement(first: int, tmp_path: Path) -> None:
-    """Thirty mechanisms, every method on NumPy, one mechanism planned and compiled."""
+    """Thirty mechanisms, every method on NumPy; a few are planned and compiled."""
     tally = campaign.Tally(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in range(first, first + 30):
-            tally.add(campaign.attempt(seed, sample=30))
+            tally.add(campaign.attempt(seed, sample=70))
     assert tally.failures == 0, tally.report()
 
 
