@@ -28,6 +28,9 @@ C = 1000.0
 ITERATED = 1e-6
 """What a method that iterates may be off, relative, if it says that it converged."""
 
+CHOSEN = 1e-8
+"""What a method may be off that resolves loops by independent joints: these are chosen for all postures, not for this."""
+
 SINGLE, C_SINGLE = 1e-2, 100.0
 """The same in single precision, and fewer roundings: there are too few digits to be generous."""
 
@@ -155,9 +158,9 @@ class Trial:
         if not (np.isfinite(a).all() and np.isfinite(lam).all()):
             return Outcome("", "not numbers", note="NaN or infinite without an error")
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
-        if m is not None and _embeds(m) and self.model.constraints:
-            gram *= self._loops.kappa ** 2
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
+        if m is not None and _embeds(m) and self.model.constraints:
+            bound = max(bound * self._loops.kappa ** 2, CHOSEN)
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
