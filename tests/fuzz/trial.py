@@ -29,7 +29,7 @@ ITERATED = 1e-6
 """What a method that iterates may be off, relative, if it says that it converged."""
 
 CHOSEN = 1e-8
-"""What a method may be off that resolves loops by independent joints: these are chosen for all postures, not for this."""
+"""What a method may be off that resolves loops by independent joints: they are chosen for all postures."""
 
 SINGLE, C_SINGLE = 1e-2, 100.0
 """The same in single precision, and fewer roundings: there are too few digits to be generous."""
@@ -285,7 +285,8 @@ class Trial:
         found = np.linalg.norm([*result.tau, *(1e-3 * result.lam)])
         kappa = float(s[0] / s[-1])
         excess = max(0.0, found / max(least, 1e-300) - 1) if least > 1e-9 * np.abs(size).max(initial=0.0) else 0.0
-        return _compared(max(_worst(left, np.full_like(size, size.max(initial=0.0))), excess), 10 * C * judge.EPS * kappa)
+        error = max(float(np.abs(left).max() / max(size.max(), 1e-300)), excess)
+        return _compared(error, 10 * C * judge.EPS * kappa)
 
     def modes(self, m: Method) -> Outcome:
         """Some constraints switched off at run time: the mechanism without them."""
