@@ -44,6 +44,10 @@ class ConvergenceWarning(UserWarning):
     """Results that an iteration did not make as accurate as asked for: `result.converged` says which."""
 
 
+class StepError(LinkworkError):
+    """A motion that gains energy from nowhere: its time steps are too long for how fast it is."""
+
+
 class AssemblyError(LinkworkError):
     """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
 
@@ -94,8 +98,10 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
 
 def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
     """Warn, once for a place in the user's code as Python does, that results have not converged."""
-    where = f" in {np.size(converged) - np.count_nonzero(converged)} of {len(converged)} states" if np.ndim(converged) else ""
+    failed = np.size(converged) - np.count_nonzero(converged)
+    where = f" in {failed} of {len(converged)} states" if np.ndim(converged) else ""
     warnings.warn(
-        f"{function} by {method} has not converged{where} (result.converged, result.residual): the rows contradict each "
-        "other, or are so near to redundant that 1e-6 of their scale decides. Close the loops (lw.assemble, "
-        "lw.project_velocity), remove redundant rows, or use method='kkt'", ConvergenceWarning, stacklevel=5)
+        f"{function} by {method} has not converged{where} (see result.converged and result.residual): the rows "
+        "contradict each other, or are so near to redundant that 1e-6 of their scale decides. Close the loops "
+        "(lw.assemble, lw.project_velocity), remove redundant rows, or use method='kkt'",
+        ConvergenceWarning, stacklevel=5)

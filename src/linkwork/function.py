@@ -51,8 +51,8 @@ class Exact:
 class ProximalResult(tuple[np.ndarray, ...]):
     """Two results by name, as in `a, lam = result`, and how they were found.
 
-    `iterations` counts solves, `residual` is the largest |J a - k| of any row, and `converged` says whether that is at most
-    `Prox.tolerance` of the terms that rows are made of.
+    `iterations` counts solves, `residual` is the largest |J a - k| of any row, and `converged` says whether that is at
+    most `Prox.tolerance` of the terms that rows are made of.
     """
 
     names: tuple[str, ...]
@@ -71,7 +71,8 @@ class ProximalResult(tuple[np.ndarray, ...]):
     def __getattr__(self, name: str) -> np.ndarray:
         if name in self.__dict__.get("names", ()):
             return self[self.names.index(name)]
-        raise AttributeError(f"this result has {', '.join(self.names)}, iterations, residual and converged, but no '{name}'")
+        raise AttributeError(f"this result has {', '.join(self.names)}, iterations, residual and converged, but no "
+                             f"'{name}'")
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{n}={x!r}" for n, x in zip(self.names, self, strict=True))
@@ -200,8 +201,8 @@ class Function:
         if not self.model.constraints or self.method == "kkt":
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
-            why = ("the constraint rows depend on each other, or the posture is singular for them or not one of the model's "
-                   "loops. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
+            why = ("the constraint rows depend on each other, or the posture is singular for them or leaves loops "
+                   "open. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can")
         return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
 
     @cached_property
@@ -217,14 +218,16 @@ class Function:
 
         if (known := recent(self._content)) is not None:
             return known
-        program = trace(self.name, self._written, limit)
+        program = trace(self.name, self._written, limit, single=self.dtype == "float32")
         program.source = self.casadi
         return remember(self._content, program if self.prox is None else hoist(program))
 
     @cached_property
     def _content(self) -> str | None:
         """A name for all that the program depends on."""
-        return None if self._identity is None else digest(self.name, self.model, self.method, *self._identity)
+        if self._identity is None:
+            return None
+        return digest(self.name, self.model, self.method, self.dtype, *self._identity)
 
     @cached_property
     def _known(self) -> Any:
@@ -358,7 +361,8 @@ class Function:
             shaped[name] = x.reshape((*lead, *one))
         if self.prox is None:
             return _result_type(tuple(shaped), self._exact)(**shaped)
-        return self._certified([shaped[n] for n in self._iterated], shaped["iterations"], *(shaped[n] for n in CERTIFICATE))
+        results, certificate = ([shaped[n] for n in names] for names in (self._iterated, CERTIFICATE))
+        return self._certified(results, shaped["iterations"], *certificate)
 
     def _certified(self, results: Sequence[np.ndarray], iterations: np.ndarray, violation: np.ndarray,
                    bound: np.ndarray) -> ProximalResult:

@@ -1,8 +1,8 @@
 """A second opinion where a direct method finds a pivot that could be rounding: are the rows independent after all?
 
 Pivots depend on the order of elimination. A leg that is stretched cannot move its foot in all directions while the hip
-rests, and yet the hip moves. So where a method meets a pivot that it does not trust, the rows are looked at all together, by
-singular values: independent ones have their solution, others are an error.
+rests, and yet the hip moves. So where a method meets a pivot that it does not trust, the rows are looked at all
+together, by singular values: independent ones have their solution, others are an error.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
 
 State = Mapping[str, np.ndarray]
+Solved = tuple[np.ndarray, ...] | None
 
 
-def judge(model: Model, at: Callable[[Motion], Motion] | None = None) -> Callable[[State], tuple[np.ndarray, ...] | None]:
-    """The function from a state to accelerations and forces, or to None; `at` makes the problem of a motion of the model."""
+def judge(model: Model, at: Callable[[Motion], Motion] | None = None) -> Callable[[State], Solved]:
+    """The function from a state to accelerations and forces, or to None; `at` makes the problem of a motion of the
+    model."""
 
-    def solved(x: State) -> tuple[np.ndarray, ...] | None:
+    def solved(x: State) -> Solved:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         motion = Motion(model, column["q"], column["v"], get("numpy"))
-        found = independent(motion if at is None else at(motion), column.get("tau", 0 * column["v"]), column.get("fext"))
+        problem, tau = motion if at is None else at(motion), column.get("tau", 0 * column["v"])
+        found = independent(problem, tau, column.get("fext"))
         if found is None:
             return None
         a, lam = found
@@ -39,7 +42,8 @@ def judge(model: Model, at: Callable[[Motion], Motion] | None = None) -> Callabl
 
 
 def independent(motion: Motion, tau: np.ndarray, fext: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """min |vdot - free|_M with J vdot = k for independent rows: y = W^+ (k - J free), W = J L^-T, rows of length one."""
+    """min |vdot - free|_M with J vdot = k for independent rows: y = W^+ (k - J free), W = J L^-T, rows of length
+    one."""
     try:
         L = np.linalg.cholesky(crba(motion))
         J, k = joint_space(motion)

@@ -10,7 +10,7 @@ import linkwork as lw
 from helpers import FIVE_POINT, assert_close, cond, constraints_of, derivative, motion, random_model
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian, position_error, velocity_error
-from linkwork.errors import AssemblyError, InputError, NotFound
+from linkwork.errors import AssemblyError, InputError, NotFound, SingularError
 from linkwork.model import Model
 from linkwork.robots import mechanisms as mech
 from linkwork.simulate.assembly import REDUNDANT, _closing
@@ -240,3 +240,43 @@ def test_one_freedom_and_links_without_any() -> None:
     q, v = lw.random_state(model, 3)
     assert_close(np.abs(q), [0.3])
     assert_close(v, [0.0])
+
+
+POINT = lw.BodyInertia(1.0, np.zeros(3), np.zeros((3, 3)))
+ROD = lw.BodyInertia(1.0, np.array([0.0, 0.0, -0.2]), np.diag([0.1, 0.1, 0.0]))
+
+
+def with_tip(joint: str, tip: lw.BodyInertia) -> Model:
+    """A pendulum whose second link has an inertia that its joint, or a part of it, does not move."""
+    b, axis = lw.Builder("pendulum"), {"axis": "y"} if joint == "revolute" else {}
+    b.link("rod", joint="revolute", axis="y", inertia=lw.BodyInertia(1.0, np.array([0, 0, -0.3]), 0.01 * np.eye(3)))
+    b.link("tip", "rod", joint=joint, placement=lw.Placement.at((0, 0, -0.5)), inertia=tip, **axis)
+    return b.build()
+
+
+@pytest.mark.parametrize(("joint", "tip"), [("revolute", POINT), ("spherical", ROD), ("free", ROD), ("free", POINT)],
+                         ids=["point", "rod", "free rod", "free point"])  # fmt: skip
+def test_joints_that_move_no_inertia_are_named(joint: str, tip: lw.BodyInertia) -> None:
+    """M is singular, though every link has mass."""
+    tree = with_tip(joint, tip)
+    held = tree.with_constraints(lw.Closure("tip", "world", "point_on_plane", "y"))
+    q, v = tree.neutral(), np.ones(tree.nv)
+    for call in (lambda: lw.project_velocity(held, q, v), lambda: lw.project_velocity(held, [q, q], [v, v]),
+                 lambda: lw.random_state(held), lambda: lw.random_state(held, batch=2)):
+        with pytest.raises(SingularError, match="joints 'tip_joint' move no inertia"):
+            call()
+    plain = lw.project_velocity(held, q, v, norm="joint")
+    np.testing.assert_allclose(velocity_error(motion(held, q, plain)), 0, atol=1e-14)
+    np.testing.assert_array_equal(lw.project_velocity(tree, q, v), v)
+    assert np.isfinite(lw.random_state(tree)[1]).all()
+    for backend in ("kernel", "numpy"):
+        with pytest.raises(SingularError, match="joints 'tip_joint' move no inertia"):
+            lw.simulate(tree, q, duration=0.01, backend=backend)
+
+
+def test_links_of_very_different_mass_are_not_taken_for_massless() -> None:
+    for mass in (1e-9, 1e9):
+        body = lw.BodyInertia(mass, np.array([0.0, 0.1, -0.2]), mass * np.diag([0.01, 0.02, 0.015]))
+        model = with_tip("spherical", body).with_constraints(lw.Closure("tip", "world", "point_on_plane", "y"))
+        v = lw.project_velocity(model, model.neutral(), np.ones(model.nv))
+        np.testing.assert_allclose(velocity_error(motion(model, model.neutral(), v)), 0, atol=1e-13)

@@ -207,7 +207,9 @@ def test_forward_dynamics_mutates_nothing(method):
     if entry.soft:
         options["R"] = [FROZEN.constant(np.full((c.rows, 1), 1e-3)) for c in model.constraints]
     out = entry.load()(m, tau, f, **options)
-    a = run(out, Prox(tolerance=1e-8, max_iterations=3))[0] if isinstance(out, Iteration) else out[0] if isinstance(out, tuple) else out
+    if isinstance(out, Iteration):
+        out = run(out, Prox(tolerance=1e-8, max_iterations=3))[:2]
+    a = out[0] if isinstance(out, tuple) else out
     assert np.isfinite(a).all()
 
 

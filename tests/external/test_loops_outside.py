@@ -27,7 +27,8 @@ def robot(name: str) -> lw.Model:
 
 
 def solve(method: registry.Method, model: lw.Model, q, v, tau) -> np.ndarray:
-    return run(method.load()(motion(model, q, v), col(tau), mu=method.prox.mu), Prox(tolerance=1e-10, max_iterations=30))[0][:, 0]
+    iteration = method.load()(motion(model, q, v), col(tau), mu=method.prox.mu)
+    return run(iteration, Prox(tolerance=1e-10, max_iterations=30))[0][:, 0]
 
 
 def bound(model: lw.Model, q, v, method: registry.Method) -> float:

@@ -71,7 +71,8 @@ def test_ltl_solves_independent_rows(case):
 def test_without_constraints_they_are_aba(name):
     m, tau = state(humanoid(hands=False))
     fext = np.random.default_rng(5).normal(size=(6 * m.model.nlinks, 1))
-    out = solver(name)(m, tau, fext) if name == "ltl" else run(solver(name)(m, tau, fext, mu=MU), Prox(tolerance=0.0, max_iterations=1))[:2]
+    once = Prox(tolerance=0.0, max_iterations=1)
+    out = solver(name)(m, tau, fext) if name == "ltl" else run(solver(name)(m, tau, fext, mu=MU), once)[:2]
     assert_close(out[0], aba(m, tau, fext), cond(crba(m)))
     assert out[1].shape == (0, 1)
 

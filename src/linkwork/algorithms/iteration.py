@@ -1,14 +1,14 @@
 """Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate gradients.
 
 A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
-L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e, and
-that is all that conjugate gradients on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
+L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
+and that is all that conjugate gradients on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
 
     p <- z + beta p,   w <- (r - e) + beta w,   alpha = r.z / p.w,   lam <- lam + alpha p,   r <- r - alpha w
 
-Without them a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many steps
-as it is smaller times; with them about one step for each such direction. The result is always that of the last step itself,
-so what is reported of it is not extrapolated.
+Without them a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many
+steps as it is smaller times; with them about one step for each such direction. The result is always that of the last
+step itself, so what is reported of it is not extrapolated.
 
 NumPy runs the loop in Python; traced, it becomes a native loop, and everything in a step that does not depend on lam
 (factorisations, sweeps over inertias) is computed once, because a program knows what depends on what.
@@ -26,8 +26,8 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.errors import InputError
 
 FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-3
-"""The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where a
-direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
+"""The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
+a direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
 
 STUCK = 1e-2
 """The share of `tolerance` below which errors count as no longer changing."""
@@ -40,12 +40,12 @@ TINY = 1e-30
 class Prox:
     """How hard a proximal method pushes and when it stops.
 
-    `mu` is the penalty on violated rows in units of the inertia that they feel, 1 / (J M^-1 J^T): the same for a mechanism of
-    any size and mass. Larger needs fewer iterations and loses more digits, about those of mu for methods that penalise. It
-    stops when the largest |J a - k| of any row is at most `tolerance` times the size of the terms that rows are made of, when
-    errors no longer change (rows in conflict), or after `max_iterations` solves. Rows whose singular values, in the same units,
-    are below `redundant` count as redundant: nothing is asked of joints in such directions, and where the rows still are not
-    met, the result has not converged.
+    `mu` is the penalty on violated rows in units of the inertia that they feel, 1 / (J M^-1 J^T): the same for a
+    mechanism of any size and mass. Larger needs fewer iterations and loses more digits, about those of mu for methods
+    that penalise. It stops when the largest |J a - k| of any row is at most `tolerance` times the size of the terms
+    that rows are made of, when errors no longer change (rows in conflict), or after `max_iterations` solves. Rows whose
+    singular values, in the same units, are below `redundant` count as redundant: nothing is asked of joints in such
+    directions, and where the rows still are not met, the result has not converged.
     """
 
     mu: float = 1e7
@@ -55,8 +55,8 @@ class Prox:
 
     def __post_init__(self) -> None:
         if not (0 < self.mu < np.inf and self.tolerance >= 0 and self.max_iterations >= 1 and 0 <= self.redundant < 1):
-            raise InputError(f"{self}: mu must be above 0, tolerance at least 0, max_iterations at least 1, and redundant "
-                             "from 0 to 1")
+            raise InputError(f"{self}: mu must be above 0, tolerance at least 0, max_iterations at least 1, and "
+                             "redundant from 0 to 1")
 
     @property
     def flat(self) -> float:
@@ -90,16 +90,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Iteration:
-    """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces)."""
+    """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
+
+    `beside(step's found)` is the largest error of rows that are not in the iteration, because they are embedded.
+    """
 
     rows: int
     step: Callable[[Array], Step]
     finish: Callable[[Array, Array], tuple[Array, Array]]
     xp: Ops
+    beside: Callable[[Array], Array] | None = None
 
 
 class State(NamedTuple):
-    """What an iteration remembers: where the next step starts from, conjugate gradients, and the last step's results."""
+    """What an iteration remembers: where the next step starts from, conjugate gradients, and the last step's
+    results."""
 
     start: Array
     r: Array
@@ -159,7 +164,11 @@ class Loop:
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and what the tolerance is a share of."""
         state = self._split(x)
-        return *self.of.finish(state.lam, state.found), largest(self.xp, state.error), state.bound
+        left = largest(self.xp, state.error)
+        if self.of.beside is not None:
+            more = self.of.beside(state.found)
+            left = self.xp.where(more <= left, left, more)
+        return *self.of.finish(state.lam, state.found), left, state.bound
 
     def _begin(self) -> State:
         lam, error, size, found = self._first

@@ -97,7 +97,8 @@ SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
 PENALISED, COUPLED, CARRIED = 1e8, 1e7, 1e10
-"""Penalties on single links, between links, and on rows that are carried, which lose no digits by them."""
+"""Penalties on single links, between links and on rows that go at links, and on rows that all go together in the
+end."""
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
@@ -109,13 +110,14 @@ METHODS: tuple[Method, ...] = (
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
-           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.3),
+           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(PENALISED),
+           solves=2.3),
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
            "O(n+m)", "link", redundant=True, prox=Prox(CARRIED), solves=1.5),
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
            "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
-           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
+           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.2),
     Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried (couplings: or embedded)",
            f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.5),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
@@ -142,8 +144,8 @@ METHODS: tuple[Method, ...] = (
            prox=Prox(COUPLED), local=True, solves=2.5),
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
-           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(CARRIED),
-           local=True, solves=2.2),
+           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True,
+           prox=Prox(COUPLED), local=True, solves=2.2),
     Method("c_mixed", FD, "constrained.mixed:c_mixed", "each constraint embedded, penalised or carried",
            f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED),
            local=True, solves=2.5),

@@ -14,6 +14,7 @@ from linkwork.backends.written_out import WrittenOut
 
 class CasadiOps(WrittenOut):
     name = "casadi"
+    single = False
     sin = staticmethod(casadi.sin)
     cos = staticmethod(casadi.cos)
     sqrt = staticmethod(casadi.sqrt)

@@ -41,6 +41,7 @@ class _Scalar:
 
 class NumpyOps:
     name = "numpy"
+    single = False
     sin = staticmethod(np.sin)
     cos = staticmethod(np.cos)
     sqrt = staticmethod(np.sqrt)

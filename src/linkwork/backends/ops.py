@@ -15,7 +15,13 @@ Array = Any
 
 
 SINGULAR = 1e-10
-"""A pivot this small, relative to its diagonal entry, counts as zero where a factorisation is guarded: six digits left."""
+"""A pivot this small, relative to its diagonal entry, counts as zero where a factorisation is guarded: six digits
+left."""
+
+
+def threshold(xp: Ops, double: float) -> float:
+    """What counts as rounding for the numbers at hand, from what does in float64: float32 has half the digits."""
+    return double**0.5 if xp.single else double
 
 
 class Factor(Protocol):
@@ -30,6 +36,8 @@ class Ops(Protocol):
     """What an algorithm may ask of a backend."""
 
     name: str
+    single: bool
+    """Whether what is computed is float32."""
 
     def constant(self, a: Any) -> Array:
         """Numbers as a matrix of the backend; zeros and ones in it fold away when traced."""
@@ -74,8 +82,8 @@ class Ops(Protocol):
     def factor_spd(self, a: Array, least: Array | None = None) -> Factor:
         """Factorise a symmetric positive definite matrix.
 
-        With `least`, a column, a pivot that is not above its entry there, or not above SINGULAR times its diagonal entry,
-        counts as zero, and the solution is NaN: a matrix that is singular but for rounding never gives numbers.
+        With `least`, a column, a pivot that is not above its entry there, or not above SINGULAR times its diagonal
+        entry, counts as zero, and the solution is NaN: a matrix that is singular but for rounding never gives numbers.
         """
         ...
 

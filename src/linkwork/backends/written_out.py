@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from linkwork.backends.ops import SINGULAR, Array, Factor
+from linkwork.backends.ops import SINGULAR, Array, Factor, threshold
 
 NAN = float("nan")
 
 
 def above(pivot: Array, entry: Array, least: Array, xp: Any) -> Array:
     """The pivot, or NaN if it is zero but for rounding."""
-    return xp.where(pivot > SINGULAR * entry, xp.where(pivot > least, pivot, NAN), NAN)
+    return xp.where(pivot > threshold(xp, SINGULAR) * entry, xp.where(pivot > least, pivot, NAN), NAN)
 
 
 class LDL:
@@ -90,7 +90,7 @@ class WrittenOut:
         """
         wide = a.shape[0] <= a.shape[1]
         G = self.symmetric(a @ a.T if wide else a.T @ a)
-        rho = 1e-10 * sum(G[i, i] for i in range(G.shape[0]))
+        rho = threshold(self, 1e-10) * sum(G[i, i] for i in range(G.shape[0]))
         factor = LDL(G + rho * self.eye(G.shape[0]), self)
 
         def range_part(x: Array) -> Array:

@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.backends.ops import SINGULAR, Array, Ops
+from linkwork.backends.ops import SINGULAR, Array, Ops, threshold
 from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
-from linkwork.constraints.rows import jacobian, jacobian_blocks, position_error, rows_velocity
+from linkwork.constraints.rows import jacobian, jacobian_blocks, levers, position_error, rows_velocity
 from linkwork.errors import ModelError, listing
 from linkwork.joints import Revolute
 from linkwork.lazy import cached_property
@@ -48,6 +48,7 @@ class Cluster:
 
     `dofs` are the degrees of freedom of its joints, in the model's numbering; `independent` and `dependent` are places
     in `dofs`. The dependent ones fall apart into `blocks`: places in `dependent`, and the rows that determine them.
+    `size` is that of the largest entry of its rows.
     """
 
     bodies: tuple[int, ...]
@@ -57,6 +58,7 @@ class Cluster:
     independent: tuple[int, ...] = ()
     dependent: tuple[int, ...] = ()
     blocks: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    size: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,7 @@ def embedding(motion: Motion, cluster: Cluster) -> Embedding:
     free = xp.hstack([xp.zeros(K.shape[0], 0), *(pick[j] for j in cluster.independent)])
     for rows, columns in cluster.blocks:
         KD = xp.hstack([pick[cluster.dependent[d]] for d in columns])
-        inverse = left_inverse(take(KD, rows, xp), xp)
+        inverse = left_inverse(take(KD, rows, xp), xp, cluster.size)
         GD, gD = -(inverse @ take(free, rows, xp)), inverse @ take(k, rows, xp)
         place = np.eye(K.shape[0])[list(rows)]
         for m, d in enumerate(columns):
@@ -201,25 +203,23 @@ def take(A: Array, rows: Sequence[int], xp: Ops) -> Array:
     return xp.vstack([A[r : r + 1, :] for r in rows])
 
 
-def left_inverse(A: Array, xp: Ops) -> Array:
+def left_inverse(A: Array, xp: Ops, size: float) -> Array:
     """P with P A = 1 for independent columns: by cofactors up to 3 x 3, which needs no pivot; else by least squares.
 
-    NaN where columns depend on each other but for rounding.
+    NaN where columns depend on each other but for rounding, or are rounding of entries that can be as large as `size`.
     """
-    n = A.shape[1]
+    n, least = A.shape[1], threshold(xp, SINGULAR)
     if A.shape[0] != n or n > 3:
-        return xp.factor_spd(xp.symmetric(A.T @ A), xp.zeros(n)).solve(A.T)
+        return xp.factor_spd(xp.symmetric(A.T @ A), xp.constant([(least * size) ** 2] * n)).solve(A.T)
     if n == 1:
-        return 1 / A
+        return 1 / xp.where((least * size) ** 2 >= A * A, float("nan"), A)
     if n == 2:
         adjugate = xp.matrix([[A[1, 1], -A[0, 1]], [-A[1, 0], A[0, 0]]])
     else:
         columns = [A[:, j : j + 1] for j in range(3)]
         adjugate = xp.vstack([xp.cross(columns[(j + 1) % 3], columns[(j + 2) % 3]).T for j in range(3)])
-    determinant, size = (adjugate[0:1, :] @ A[:, 0:1])[0, 0], 1.0
-    for j in range(n):
-        size = size * (A[:, j : j + 1].T @ A[:, j : j + 1])[0, 0]
-    return adjugate / xp.where(determinant * determinant <= SINGULAR**2 * size, float("nan"), determinant)
+    determinant = (adjugate[0:1, :] @ A[:, 0:1])[0, 0]
+    return adjugate / xp.where(determinant * determinant <= (least * size**n) ** 2, float("nan"), determinant)
 
 
 _GROUPS: dict[int, Groups] = {}
@@ -375,8 +375,14 @@ def _solved(model: Model, bodies: tuple[int, ...], constraints: tuple[int, ...],
         raise _misnamed(model, bare, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
     pattern = np.max([np.abs(K) for K in Ks], axis=0)
-    return replace(bare, independent=independent, dependent=tuple(dependent),
+    return replace(bare, independent=independent, dependent=tuple(dependent), size=_lever(samples, constraints),
                    blocks=_blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300)))
+
+
+def _lever(samples: list[Motion], constraints: tuple[int, ...]) -> float:
+    """How large entries of these constraints' rows can be."""
+    found = [levers(at, at.model.constraints[n].evaluate(at)).max(initial=0.0) for at in samples for n in constraints]
+    return float(np.sqrt(max(found, default=0.0)))
 
 
 def _most_dependent(model: Model, dofs: tuple[int, ...], K: np.ndarray, rank: int) -> list[int]:

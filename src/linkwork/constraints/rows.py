@@ -63,10 +63,30 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
     return xp.hstack([xp.zeros(m, 0), *(J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n)])
 
 
-def jacobian_terms(motion: Motion, rows: Rows | ConstraintRows) -> list[Array]:
-    """The matrices, one for each link and joint, that the rows' matrix over joint velocities is the sum of."""
-    links = [rows_jacobian(motion, {l: K}, {}) for l, K in rows.links.items() if l]
-    return links + [rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items()]
+def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
+    """The squares, m x 1, of what rows over joint velocities would be if nothing in them cancelled.
+
+    A row that is this times rounding is none: no joint lies between the links that it ties together, or all joints
+    that do move them at right angles to what it measures.
+    """
+    xp, ones = motion.xp, motion.xp.constant([1.0] * motion.model.nv)
+    total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])
+    for l, K in rows.links.items():
+        if l:
+            J = rows_jacobian(motion, {l: xp.eye(6)}, {})
+            total = total + uncancelled(motion, K) @ ((J * J) @ ones)
+    for i, G in rows.joints.items():
+        J = rows_jacobian(motion, {}, {i: G})
+        total = total + (J * J) @ ones
+    return total
+
+
+def uncancelled(motion: Motion, K: Array) -> Array:
+    """The squares of rows over a link's acceleration, with levers as long as the mechanism has: (p x d)^2 <= p^2
+    d^2."""
+    squares, reach = K * K, motion.model.reach
+    along = squares[:, 0:1] + squares[:, 1:2] + squares[:, 2:3]
+    return motion.xp.hstack([squares[:, 0:3], *(squares[:, i : i + 1] + reach**2 * along for i in (3, 4, 5))])
 
 
 def jacobian_blocks(

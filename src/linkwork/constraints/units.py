@@ -1,12 +1,12 @@
 """What rows feel: the unit of penalties on them, so that no digit depends on a mechanism's size or mass.
 
-    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that it shares a degree of freedom with,
-                                         for each link that they tie together by itself
+    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that it shares a degree of freedom
+    with
 
-The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all constraints
-that share a degree of freedom, because only such can contradict each other, and then the answer is that of least squares,
-in which no row may weigh more than another. Link by link, because rows between links that no joint lies between are zero
-but for rounding. Units are numbers, found once for a model in a few postures.
+The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all
+constraints that share a degree of freedom, because only such can contradict each other, and then the answer is that of
+least squares, in which no row may weigh more than another. In place of J stand its levers (rows.py), which no posture
+makes zero. Units are numbers, found once for a model in a few postures.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.rows import jacobian_terms, rows_jacobian
+from linkwork.constraints.rows import rows_jacobian, uncancelled
 from linkwork.model.memo import once
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
-POSTURES = 3
+POSTURES = 2
 """How many random postures units are found in, besides the neutral one."""
 
 
@@ -41,22 +41,24 @@ def _units(model: Model) -> list[float]:
     postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []
     for q in postures:
         motion = Motion(plain, q[:, None], np.zeros((plain.nv, 1)), NUMPY)
-        # a joint that moves no inertia is an error elsewhere; here it only must not hide what the others feel
-        M_inv = np.linalg.pinv(_mass_matrix(motion), hermitian=True)
+        moved = {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in plain.topology.links}
+        mobility = _mobility(motion, moved)
         for n, c in enumerate(plain.constraints):
-            for J in jacobian_terms(motion, c.evaluate(motion)):
-                felt[n] = max(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T).max())
-                support[n] |= (J != 0).any(axis=0)
+            rows = c.evaluate(motion)
+            terms = [(uncancelled(motion, K) @ (moved[l] * moved[l]), K @ moved[l]) for l, K in rows.links.items() if l]
+            terms += [(J * J, J) for J in (rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items())]
+            felt[n] = max(felt[n], sum((squares @ mobility for squares, _ in terms), np.zeros(1)).max())
+            support[n] |= (np.abs(sum((J for _, J in terms), np.zeros((1, plain.nv)))) > 0).any(axis=0)
     return [1 / x if x > 0 else 1.0 for x in (felt[group].max() for group in _sharing(support))]
 
 
-def _mass_matrix(motion: Motion) -> np.ndarray:
-    """The sum of J^T I J over all links, and rotors."""
+def _mobility(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
+    """The diagonal of M^-1, with M the sum of J^T I J over all links, and rotors."""
     M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
-    for l in motion.model.topology.links:
-        J = rows_jacobian(motion, {l: np.eye(6)}, {})
+    for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
-    return M
+    # a joint that moves no inertia is an error elsewhere; here it only must not hide what the others feel
+    return np.diagonal(np.linalg.pinv(M, hermitian=True))
 
 
 def _sharing(support: np.ndarray) -> list[np.ndarray]:

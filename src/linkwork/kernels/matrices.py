@@ -123,12 +123,12 @@ class Matrix:
 
 
 class Tracer(WrittenOut):
-    """A backend that writes one program, of no more than `limit` operations."""
+    """A backend that writes one program, of no more than `limit` operations, for float64 or for `single` precision."""
 
     name = "tracing"
 
-    def __init__(self, limit: int | None = None) -> None:
-        self.values = Values(limit)
+    def __init__(self, limit: int | None = None, single: bool = False) -> None:
+        self.values, self.single = Values(limit), single
         self.inputs: dict[str, int] = {}
 
     def symbol(self, name: str, size: int) -> Matrix:

@@ -13,12 +13,14 @@ Symbol = Callable[[str, int], Array]
 """`symbol(name, size)` declares an input of the program and gives it as a column."""
 
 
-def trace(name: str, body: Callable[[Ops, Symbol], Mapping[str, Array]], limit: int | None = None) -> Program:
+def trace(name: str, body: Callable[[Ops, Symbol], Mapping[str, Array]], limit: int | None = None,
+          single: bool = False) -> Program:
     """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
 
-    A trace that needs more than `limit` operations is given up with `Outgrown`.
+    A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding
+    is that of float64, or of `single` precision.
     """
-    xp = Tracer(limit)
+    xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
     inputs = [Port(n, (size,)) for n, size in xp.inputs.items()]
     ports = [Port(n, x.shape[:1] if x.shape[1] == 1 else x.shape) for n, x in outputs.items()]

@@ -91,6 +91,12 @@ class Model:
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
 
     @cached_property
+    def reach(self) -> float:
+        """The largest distance of a link, a frame or a centre of mass from the frame that it is given in, in metres."""
+        places = [l.placement.p for l in self.links] + [f.placement.p for f in self.frames.values()]
+        return max(float(np.linalg.norm(p)) for p in (*places, *(l.inertia.com for l in self.links)))
+
+    @cached_property
     def topology(self) -> Topology:
         moving = [(0, 0, 0), *((l.parent, l.joint.nq, l.joint.nv) for l in self.links[1:])]
         parent, nq, nv = zip(*moving, strict=True)

@@ -19,8 +19,9 @@ import numpy as np
 from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.backends.ops import SINGULAR
 from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
-from linkwork.errors import AssemblyError, InputError, not_found
+from linkwork.errors import AssemblyError, InputError, SingularError, listing, not_found
 from linkwork.model import Model, Motion
 from linkwork.model.memo import once
 
@@ -73,7 +74,8 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
 
     Nearest in kinetic energy (norm="mass"): v' is the velocity after an inelastic impact of all constraints. With
     norm="joint" the plain sum of squares of joint velocities counts, which needs no mass. Shapes are (nq,) and (nv,),
-    or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w].
+    or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and constraints could
+    ask for any of their velocities, norm="mass" ends with an error that names them.
     """
     if norm not in ("mass", "joint"):
         raise not_found("norm", norm, ("mass", "joint"))
@@ -84,6 +86,8 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     if not (np.isfinite(at).all() and np.isfinite(speed).all()):
         raise InputError("q or v has entries that are NaN or infinite")
     model.check_position(at)
+    if not model.rows:
+        return speed
     if norm == "mass":
         model.check_forward()
     if at.ndim == 2:
@@ -262,13 +266,37 @@ def _projected(model: Model, q: np.ndarray, v: np.ndarray, norm: str) -> np.ndar
     """
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
     J = jacobian(motion)
-    L = NUMPY.cholesky(crba(motion)) if norm == "mass" else np.eye(model.nv)
+    L = _factor(model, crba(motion)) if norm == "mass" else np.eye(model.nv)
     W = NUMPY.solve_lower(L, J.T).T
     back = NUMPY.solve_upper(L.T, np.linalg.pinv(W, rcond=REDUNDANT))
     out = v[:, None]
     for _ in range(2):
         out = out - back @ (J @ out)
     return np.asarray(out[:, 0])
+
+
+def _factor(model: Model, M: np.ndarray) -> np.ndarray:
+    """L of M = L L^T; SingularError names the joints that move no inertia."""
+    idle = idle_joints(model, M)
+    if idle:
+        raise SingularError(
+            f"'{model.name}': in this position the joints {listing(idle)} move no inertia, so that kinetic energy does "
+            "not tell which velocities are near; give their links an inertia, the joints an armature, or take "
+            "norm='joint'"
+        )
+    return np.asarray(NUMPY.cholesky(M))
+
+
+def idle_joints(model: Model, M: np.ndarray) -> list[str]:
+    """The joints that take part in motions without kinetic energy: M with ones on its diagonal is singular there."""
+    t, names = model.topology, [l.joint_name for l in model.links]
+    size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
+    if not np.isfinite(M).all() or not size.all():
+        moved = np.isfinite(M).all(axis=1) & (size > 0)
+    else:
+        values, vectors = np.linalg.eigh(M / np.outer(size, size))
+        moved = np.abs(vectors[:, values <= SINGULAR * model.nv]).max(axis=1, initial=0.0) < 0.1
+    return [names[i] for i in t.links if not moved[t.v_slices[i]].all()]
 
 
 def _free(model: Model, locked: Sequence[str]) -> np.ndarray:

@@ -18,6 +18,7 @@ from linkwork.algorithms.impulse import wished
 from linkwork.algorithms.iteration import Iteration, unrolled
 from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
+from linkwork.errors import SingularError
 from linkwork.model import Model, Motion
 from linkwork.simulate.integrators import by_joint
 
@@ -36,18 +37,23 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
     """The correction of a model's constraints as a function of q, the wish of each row and the weight of each."""
     chosen = pick("forward_dynamics", method, model, modes=True)
     solve, options = chosen.load(), {} if chosen.prox is None else {"mu": chosen.prox.mu}
+    flat = 0.0 if chosen.prox is None else chosen.prox.flat
 
     def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:
         at = Motion(model, q, xp.zeros(model.nv), xp)
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
         wishes = [wish[int(i) : int(j), :] for i, j in pairwise(ends)]
         out = solve(wished(at, wishes), xp.zeros(model.nv), None, active=active, **options)
-        d, multipliers = unrolled(out, SOLVES, chosen.prox.flat)[:2] if isinstance(out, Iteration) else out
+        d, multipliers = unrolled(out, SOLVES, flat)[:2] if isinstance(out, Iteration) else out
         return by_joint(model, "integrate", q, d, xp), d, multipliers
 
     if backend == "numpy":
         def execute(q: np.ndarray, wish: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            moved, d, multipliers = body(get("numpy"), q[:, None], wish[:, None], active[:, None])
+            try:
+                moved, d, multipliers = body(get("numpy"), q[:, None], wish[:, None], active[:, None])
+            except np.linalg.LinAlgError:
+                raise SingularError(f"'{model.name}' cannot be moved onto its constraints: joints move no inertia, or "
+                                    f"method '{chosen.name}' does not take rows that depend on each other") from None
             return moved[:, 0], d[:, 0], multipliers[:, 0]
 
         return execute

@@ -18,12 +18,14 @@ from linkwork.api import pick
 from linkwork.backends import Array, Ops, get
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
+from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import InputError, not_found
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.planner.inside import Inside, inside
 from linkwork.planner.rooting import Based
+from linkwork.simulate.energy import energies_of, too_much
 from linkwork.simulate.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -36,13 +38,21 @@ EXTRAS = ("a", "lam", "tau")
 PERIOD = 30
 """Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
 
+JOULE = 1e-9
+"""Units in which the work of forces is carried with a state: too small to count in its length."""
+
+SLOW = 0.1
+"""Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
+
 
 @dataclass(frozen=True)
 class RolloutResult:
     """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); what else was asked for.
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
-    keeps its last good position and velocity, and its extras are zero. One state instead of a batch has no axis B.
+    keeps its last good position and velocity, and its extras are zero. One that gained energy from nowhere, because
+    steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state instead
+    of a batch has no axis B.
     """
 
     t: np.ndarray
@@ -57,7 +67,11 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a model as a function of named columns: what is compiled, and what NumPy executes."""
+    """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
+
+    `audited` steps also sum up the work of joint and constraint forces, and its size. Traced, `model` is the rewritten
+    mechanism, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    """
 
     model: Model
     method: str
@@ -67,12 +81,18 @@ class Step:
     modes: bool
     pd: bool
     extras: tuple[str, ...]
+    flat: float = 0.0
+    single: bool = False
+    audited: bool = False
     base: Based | None = None
+    given: Model | None = None
 
     @property
     def inputs(self) -> dict[str, int]:
         m = self.model
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        if self.audited:
+            sizes["work"] = 2
         if self.modes:
             sizes["active"] = len(m.constraints)
         if self.pd:
@@ -89,9 +109,27 @@ class Step:
             seen.append((a, lam, tau))
             return a
 
-        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
-        return {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.audited:
+            work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
+            after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
+        return after
+
+    def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
+        """What constraint forces do: lam . J v, in the middle of the step where a stabilisation changes J v."""
+        h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
+        motion = Inside(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        for c in motion.model.constraints:
+            rows = c.evaluate(motion)
+            rate = rows_velocity(motion, rows)
+            if c.stabilisation is not None:
+                rate = rate - h / 2 * c.stabilisation.pull(rate, rows.drift, c.position_error(motion))
+            power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
+            start += c.rows
+        return power
 
     def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """kp (target - q) + kd (target_v - v) of the actuated joints."""
@@ -125,7 +163,7 @@ class Step:
         solve = registry.methods("forward_dynamics")[self.method].load()
         within = Inside(self._stepped(x["dt"][0, 0]), self.base)
         out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
-        return unrolled(out, self.iterations, Prox(self.mu).flat)[:2] if isinstance(out, Iteration) else out
+        return unrolled(out, self.iterations, self.flat)[:2] if isinstance(out, Iteration) else out
 
     @cached_property
     def traced(self) -> Program:
@@ -133,8 +171,9 @@ class Step:
         from linkwork.kernels.trace import trace
 
         within = inside(self.model)
-        step = replace(self, model=within.model, base=within.base)
-        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}))
+        step = replace(self, model=within.model, base=within.base, given=self.model)
+        return trace("step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+                     single=self.single)
 
     @cached_property
     def known(self) -> Any:
@@ -173,7 +212,7 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.known, ("q", "v"), [n for n in TIMED if n in self.step.inputs])
+        return RolloutProgram(self.step.known, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
 
     def __call__(
         self,
@@ -215,6 +254,7 @@ class Rollout:
         inputs["limit"] = np.array([self.limit])
         out = run(n, k, inputs, 1 if batch is None else batch)
         survived = out.pop("survived")
+        self._audit(inputs, out, survived, n, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -224,7 +264,7 @@ class Rollout:
         """Checked arrays for all inputs, and the size of the batch (None: one state)."""
         inputs, sizes = {}, {}
         for name, size in self.step.inputs.items():
-            value = given[name]
+            value = given.get(name)
             if value is None:
                 if name not in DEFAULTS:
                     raise InputError(f"a rollout with pd=True needs '{name}'")
@@ -255,13 +295,40 @@ class Rollout:
             raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
         return inputs, next(iter(sizes.values()), None)
 
+    def _audit(self, inputs: Mapping[str, np.ndarray], out: dict[str, np.ndarray], survived: np.ndarray,
+               steps: int, every: int) -> None:
+        """States that gained energy from nowhere have failed, from the first record in which they had."""
+        work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
+        turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
+        if not batch or steps * turned**2 < SLOW:
+            return
+        start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
+        failed = self._gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], dt)
+        for b in np.flatnonzero(failed):
+            records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
+            n = int(np.argmax(self._gained(records, [out["q"][b], out["v"][b]], work[b], dt)))
+            survived[b] = min(survived[b], n * every)
+            for name, first in zip(("q", "v"), start, strict=True):
+                out[name][b, n:] = out[name][b, n - 1] if n else first[b]
+            for name in self.step.extras:
+                out[name][b, n:] = 0.0
+
+    def _gained(self, before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray,
+                dt: float) -> np.ndarray:
+        """Which states have more energy after than they had before and were given."""
+        rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
+        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
+        gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
+        return too_much(self.model, dt, gain, flow)
+
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""
         xp, limit = get("numpy"), float(inputs["limit"][0])
         shape = (batch, steps // every)
         sizes = {"q": self.model.nq, "v": self.model.nv, "a": self.model.nv, "tau": self.model.nv,
                  "lam": self.model.rows}
-        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", *self.step.extras)}
+        sizes["work"] = 2
+        out = {n: np.zeros((*shape, sizes[n])) for n in ("q", "v", "work", *self.step.extras)}
         survived = np.zeros(batch, dtype=int)
         for b in range(batch):
             x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
@@ -281,19 +348,19 @@ class Rollout:
                     except np.linalg.LinAlgError:
                         alive = False
                 if alive:
-                    columns["q"], columns["v"] = new["q"], new["v"]
+                    columns |= {n: new[n] for n in ("q", "v", "work")}
                     survived[b] += 1
                     extras = {n: new[n] for n in self.step.extras}
                 else:
                     extras = {n: np.zeros((sizes[n], 1)) for n in self.step.extras}
                 if (k + 1) % every == 0:
-                    for n, value in {"q": columns["q"], "v": columns["v"], **extras}.items():
+                    for n, value in {**{s: columns[s] for s in ("q", "v", "work")}, **extras}.items():
                         out[n][b, k // every] = value[:, 0]
         return {**out, "survived": survived}
 
 
 TIMED = ("tau", "active", "target", "target_v")
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0}
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
 
 
 def rollout(
@@ -325,8 +392,9 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) pulls back what drifts off
       its constraints.
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
-    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. Results do not
-      depend on the number of `threads`, to the bit.
+    - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
+      gained energy which no force gave: take a shorter dt, or "rk4". Results do not depend on the number of `threads`,
+      to the bit.
     """
     from linkwork.function import BACKENDS
 
@@ -346,22 +414,22 @@ def rollout(
     chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
-    used = prox or calm(chosen)
+    used = prox or calm(chosen, dtype)
     extras = tuple(n for n in EXTRAS if n in record)
-    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras)
+    step = Step(model, chosen.name, integrator, used.mu if used else None, iterations, modes, pd, extras,
+                used.flat if used else 0.0, single=dtype == "float32", audited=True)
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-CALM = 1e5
+CALM = 1e8
 """The largest penalty in time steps. Rows that are nearly redundant, as Cassie's are, ask for wild forces when they are
-met exactly: its stabilised loops hold 3e-5 m with penalties from 1e3 to 1e5, 4e-3 m with 1e6, and burst with 1e7."""
+met exactly."""
 
 
-def calm(method: registry.Method) -> Prox | None:
+def calm(method: registry.Method, dtype: str = "float64") -> Prox | None:
     """The penalty of a method in time steps; `pv_early` has it only where no joint moves a row."""
-    if method.prox is None or method.name == "pv_early":
-        return method.prox
-    return replace(method.prox, mu=min(method.prox.mu, CALM))
+    prox = method.prox_for(dtype)
+    return prox if prox is None or method.name == "pv_early" else replace(prox, mu=min(prox.mu, CALM))
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:

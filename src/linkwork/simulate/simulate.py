@@ -29,12 +29,16 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.tree.crba import crba
 from linkwork.api import constraint_error, forward_dynamics, forward_kinematics, pick
+from linkwork.backends import get
 from linkwork.constraints import Closure, Stabilisation
-from linkwork.errors import InputError, SingularError, not_found
-from linkwork.model import Model
+from linkwork.errors import InputError, SingularError, listing, not_found
+from linkwork.model import Model, Motion
 from linkwork.simulate import integrators
+from linkwork.simulate.assembly import idle_joints
 from linkwork.simulate.dormand_prince import dormand_prince
+from linkwork.simulate.energy import Ledger
 from linkwork.simulate.progress import bar
 from linkwork.simulate.projection import correction
 from linkwork.simulate.rollout import Step, calm, stabilised
@@ -58,6 +62,9 @@ MANY = 6
 
 ON_GROUND = 1e-6
 """Height (m) up to which a contact is down at the start."""
+
+LOOKS = 10
+"""Steps after which the energy of the motion is looked at."""
 
 
 def simulate(
@@ -90,6 +97,9 @@ def simulate(
     - `ground` is the height of a plane: contacts with the world touch down and lift off (see the module's text).
       Without it all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+
+    Raises StepError where the motion gains energy that no force gave, because its steps are too long for how fast it
+    is, and SingularError where it is no longer made of numbers.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     q, v = _initial(model, q0, v0)
@@ -160,8 +170,11 @@ class _Simulation:
         self.size = {c: closure.rows for c, closure in self.contacts}
         if switching:
             self.kinematics = forward_kinematics(model, [c.a for _, c in self.contacts], backend=o.backend)
-        if switching or (o.projection and model.constraints):
+        self.ledger = Ledger(model, self.q, self.v, o.backend)
+        if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
+            self.rate = self.error(self.q, self.v).rate
+        if switching or (o.projection and model.constraints):
             self.correct = correction(model, self.method if switching else None, o.backend)
         self.gone: set[int] = set()
         self.anchors: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -176,7 +189,7 @@ class _Simulation:
 
     def step(self, k: int, controller: Controller) -> None:
         """One step of dt, with all that happens in it."""
-        o, t, left = self.options, k * self.options.dt, self.options.dt
+        o, t, left, before = self.options, k * self.options.dt, self.options.dt, self.v
         self.gone.clear()
         tau = self._forces(controller, t)
         q, v, lam = self._released(t, tau, left)
@@ -195,11 +208,32 @@ class _Simulation:
             left -= h
             self._touch(t + o.dt - left, down)
             q, v, lam = self._released(t, tau, left) if left > 0 else (self.q, self.v, lam)
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise self._lost(t + o.dt)
         self.q, self.v = q, v
+        self._account(o.dt, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()
-        if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
-            raise SingularError(f"the state is not a number after {t + o.dt:g} s: take a shorter dt, or stabilise")
+            self.ledger.moved((q, v), (self.q, self.v))
+            self.rate = self.error(self.q, self.v).rate
+        if (k + 1) % LOOKS == 0 or k + 1 == o.steps:
+            self.ledger.check(t + o.dt, o.dt, self.q, self.v, o.integrator)
+
+    def _lost(self, t: float) -> SingularError:
+        """The error for a state that is not a number: joints that move nothing, or a motion that is too fast."""
+        motion = Motion(self.model, self.q[:, None], self.v[:, None], get("numpy"))
+        idle, remedy = idle_joints(self.model, crba(motion)), "take a shorter dt, or stabilise"
+        if idle:
+            remedy = f"the joints {listing(idle)} move no inertia; give their links one, or the joints an armature"
+        return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
+
+    def _account(self, h: float, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
+        """The work of joint forces, and of constraints whose frames move."""
+        work = h * float(tau @ (before + self.v)) / 2
+        if self.model.constraints:
+            last, self.rate = self.rate, self.error(self.q, self.v).rate
+            work += h * float(lam @ (last + self.rate)) / 2
+        self.ledger.add(work)
 
     def look(self, k: int, controller: Controller) -> None:
         """Record the last state, with the forces that it would go on with."""
@@ -408,14 +442,17 @@ def _advance(model: Model, o: _Options, method: str | None, prox: Prox | None, m
 
         return midpoint
     used = prox or calm(chosen)
-    step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",))
+    step = Step(model, chosen.name, o.integrator, used.mu if used else None, o.iterations, modes, False, ("lam",),
+                used.flat if used else 0.0)
     if o.backend == "numpy":
-        from linkwork.backends import get
-
         def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray,
                     h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             x = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active}
-            out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            try:
+                with np.errstate(all="ignore"):
+                    out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            except np.linalg.LinAlgError:  # kernels have NaN then
+                return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(model.rows, np.nan)
             return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
 
         return execute

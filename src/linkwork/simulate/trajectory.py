@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import CentreOfMass, Closure
-from linkwork.errors import InputError, MissingExtra, listing, not_found
+from linkwork.errors import MissingExtra, not_found
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -23,6 +24,8 @@ TITLES = {"q": "position", "v": "velocity", "tau": "joint force", "lam": "constr
 FORMATS = (".csv", ".npz", ".parquet")
 ABOUT = "linkwork"
 """The key of a Parquet file's metadata under which names, units and events are."""
+SUM = "linkwork.sha256"
+"""The key under which the checksum of a Parquet file's numbers, headings and metadata is: its own cover pages only."""
 
 
 @dataclass(frozen=True)
@@ -81,47 +84,25 @@ class Trajectory:
             arrays: dict[str, Any] = {n: getattr(self, n) for n in ("t", *TABLES)}
             np.savez_compressed(path, **arrays, about=np.array(self._about()))
         elif path.suffix == ".csv":
-            with path.open("w", newline="") as stream:
+            with path.open("w", newline="", encoding="utf-8") as stream:
                 writer = csv.writer(stream)
                 writer.writerow(self._headings())
                 writer.writerows([repr(float(x)) for x in row] for row in self._matrix())
         else:
-            arrow, parquet = _pyarrow()
+            arrow, parquet = pyarrow_or_error()
             columns = dict(zip(self._headings(), self._matrix().T, strict=True))
             table = arrow.table({n: arrow.array(x) for n, x in columns.items()})
-            parquet.write_table(table.replace_schema_metadata({ABOUT: self._about()}), path)
+            about = self._about()
+            facts = {ABOUT: about, SUM: checksum(self._headings(), self._matrix(), about)}
+            parquet.write_table(table.replace_schema_metadata(facts), path, write_page_checksum=True)
         return path
 
     @staticmethod
     def read(path: str | Path) -> Trajectory:
-        """What `save` wrote."""
-        path, about = Path(path), None
-        if path.suffix not in FORMATS:
-            raise not_found("format of a trajectory", path.suffix, FORMATS)
-        if not path.is_file():
-            raise InputError(f"there is no trajectory at '{path}'")
-        if path.suffix == ".npz":
-            with np.load(path) as data:
-                missing = {"t", *TABLES, "about"} - set(data.files)
-                if missing:
-                    raise InputError(f"'{path}' is not a trajectory that this version writes: it has no "
-                                     f"{listing(sorted(missing))}")
-                return _assembled([data[n] for n in ("t", *TABLES)], json.loads(str(data["about"])))
-        if path.suffix == ".csv":
-            with path.open(newline="") as stream:
-                headings, *rows = csv.reader(stream)
-            matrix = np.array(rows, dtype=float).reshape(len(rows), len(headings))
-        else:
-            _, parquet = _pyarrow()
-            table = parquet.read_table(path)
-            headings = table.column_names
-            matrix = np.column_stack([table[n].to_numpy() for n in headings])
-            about = (table.schema.metadata or {}).get(ABOUT.encode())
-        if not headings or headings[0] != "t":
-            raise InputError(f"'{path}' is not a trajectory: its first column is not 't'")
-        names = {n: tuple(h.partition(".")[2] for h in headings if h.startswith(f"{n}.")) for n in TABLES}
-        split = [matrix[:, [k for k, h in enumerate(headings) if h.startswith(f"{n}.")]] for n in TABLES]
-        return _assembled([matrix[:, 0], *split], {"names": names} if about is None else json.loads(about))
+        """What `save` wrote; InputError for any other file. Nothing in it is run, and its size bounds the memory."""
+        from linkwork.simulate.reading import read_trajectory
+
+        return read_trajectory(Path(path))
 
     def plot(self, tables: Sequence[str] = ("q", "v", "tau"), names: Sequence[str] | None = None) -> Any:
         """A figure with one panel for each table and unit, of all columns or those named; needs the extra `plot`."""
@@ -190,14 +171,14 @@ def _row_units(model: Model) -> list[str]:
     return units
 
 
-def _assembled(tables: list[np.ndarray], about: Mapping[str, Any]) -> Trajectory:
-    names, units = ({n: tuple(c) for n, c in about.get(x, {}).items()} for x in ("names", "units"))
-    events = tuple(Event(float(t), kind, contact) for t, kind, contact in about.get("events", ()))
-    t, q, v, tau, lam, active = tables
-    return Trajectory(t, q, v, tau, lam, active, names, events, about.get("model_name", ""), units)
+def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
+    """Of all that a file says."""
+    words = json.dumps([*headings, about]).encode()
+    return hashlib.sha256(words + np.ascontiguousarray(matrix, float).tobytes()).hexdigest()
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def pyarrow_or_error() -> tuple[Any, Any]:
+    """The package and its module for Parquet files."""
     try:
         import pyarrow
         import pyarrow.parquet

@@ -19,11 +19,11 @@ from linkwork.algorithms.clusters.nodes import Loop
 from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.clusters.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.constrained.penalties import least_pivots
+from linkwork.algorithms.constrained.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import clusters
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
-
 
 Carried = tuple[int, ConstraintRows, Array]
 """A constraint by its place, its rows, and their multipliers."""
@@ -49,7 +49,8 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     for n, node in enumerate(r.nodes):
         if isinstance(node, Loop):
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
-    return vdot + kept(motion, r.tree, vdot)[0, 0], in_order(motion, forces)
+    guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
+    return vdot + guard[0, 0], in_order(motion, forces)
 
 
 def in_order(motion: Motion, forces: dict[int, Array]) -> Array:

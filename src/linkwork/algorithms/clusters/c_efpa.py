@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from linkwork.algorithms.clusters.promises import determined
 from linkwork.algorithms.clusters.recursion import Recursion, outer_rows, recursion
 from linkwork.algorithms.delassus.blocks import Blocks
 from linkwork.algorithms.delassus.propagators import on_one_link
@@ -50,7 +51,7 @@ def c_efpa(motion: Motion) -> Array:
             if parts := _coupling(r, F, E, crowded, moved[d]):
                 product = sum(parts[1:], parts[0])
                 blocks[c, d] = motion.xp.symmetric(product) if c == d else product
-    return Blocks([x.k.shape[0] for x in rows], blocks, motion.xp).matrix()
+    return Blocks([x.k.shape[0] for x in rows], blocks, motion.xp).matrix() + determined(motion, r.tree)[0, 0]
 
 
 @dataclass(frozen=True)

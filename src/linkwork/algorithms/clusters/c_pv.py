@@ -8,6 +8,7 @@ sweeps instead of the three of `c_efpa`, and any rows. O(N l^3 + m^2 d).
 
 from __future__ import annotations
 
+from linkwork.algorithms.clusters.promises import determined
 from linkwork.algorithms.clusters.recursion import hold, outer_rows, recursion
 from linkwork.algorithms.delassus.blocks import Blocks
 from linkwork.backends.ops import Array
@@ -20,4 +21,5 @@ def c_pv(motion: Motion) -> Array:
     r = recursion(motion, clusters(motion.model))
     rows = outer_rows(r.motion, r.tree)
     at_rest = [[motion.xp.zeros(1)] * len(node.pivots) for node in r.nodes]
-    return Blocks([x.k.shape[0] for x in rows], hold(r, rows, at_rest).L, motion.xp).matrix()
+    matrix = Blocks([x.k.shape[0] for x in rows], hold(r, rows, at_rest).L, motion.xp).matrix()
+    return matrix + determined(motion, r.tree)[0, 0]

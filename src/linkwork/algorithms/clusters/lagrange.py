@@ -9,7 +9,7 @@ Rows of local loops that say nothing (a planar linkage out of its plane) are lef
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.projection import outer
+from linkwork.algorithms.clusters.projection import dense_met, outer
 from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
@@ -32,11 +32,12 @@ def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Arr
     J, k, places = every_row(motion, tree)
     Y = factor.solve_LT(J.T)
     L = xp.symmetric(Y.T @ factor.solve_D(Y))
-    least = take(least_pivots(motion), places, xp)
+    least = take(least_pivots(motion), places, xp) if places else xp.zeros(0)
     lam = xp.factor_spd(L, least).solve(k - J @ free)
     vdot = free + factor.solve_L(factor.solve_D(Y @ lam))
     rows = {p: lam[n : n + 1, :] for n, p in enumerate(places)}
-    return vdot + kept(motion, tree, vdot)[0, 0], xp.vstack([rows.get(p, xp.zeros(1)) for p in range(motion.model.rows)])
+    guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
+    return vdot + guard[0, 0], xp.vstack([rows.get(p, xp.zeros(1)) for p in range(motion.model.rows)])
 
 
 def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int]]:

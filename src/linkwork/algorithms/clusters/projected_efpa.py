@@ -10,6 +10,7 @@ instead, from the base on: O(n^3 + m n^2).
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import outer
+from linkwork.algorithms.clusters.promises import determined
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -26,7 +27,7 @@ def projected_efpa(motion: Motion) -> Array:
     J, _ = outer(motion, tree)
     factor = LTL(xp.symmetric(G.T @ (crba(motion) @ G)), parent, xp)
     W = factor.solve_LT((J @ G).T)
-    return xp.symmetric(W.T @ factor.solve_D(W))
+    return xp.symmetric(W.T @ factor.solve_D(W)) + determined(motion, tree)[0, 0]
 
 
 def projected_dense(motion: Motion) -> Array:
@@ -34,7 +35,8 @@ def projected_dense(motion: Motion) -> Array:
     xp, tree = motion.xp, clusters(motion.model)
     G, _ = tree.maps(motion)
     JG = outer(motion, tree)[0] @ G
-    return xp.symmetric(JG @ xp.factor_spd(xp.symmetric(G.T @ (crba(motion) @ G))).solve(JG.T))
+    matrix = xp.symmetric(JG @ xp.factor_spd(xp.symmetric(G.T @ (crba(motion) @ G))).solve(JG.T))
+    return matrix + determined(motion, tree)[0, 0]
 
 
 def freedoms(tree: ClusterTree) -> tuple[list[int], list[int]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.promises import kept
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.penalties import least_pivots
+from linkwork.algorithms.constrained.weights import met
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
@@ -36,7 +37,15 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
         lam = xp.factor_spd(xp.symmetric(JG @ W), least_pivots(motion, tree.outer)).solve(k - J @ g - JG @ y)
         y = y + W @ lam
     vdot = G @ y + g
-    return vdot + kept(motion, tree, vdot)[0, 0], all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
+    guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
+    return vdot + guard[0, 0], all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
+
+
+def dense_met(motion: Motion, J: Array, k: Array, vdot: Array) -> Array:
+    """0, or NaN if J vdot = k does not hold but for rounding."""
+    terms = [k, *(J[:, j : j + 1] * vdot[j, 0] for j in range(motion.model.nv))]
+    size = motion.xp.sqrt(sum((x.T @ x for x in terms), motion.xp.zeros(1)))
+    return met(motion, [J @ vdot - k], size)
 
 
 def outer(motion: Motion, tree: ClusterTree) -> tuple[Array, Array]:

@@ -1,20 +1,24 @@
 """What a cluster takes for granted, checked where it is used: NaN instead of numbers where it does not hold.
 
-Which joints of a cluster depend on others is decided once, for a model. In a posture in which its rows say more than that
-(their rank is larger than anywhere it was looked for, or loops are not closed so that redundant rows contradict each other),
-the accelerations do not meet all of them. And a constraint that is embedded cannot be switched off.
+Which joints of a cluster depend on others is decided once, for a model. In a posture in which its rows say more than
+that (their rank is larger than anywhere it was looked for, or loops are not closed so that redundant rows contradict
+each other), the accelerations do not meet all of them. And a constraint that is embedded cannot be switched off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import Cluster, ClusterTree, local_rows
+from linkwork.algorithms.iteration import largest
+from linkwork.backends.ops import Array, threshold
+from linkwork.constraints.clusters import Cluster, ClusterTree, embedding, local_rows
 from linkwork.model import Motion
 
 MET = 1e-6
 """Errors of embedded rows, relative to their terms, that count as none."""
+
+ROUNDING = 1e-12
+"""What rounding leaves of gravity in rows that say nothing."""
 
 NAN = float("nan")
 
@@ -35,15 +39,39 @@ def _spare(motion: Motion, c: Cluster) -> list[int]:
     return [r for r in range(rows) if r not in square]
 
 
+def determined(motion: Motion, tree: ClusterTree) -> Array:
+    """0, or NaN if the dependent joints of a cluster do not follow from its rows: for results that have no forces."""
+    guard = motion.xp.zeros(1)
+    for c in tree.clusters:
+        P = embedding(motion, c).P
+        for d in range(P.shape[0]):
+            guard = guard + motion.xp.where(P[d : d + 1, :] @ P[d : d + 1, :].T >= 0, 0.0, NAN)
+    return guard
+
+
+def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> Array:
+    """The largest error of an embedded row that does not hold by construction."""
+    xp, worst = motion.xp, motion.xp.zeros(0)
+    for c in tree.clusters:
+        if spare := _spare(motion, c):
+            K, k = local_rows(motion, c)
+            left = K @ xp.vstack([vdot[d : d + 1, :] for d in c.dofs]) - k
+            worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
+    return largest(xp, worst)
+
+
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
+    """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
     xp, (K, k) = motion.xp, local_rows(motion, c)
     error, size = xp.zeros(1), xp.zeros(1)
-    for r in which:
+    for r in range(k.shape[0]):
         terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(c.dofs)]
-        left = sum(terms, -k[r : r + 1, :])
-        error = error + left * left
         size = sum((x * x for x in terms), size + k[r : r + 1, :] * k[r : r + 1, :])
-    return xp.where(error <= MET**2 * size, 0.0, NAN)
+        if r in which:
+            left = sum(terms, -k[r : r + 1, :])
+            error = error + left * left
+    bound = threshold(xp, MET) ** 2 * size + threshold(xp, ROUNDING) ** 2 * (motion.a0.T @ motion.a0)
+    return xp.where(error <= bound, 0.0, NAN)
 
 
 def _locked(motion: Motion, outer: Sequence[int], active: Array | None) -> Array:

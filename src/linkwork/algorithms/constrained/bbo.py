@@ -23,8 +23,8 @@ from linkwork.algorithms.clusters.nodes import Loop, Single, accumulate
 from linkwork.algorithms.clusters.recursion import node_of
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.constrained.weights import over_links
-from linkwork.backends.ops import Array, Factor
+from linkwork.algorithms.constrained.weights import left_over, met, over_links
+from linkwork.backends.ops import SINGULAR, Array, Factor
 from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
 from linkwork.model import Motion
@@ -36,8 +36,8 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     """Joint accelerations and constraint forces."""
     rows = constraint_rows(motion)
     loops = CarriedLoops(motion, links_alone(motion.model), rows, damping=None)
-    vdot, lam, _ = loops.solve(tau, motion.bias(fext), [r.k for r in rows])
-    return vdot, lam
+    vdot, lam, a = loops.solve(tau, motion.bias(fext), [r.k for r in rows])
+    return vdot + met(motion, *left_over(motion, [over_links(motion, r) for r in rows], a))[0, 0], lam
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class CarriedLoops:
     """
 
     def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],
-                 damping: Sequence[Array] | None = None, still: Motion | None = None, mix: Mixture | None = None) -> None:
+                 damping: Sequence[Array] | None = None, still: Motion | None = None,
+                 mix: Mixture | None = None) -> None:
         self.motion, self.tree, self.rows = still or motion, tree, rows
         xp, links = motion.xp, range(len(motion.model.links))
         if mix is None:
@@ -82,6 +83,7 @@ class CarriedLoops:
         self.H = Hessian(self.motion, list(self.penalised.values()), list(self.weight.values()))
         self.KT: list[dict[int, Array]] = [{} for _ in links]
         self.L: dict[tuple[int, int], Array] = {}
+        self.lost: dict[int, Array] = {}
         self.passed: list[Passed] = []
         self.roots: dict[int, Root] = {}
         for c in mix.ends:
@@ -112,8 +114,11 @@ class CarriedLoops:
         self.L[key] = self.L[key] + B if key in self.L else B
 
     def _least(self, which: list[int]) -> Array | None:
-        """What pivots of undamped rows are at least."""
-        return None if self.damped else least_pivots(self.motion, [self.tree.outer[c] for c in which])
+        """What pivots of undamped rows are at least; what was taken out of them before leaves rounding, too."""
+        if self.damped:
+            return None
+        lost = [self.lost.get(c, 0.0 * self.rows[c].k) for c in which]
+        return least_pivots(self.motion, [self.tree.outer[c] for c in which]) + SINGULAR * self.motion.xp.vstack(lost)
 
     def _resolve(self, i: int, which: list[int]) -> Root:
         """Solve for rows that have met at link i, and take them out of everything they touch."""
@@ -135,6 +140,9 @@ class CarriedLoops:
             for e in rest[n:]:
                 cross = -(others[d][0].T @ others[e][1])
                 self._add(d, e, xp.symmetric(cross) if d == e else cross)
+                if d == e:
+                    lost = xp.vstack([-cross[r : r + 1, r : r + 1] for r in range(cross.shape[0])])
+                    self.lost[d] = self.lost[d] + lost if d in self.lost else lost
         for c in which:
             for d in range(len(self.rows)):
                 self.L.pop((min(c, d), max(c, d)), None)

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.backends.ops import Array
-from linkwork.constraints.rows import constraint_rows, jacobian_terms, rows_jacobian
+from linkwork.backends.ops import Array, threshold
+from linkwork.constraints.rows import constraint_rows, levers, rows_jacobian
 from linkwork.model import Motion
 
-
 ROUNDING = 1e-12
-"""The share of the terms of a row that is rounding."""
+"""The share of a row's levers that is rounding."""
 
 
 def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -37,14 +36,15 @@ def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 def joint_space(motion: Motion) -> tuple[Array, Array]:
     """J and k of J vdot = k: the rows over links, less what they say of the accelerations with joints at rest.
 
-    Rows that are zero but for rounding, because no joint lies between the links that they tie together, are zero.
+    Rows that are zero but for rounding, because no joint moves what they measure, are zero.
     """
     xp, at_rest = motion.xp, motion.accelerations(None)
     J, k = [xp.zeros(0, motion.model.nv)], [xp.zeros(0)]
     for rows in constraint_rows(motion):
-        whole, parts = rows_jacobian(motion, rows.links, rows.joints), jacobian_terms(motion, rows)
+        whole = rows_jacobian(motion, rows.links, rows.joints)
+        least = threshold(xp, ROUNDING) ** 2 * levers(motion, rows)
         for i in range(whole.shape[0]):
-            row, terms = whole[i : i + 1, :], sum((x[i : i + 1, :] @ x[i : i + 1, :].T for x in parts), xp.zeros(1))
-            J.append(row * xp.where(row @ row.T > ROUNDING**2 * terms, 1.0, 0.0))
+            row = whole[i : i + 1, :]
+            J.append(row * xp.where(row @ row.T > least[i : i + 1, :], 1.0, 0.0))
         k.append(rows.k - sum((K @ at_rest[l] for l, K in rows.links.items()), xp.zeros(rows.k.shape[0])))
     return xp.vstack(J), xp.vstack(k)

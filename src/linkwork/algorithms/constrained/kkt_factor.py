@@ -29,8 +29,8 @@ class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows; without damping, `least` says what pivots of rows are
-    at least. Vectors x have the constraints' part first.
+    `R` has one column per constraint, the damping of each of its rows; without damping, `least` says what pivots of
+    rows are at least. Vectors x have the constraints' part first.
     """
 
     def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops,

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.promises import kept
+from linkwork.algorithms.clusters.promises import kept, unmet
 from linkwork.algorithms.clusters.recursion import recursion
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.penalties import penalties
@@ -65,7 +65,8 @@ def on_tree(
         return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size,
                     xp.vstack([vdot, in_order(motion, within)]))
 
-    return Iteration(sum(row.k.shape[0] for row in r.rows), step, in_parts(motion, tree, active), xp)
+    return Iteration(sum(row.k.shape[0] for row in r.rows), step, in_parts(motion, tree, active), xp,
+                     lambda found: unmet(motion, tree, found[0 : motion.model.nv, :]))
 
 
 def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Callable[[Array, Array], tuple[Array, Array]]:

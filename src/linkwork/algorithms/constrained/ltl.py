@@ -9,7 +9,10 @@ redundant or singular ones give NaN, which callers report (`prox_ltl` solves the
 
 from __future__ import annotations
 
+from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
+from linkwork.algorithms.constrained.weights import met
+from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
@@ -21,8 +24,22 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     motion = motion.classical
     rows = constraint_rows(motion)
     factor = kkt_factor(motion, rows)
-    x = factor.solve(motion.xp.vstack([joint_targets(motion, rows), tau - rnea(motion, None, fext)]))
-    return x[factor.m :, :], -x[0 : factor.m, :]
+    k = joint_targets(motion, rows)
+    x = factor.solve(motion.xp.vstack([k, tau - rnea(motion, None, fext)]))
+    vdot, lam = x[factor.m :, :], -x[0 : factor.m, :]
+    return vdot + met(motion, *row_errors(motion, rows, split(k, rows), vdot))[0, 0], lam
+
+
+def row_errors(
+    motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array
+) -> tuple[list[Array], Array]:
+    """What joint accelerations leave of the rows, k - J vdot, and the size of the terms of that."""
+    xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
+    for kc, columns in zip(k, (joint_columns(motion, r) for r in rows), strict=True):
+        terms = [kc, *(-(c.T * vdot[j, 0]) for j, c in columns.items())]
+        errors.append(sum(terms[1:], terms[0]))
+        squares = sum((x.T @ x for x in terms), squares)
+    return errors, xp.sqrt(squares)
 
 
 def joint_targets(motion: Motion, rows: list[ConstraintRows]) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwork.backends.ops import Array
+from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.units import units
 from linkwork.model import Motion
 
@@ -18,7 +18,9 @@ def penalties(motion: Motion, mu: Array) -> list[Array]:
 
 
 def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:
-    """What pivots of the rows of some constraints (all) are at least, unless they are zero but for rounding: a column."""
+    """What pivots of the rows of some constraints (all) are at least, unless they are zero but for rounding: a
+    column."""
     xp, constraints, unit = motion.xp, motion.model.constraints, units(motion.model)
     chosen = range(len(constraints)) if which is None else which
-    return xp.vstack([xp.zeros(0), *(xp.constant([ROUNDING / unit[c]] * constraints[c].rows) for c in chosen)])
+    least = [xp.constant([threshold(xp, ROUNDING) / unit[c]] * constraints[c].rows) for c in chosen]
+    return xp.vstack([xp.zeros(0), *least])

@@ -8,6 +8,7 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
+from linkwork.algorithms.clusters.promises import unmet
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
@@ -19,6 +20,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
 from linkwork.planner.pivots import Mixture
+
 
 def prox_bbo(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
@@ -46,8 +48,7 @@ def on_tree(
         old = split(lam, rows)
         vdot, forces, a = loops.solve(tau, p, [r.k + d * l for r, d, l in zip(rows, damping, old, strict=True)])
         new = [forces[part(motion, n), :] for n in tree.outer]
-        errors = [d * (x - l) for d, x, l in zip(damping, new, old, strict=True)]
-        _, size = left_over(still, [over_links(still, r) for r in rows], a)
+        errors, size = left_over(still, [over_links(still, r) for r in rows], a)
         within = [forces[part(motion, n), :] for n in range(len(mus)) if n not in tree.outer]
         return Step(xp.vstack([xp.zeros(0), *new]), xp.vstack([xp.zeros(0), *errors]), size, xp.vstack([vdot, *within]))
 
@@ -55,7 +56,8 @@ def on_tree(
         vdot, forces = in_parts(motion, tree, active)(lam, found)
         return vdot, forces * roots
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp)
+    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp,
+                     lambda found: unmet(motion, tree, found[0 : motion.model.nv, :]))
 
 
 def part(motion: Motion, n: int) -> slice:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.constrained.dual import Dual, to_base
 from linkwork.algorithms.constrained.penalties import least_pivots
+from linkwork.algorithms.constrained.weights import left_over, met, over_links
 from linkwork.algorithms.tree.articulated import Articulated, articulated
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -33,8 +34,9 @@ def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Ar
     else:
         dual = to_base(art, rows, u)
         base, lam = None, _after_base(art, dual)
-    vdot, _ = art.accelerate(dual.add_forces(u, lam), base)
-    return vdot, motion.xp.vstack([motion.xp.zeros(0), *lam])
+    vdot, a = art.accelerate(dual.add_forces(u, lam), base)
+    guard = met(motion, *left_over(motion, [over_links(motion, r) for r in rows], a))
+    return vdot + guard[0, 0], motion.xp.vstack([motion.xp.zeros(0), *lam])
 
 
 def _after_base(art: Articulated, dual: Dual) -> list[Array]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwork.backends.ops import Array
+from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
+
+ROUNDING = 1e-9
+"""Errors of rows that a direct solution leaves at most, relative to their terms: seven digits of forces are lost by
+then."""
 
 
 def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> list[Array]:
@@ -40,6 +44,13 @@ def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]
         errors.append(sum(terms[1:], terms[0]))
         squares = sum((x.T @ x for x in terms), squares)
     return errors, xp.sqrt(squares)
+
+
+def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
+    """0, or NaN if some errors are more than rounding of terms of this size: what was found is no solution."""
+    xp = motion.xp
+    squares = sum((e.T @ e for e in errors), xp.zeros(1))
+    return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))
 
 
 def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:

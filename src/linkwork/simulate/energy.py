@@ -1,0 +1,139 @@
+"""What a motion may do: the energy that it has and what forces gave, against energy that only a step too long makes.
+
+    gain = E - E_0 - W,    E = 1/2 v^T M v - sum_i m_i g . c_i,    W = sum of h (tau . (v + v+) / 2 + lam . J v)
+
+With fixed masses M the work W is what forces change the kinetic energy by, to rounding, however long the step: a gain
+comes from velocity products alone, taken as they are at the beginning of a step. It is small against what flows through
+the motion (the kinetic energy that was there, the work done, the height gained or lost, what limbs can swing) until a
+link turns too far in one step; then it feeds itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends import Array, Ops, get
+from linkwork.errors import StepError
+from linkwork.model import Model, Motion
+from linkwork.model.memo import once
+from linkwork.spatial import linear
+
+SHARE = 0.5
+"""Energy from nowhere, relative to what flows through a motion, with which a motion is no longer one of the model."""
+
+LIFT = 10.0
+"""Speeds, relative to what gravity adds in one step, that rounding and chatter may have."""
+
+Energies = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""Kinetic and potential energy at q (B, nq) and v (B, nv), as (B,)."""
+
+
+def energies(motion: Motion) -> tuple[Array, Array]:
+    """Kinetic and potential energy (of the world's origin: zero), 1 x 1."""
+    xp, model, t = motion.xp, motion.model, motion.model.topology
+    kinetic, weights = xp.zeros(1), [(0.0, xp.zeros(3)) for _ in model.links]
+    for i in t.links:
+        V, rate = motion.V[i], motion.joint_v(i)
+        kinetic = kinetic + V.T @ (motion.I[i] @ V) + rate.T @ (motion.armature(i) @ rate)
+    for i in reversed(t.links):
+        body, (mass, h) = model.links[i].inertia, weights[i]
+        mass, h = mass + body.mass, h + xp.constant(body.first_moment)
+        above, there = weights[t.parent[i]]
+        moment = linear(motion.X[i].T @ xp.vstack([h, xp.zeros(3)]))
+        weights[t.parent[i]] = (above + mass, there + moment + mass * motion.X[i].pose[1])
+    return kinetic / 2, -(xp.constant(model.gravity).T @ weights[0][1])
+
+
+def too_much(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """Whether a gain is more than steps of dt make of this flow of energy, and of limbs that swing."""
+    lift = LIFT * dt * float(np.linalg.norm(model.gravity))
+    return np.asarray(~(gain <= SHARE * (flow + once(_SWINGS, model, swing)) + model.mass * lift**2))
+
+
+def swing(model: Model) -> float:
+    """The weight of all links, each times its longest arm to the joint that its tree hangs on."""
+    t, arms, total = model.topology, [0.0] * len(model.links), 0.0
+    for i in t.links:
+        l = model.links[i]
+        arms[i] = arms[l.parent] + float(np.linalg.norm(l.placement.p)) if l.parent else 0.0
+        total += l.inertia.mass * arms[i] + float(np.linalg.norm(l.inertia.first_moment))
+    return total * float(np.linalg.norm(model.gravity))
+
+
+class Ledger:
+    """The energy of one motion: what it had, what forces gave, and what came from nowhere."""
+
+    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, backend: str) -> None:
+        self.model, self.energies = model, energies_of(model, backend)
+        kinetic, self.potential = self._now(q, v)
+        self.work, self.flow, self.height, self.least = 0.0, kinetic, 0.0, kinetic + self.potential
+
+    def add(self, work: float) -> None:
+        """Work of joint forces and constraints."""
+        self.work += work
+        self.flow += abs(work)
+
+    def moved(self, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]) -> None:
+        """A state that was put elsewhere, onto its constraints: whatever energy that took is accounted for."""
+        self.work += sum(self._now(*after)) - sum(self._now(*before))
+
+    def check(self, t: float, dt: float, q: np.ndarray, v: np.ndarray, integrator: str) -> None:
+        """StepError if the motion gained too much since it had least."""
+        kinetic, potential = self._now(q, v)
+        own = kinetic + potential - self.work
+        self.least = min(self.least, own)
+        self.height = max(self.height, abs(potential - self.potential))
+        flow = self.flow + self.height
+        if too_much(self.model, dt, np.array(own - self.least), np.array(flow)):
+            fastest = float(np.abs(v).max(initial=0.0))
+            other = "" if integrator != "semi_implicit" else ", or integrator='rk4' or 'midpoint'"
+            raise StepError(
+                f"'{self.model.name}' gained {own - self.least:.3g} J from nowhere by t = {t:g} s, where {flow:.3g} J "
+                f"were there or came from forces: steps of {dt:g} s are too long for joints at {fastest:.3g} (rad/s, "
+                f"m/s). Take dt <= {min(dt / 4, 0.02 / max(fastest, 1e-9)):.1g}{other}"
+            )
+
+    def _now(self, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
+        T, V = self.energies(q[None], v[None])
+        return float(T[0]), float(V[0])
+
+
+def energies_of(model: Model, backend: str = "kernel") -> Energies:
+    """Both as a function of rows of states."""
+    return once(_COMPILED, model, _compiled) if backend == "kernel" else _executed(model)
+
+
+def _compiled(model: Model) -> Energies:
+    from linkwork.kernels.kernel import Kernel
+    from linkwork.kernels.recall import recalled
+    from linkwork.kernels.trace import trace
+    from linkwork.model.digest import digest
+
+    def body(xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        T, V = energies(Motion(model, symbol("q", model.nq), symbol("v", model.nv), xp))
+        return {"kinetic": T, "potential": V}
+
+    known: Any = recalled(digest("energies", model), lambda: trace("energies", body))
+    kernel = Kernel(known, threads=1)
+
+    def run(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        out = kernel(q, v)
+        return out.kinetic.reshape(len(q)), out.potential.reshape(len(q))
+
+    return run
+
+
+def _executed(model: Model) -> Energies:
+    def run(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = [energies(Motion(model, x[:, None], y[:, None], get("numpy"))) for x, y in zip(q, v, strict=True)]
+        return np.array([T[0, 0] for T, _ in rows]), np.array([V[0, 0] for _, V in rows])
+
+    return run
+
+
+_SWINGS: dict[int, float] = {}
+_COMPILED: dict[int, Energies] = {}
+"""By the id of models that are in use."""
