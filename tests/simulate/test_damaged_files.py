@@ -98,7 +98,7 @@ class Bomb:
     ({"about": np.array("{")}, "cannot be read"),
     ({"about": np.array('{"names": {"q": [1, 2, 3]}}')}, "names of 'q'"),
     ({"about": np.array(1.0)}, "'about'"),
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_what_does_not_fit_is_named(parts, tmp_path, change, message):
     with pytest.raises(InputError, match=message) as raised:
         lw.Trajectory.read(archive(tmp_path / "run.npz", **{**parts, **change}))
@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_named(parts, tmp_path, change, message):
 @pytest.mark.parametrize("change", [
     {"model_name": 3}, {"events": 1}, {"events": [[1, 2]]}, {"events": [["soon", "bounce", "foot"]]},
     {"units": {"q": ["rad"]}}, {"units": {"mass": ["kg"]}}, {"names": None},
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_what_it_says_about_itself_is_checked(run, parts, tmp_path, change):
     about = np.array(json.dumps({**json.loads(run._about()), **change}))
     with pytest.raises(InputError, match=r"run\.npz"):

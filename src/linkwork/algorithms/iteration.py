@@ -92,14 +92,15 @@ class Step(NamedTuple):
 class Iteration:
     """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
 
-    `beside(step's found)` is the largest error of rows that are not in the iteration, because they are embedded.
+    `beside(step's found)` is the largest error of rows that are not in the iteration, because they are embedded, and
+    the size of their terms.
     """
 
     rows: int
     step: Callable[[Array], Step]
     finish: Callable[[Array, Array], tuple[Array, Array]]
     xp: Ops
-    beside: Callable[[Array], Array] | None = None
+    beside: Callable[[Array], tuple[Array, Array]] | None = None
 
 
 class State(NamedTuple):
@@ -164,11 +165,11 @@ class Loop:
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and what the tolerance is a share of."""
         state = self._split(x)
-        left = largest(self.xp, state.error)
+        left, bound = largest(self.xp, state.error), state.bound
         if self.of.beside is not None:
-            more = self.of.beside(state.found)
-            left = self.xp.where(more <= left, left, more)
-        return *self.of.finish(state.lam, state.found), left, state.bound
+            more, size = self.of.beside(state.found)
+            left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
+        return *self.of.finish(state.lam, state.found), left, bound
 
     def _begin(self) -> State:
         lam, error, size, found = self._first

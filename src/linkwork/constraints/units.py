@@ -1,12 +1,11 @@
 """What rows feel: the unit of penalties on them, so that no digit depends on a mechanism's size or mass.
 
-    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that it shares a degree of freedom
-    with
+    unit_c = 1 / max diag(J M^-1 J^T)    over the rows of constraint c, and of all that share a degree of freedom with it
 
 The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all
 constraints that share a degree of freedom, because only such can contradict each other, and then the answer is that of
-least squares, in which no row may weigh more than another. In place of J stand its levers (rows.py), which no posture
-makes zero. Units are numbers, found once for a model in a few postures.
+least squares, in which no row may weigh more than another. Units are numbers, found once for a model in a few postures;
+rows that nearly vanish in all of them count by their levers (rows.py).
 """
 
 from __future__ import annotations
@@ -20,6 +19,9 @@ from linkwork.constraints.rows import rows_jacobian, uncancelled
 from linkwork.model.memo import once
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
+
+LEAST = 1e-3
+"""What rows feel in some posture at least, of what they would if nothing in them cancelled."""
 
 POSTURES = 2
 """How many random postures units are found in, besides the neutral one."""
@@ -42,23 +44,25 @@ def _units(model: Model) -> list[float]:
     for q in postures:
         motion = Motion(plain, q[:, None], np.zeros((plain.nv, 1)), NUMPY)
         moved = {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in plain.topology.links}
-        mobility = _mobility(motion, moved)
+        M_inv = _mobility(motion, moved)
         for n, c in enumerate(plain.constraints):
             rows = c.evaluate(motion)
             terms = [(uncancelled(motion, K) @ (moved[l] * moved[l]), K @ moved[l]) for l, K in rows.links.items() if l]
             terms += [(J * J, J) for J in (rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items())]
-            felt[n] = max(felt[n], sum((squares @ mobility for squares, _ in terms), np.zeros(1)).max())
-            support[n] |= (np.abs(sum((J for _, J in terms), np.zeros((1, plain.nv)))) > 0).any(axis=0)
+            J = sum((x for _, x in terms), np.zeros((1, plain.nv)))
+            levers = sum((squares @ np.diagonal(M_inv) for squares, _ in terms), np.zeros(1))
+            felt[n] = max(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T).max(), LEAST * levers.max())
+            support[n] |= (J != 0).any(axis=0)
     return [1 / x if x > 0 else 1.0 for x in (felt[group].max() for group in _sharing(support))]
 
 
 def _mobility(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
-    """The diagonal of M^-1, with M the sum of J^T I J over all links, and rotors."""
+    """M^-1, with M the sum of J^T I J over all links, and rotors."""
     M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
     for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
     # a joint that moves no inertia is an error elsewhere; here it only must not hide what the others feel
-    return np.diagonal(np.linalg.pinv(M, hermitian=True))
+    return np.linalg.pinv(M, hermitian=True)
 
 
 def _sharing(support: np.ndarray) -> list[np.ndarray]:

@@ -49,15 +49,17 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
     return guard
 
 
-def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> Array:
-    """The largest error of an embedded row that does not hold by construction."""
-    xp, worst = motion.xp, motion.xp.zeros(0)
+def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
+    """The largest error of an embedded row that does not hold by construction, and the size of their terms."""
+    xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
             K, k = local_rows(motion, c)
-            left = K @ xp.vstack([vdot[d : d + 1, :] for d in c.dofs]) - k
+            terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(c.dofs))]
+            left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
-    return largest(xp, worst)
+            squares = sum((x.T @ x for x in terms), squares)
+    return largest(xp, worst), xp.sqrt(squares)
 
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
