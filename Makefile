@@ -5,10 +5,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 MEASURED ?= build/bench
+MINUTES ?= 30
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint fuzz bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -19,6 +20,10 @@ test: $(VENV)/.test
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests examples
 	$(BIN)/mypy
+
+# random mechanisms against a judge that shares no code with the algorithms; failures are saved in build/fuzz
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(FUZZ)
 
 # everything that the README says about speed, measured anew: on an idle machine, with the peers' build folders in
 # LINKWORK_PEERS; BENCH=--processor-time where other work cannot be kept away

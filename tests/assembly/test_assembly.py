@@ -230,6 +230,18 @@ def test_a_hinge_is_not_closed_the_wrong_way_round(cut: str) -> None:
     assert_close((q[:2] ** 2).sum(), 0.0)
 
 
+def test_one_freedom_and_links_without_any() -> None:
+    """Links behind fixed joints that are not merged have no part in q and v, however short these are."""
+    b = lw.Builder("slide")
+    b.link("carriage", joint="prismatic", axis="x", inertia=mech.parts.ball(1.0, 0.1))
+    b.link("tool", "carriage", joint="fixed", inertia=mech.parts.ball(0.1, 0.05))
+    b.link("post", joint="fixed", inertia=mech.parts.ball(0.1, 0.05))
+    model = b.build(merge_fixed=False).with_constraints(lw.Distance("tool", "post", 0.3))
+    q, v = lw.random_state(model, 3)
+    assert_close(np.abs(q), [0.3])
+    assert_close(v, [0.0])
+
+
 POINT = lw.BodyInertia(1.0, np.zeros(3), np.zeros((3, 3)))
 ROD = lw.BodyInertia(1.0, np.array([0.0, 0.0, -0.2]), np.diag([0.1, 0.1, 0.0]))
 

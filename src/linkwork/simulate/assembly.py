@@ -343,7 +343,8 @@ def _differentiated(model: Model) -> Residual:
     xp, t = get("casadi"), model.topology
     q, v = casadi.SX.sym("q", model.nq), casadi.SX.sym("v", model.nv)
     phi = casadi.densify(casadi.SX(position_error(Motion(model, q, xp.zeros(model.nv), xp))))
-    rates = [model.links[i].joint.rate(q[t.q_slices[i]], v[t.v_slices[i]], xp) for i in t.links]
+    rates = [model.links[i].joint.rate(q[t.q_slices[i]], v[t.v_slices[i]], xp) for i in t.links
+             if model.links[i].joint.nv]  # an empty part of a 1 x 1 matrix is a row in CasADi
     D = casadi.jacobian(casadi.jtimes(phi, q, casadi.vertcat(casadi.SX(0, 1), *rates)), v)
     rows = model.rows
     function = casadi.Function("assembly", [q], [phi, casadi.densify(D)])
