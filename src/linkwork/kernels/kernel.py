@@ -150,7 +150,7 @@ class Kernel:
 
     def _is_single(self, arrays: Sequence[ArrayLike]) -> bool:
         return len(arrays) == len(self.inputs) and all(
-            np.shape(x) == port.shape for x, port in zip(arrays, self.inputs, strict=True)
+            getattr(x, "shape", None) == port.shape for x, port in zip(arrays, self.inputs, strict=True)
         )
 
     def _single_call(self) -> Any:

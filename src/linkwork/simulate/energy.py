@@ -39,8 +39,8 @@ def energies(motion: Motion) -> tuple[Array, Array]:
         V, rate = motion.V[i], motion.joint_v(i)
         kinetic = kinetic + V.T @ (motion.I[i] @ V) + rate.T @ (motion.armature(i) @ rate)
     for i in reversed(t.links):
-        body, (mass, h) = model.links[i].inertia, weights[i]
-        mass, h = mass + body.mass, h + xp.constant(body.first_moment)
+        body, free, (mass, h) = model.links[i].inertia, model.links[i].weightless, weights[i]
+        mass, h = mass + body.mass - free.mass, h + xp.constant(body.first_moment - free.first_moment)
         above, there = weights[t.parent[i]]
         moment = linear(motion.X[i].T @ xp.vstack([h, xp.zeros(3)]))
         weights[t.parent[i]] = (above + mass, there + moment + mass * motion.X[i].pose[1])
