@@ -18,7 +18,7 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import ARRAY, FLAG, NAME, NAMES, POSITIVE, checked, choice, either, number, optional
 from linkwork.errors import InputError
 from linkwork.function import OPTIONS, Function
-from linkwork.judge import judge
+from linkwork.judge import Judge
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.model.load import SOURCE, load
@@ -180,7 +180,7 @@ def forward_dynamics(
     return Function("forward_dynamics", model, inputs, body, method=chosen.name, backend=backend, dtype=dtype,
                     threads=threads, defaults=defaults, prox=prox or chosen.prox_for(dtype),
                     identity=(external_forces, softness, modes, where),
-                    judge=judge(model) if chosen.prox is None and not chosen.soft and model.constraints else None)
+                    judge=Judge(model) if not chosen.soft and model.constraints else None, retry=method is None)
 
 
 @checked(model=MODEL, method=METHOD, external_forces=FLAG, frames=FRAMES, **OPTIONS)
@@ -297,7 +297,7 @@ def impulse(
     return Function("impulse", model, inputs, body, defaults=defaults, method=chosen.name, backend=backend,
                     dtype=dtype, threads=threads, prox=prox or chosen.prox_for(dtype), iterated=("v_after", "impulse"),
                     identity=(restitution, modes),
-                    judge=judge(model, lambda m: impact(m, restitution)) if chosen.prox is None else None)
+                    judge=Judge(model, lambda m: impact(m, restitution)), retry=method is None)
 
 
 @checked(model=MODEL, method=METHOD, frames=FRAMES, **OPTIONS)

@@ -15,6 +15,7 @@ from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
+from linkwork.judge import Judge
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -38,10 +39,6 @@ CERTIFICATE = ("violation", "bound")
 
 Body = Callable[[Ops, Mapping[str, Array]], "Mapping[str, Array] | Iteration"]
 """An algorithm with named columns in and named matrices out, or with an iteration that ends in (a, lam)."""
-
-Judge = Callable[[Mapping[str, np.ndarray]], "tuple[np.ndarray, ...] | None"]
-"""The outputs for one state, found another way where a method says that it cannot; None if there are none."""
-
 
 class Exact:
     """What results of direct methods have in common with those of iterations: all of them have converged."""
@@ -111,13 +108,15 @@ class Function:
         iterated: tuple[str, str] = ("a", "lam"),
         identity: tuple[Any, ...] | None = None,
         judge: Judge | None = None,
+        retry: bool = False,
     ) -> None:
         if dtype != "float64" and backend != "kernel":
             raise InputError(f"dtype '{dtype}' needs backend='kernel'; the others compute in float64")
         self.name, self.model, self.method, self.backend = name, model, method, backend
         self.inputs, self.defaults, self.prox = dict(inputs), dict(defaults or {}), prox
         self.dtype, self.threads = dtype, threads
-        self._body, self._iterated, self._identity, self.judge = body, iterated, identity, judge
+        self._body, self._iterated, self._identity = body, iterated, identity
+        self.judge, self.retry = judge, retry
         self._shapes = dict(shapes or {})
         self._control = [] if prox is None else [np.array([x], dtype) for x in prox.controls.values()]
 
@@ -136,7 +135,7 @@ class Function:
         arrays, batch = self._take(args, named)
         if self.backend == "kernel":
             result, numbers = self._native(arrays)
-            return self._told(result) if numbers else self._sound(result, batch, arrays)
+            return result if numbers and self._sure(result) else self._sound(result, batch, arrays)
         run = self._execute if self.backend == "numpy" else self._evaluate
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
@@ -159,7 +158,7 @@ class Function:
             result, numbers = self._native(args)
         except InputError:
             return None
-        return self._told(result) if numbers else None
+        return result if numbers and self._sure(result) else None
 
     @cached_property
     def _plain(self) -> bool:
@@ -177,27 +176,38 @@ class Function:
             return self._shaped(out._asdict(), batch), numbers
         return out, numbers
 
-    def _told(self, result: Any) -> Any:
-        """The result; a warning goes with one that has not converged."""
-        if self.prox is not None and not result.converged.all():
+    def _sure(self, result: Any) -> bool:
+        """Whether nothing is to be said of a result."""
+        return self.prox is None or bool(result.converged.all())
+
+    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+        """The result, if all of it is made of numbers that have converged; where not, what the judge says.
+
+        What has not converged all the same goes with a warning.
+        """
+        parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
+        fine = [np.isfinite(x) for x in parts]
+        unsure = [] if self.prox is None or not self.retry else [result.converged]
+        lanes: list[Any] = [...] if batch is None else list(range(batch))
+        bad = [b for b in lanes if not all(np.all(x[b]) for x in fine)]
+        for b in bad:
+            verdict = None if self.judge is None else self.judge.independent(self._state(arrays, b))
+            if verdict is None:
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+            result[0][b], result[1][b] = verdict.a, verdict.lam
+        for b in (b for b in lanes if b not in bad and not all(np.all(x[b]) for x in unsure)):
+            assert self.prox is not None
+            verdict = None if self.judge is None else self.judge.redundant(self._state(arrays, b), self.prox.redundant)
+            if verdict is not None and verdict.residual <= self.prox.tolerance * verdict.size:
+                result[0][b], result[1][b] = verdict.a, verdict.lam
+                result.residual[b], result.converged[b] = verdict.residual, True
+        if not self._sure(result):
             warn_unconverged(self.name, self.method, result.converged)
         return result
 
-    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
-        """The result, if all of it is made of numbers; where not, what the judge says, if there is one."""
-        parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
-        fine = [np.isfinite(x) for x in parts]
-        if all(x.all() for x in fine):
-            return self._told(result)
-        rows = [...] if batch is None else [b for b in range(batch) if not all(x[b].all() for x in fine)]
-        for row in rows:
-            state = {n: x if x.ndim == 1 else x[row] for n, x in zip(self.inputs, arrays, strict=True)}
-            solution = None if self.judge is None else self.judge(state)
-            if solution is None:
-                raise self._singular("" if batch is None else f" in {len(rows)} of {batch} states")
-            for x, right in zip(result, solution, strict=True):
-                x[row] = right
-        return result
+    def _state(self, arrays: list[np.ndarray], b: Any) -> dict[str, np.ndarray]:
+        """The inputs of one state of a batch."""
+        return {n: x if x.ndim == 1 else x[b] for n, x in zip(self.inputs, arrays, strict=True)}
 
     def _singular(self, where: str = "") -> SingularError:
         if not self.model.constraints or self.method == "kkt":
@@ -372,8 +382,8 @@ class Function:
                    bound: np.ndarray) -> ProximalResult:
         """The result of an iteration, which says whether it has converged."""
         assert self.prox is not None
-        converged = violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound
-        return ProximalResult(self._iterated, results, iterations, violation, converged)
+        converged = np.asarray(violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound)
+        return ProximalResult(self._iterated, results, iterations, np.array(violation), converged)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""

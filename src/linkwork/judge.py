@@ -1,13 +1,16 @@
-"""A second opinion where a direct method finds a pivot that could be rounding: are the rows independent after all?
+"""A second opinion, by dense linear algebra, where a method says that it is not sure.
 
 Pivots depend on the order of elimination. A leg that is stretched cannot move its foot in all directions while the hip
-rests, and yet the hip moves. So where a method meets a pivot that it does not trust, the rows are looked at all
-together, by singular values: independent ones have their solution, others are an error.
+rests, and yet the hip moves. So where a direct method meets a pivot that it does not trust, the rows are looked at all
+together, by singular values: independent ones have their solution, others are an error. And where the method that the
+planner chose has not converged, the same solution, without directions in which rows are redundant, may meet them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,47 +18,75 @@ from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
+from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
 
 INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
 
 State = Mapping[str, np.ndarray]
-Solved = tuple[np.ndarray, ...] | None
 
 
-def judge(model: Model, at: Callable[[Motion], Motion] | None = None) -> Callable[[State], Solved]:
-    """The function from a state to accelerations and forces, or to None; `at` makes the problem of a motion of the
-    model."""
+class Verdict(NamedTuple):
+    """Accelerations (or velocities after an impact), forces, the largest |J a - k|, and the size of its terms."""
 
-    def solved(x: State) -> Solved:
+    a: np.ndarray
+    lam: np.ndarray
+    residual: float
+    size: float
+
+
+class Judge:
+    """Solves single states of a model; `at` makes the problem of a motion of it, if it is not that of accelerations."""
+
+    def __init__(self, model: Model, at: Callable[[Motion], Motion] | None = None) -> None:
+        self.model, self.at = model, at
+
+    def independent(self, x: State) -> Verdict | None:
+        """The solution, if the rows are independent."""
+        return self._solved(x, None)
+
+    def redundant(self, x: State, least: float) -> Verdict | None:
+        """The solution without directions whose singular values, in units of what rows feel, are below `least`."""
+        return self._solved(x, least)
+
+    def _solved(self, x: State, least: float | None) -> Verdict | None:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
-        motion = Motion(model, column["q"], column["v"], get("numpy"))
-        problem, tau = motion if at is None else at(motion), column.get("tau", 0 * column["v"])
-        found = independent(problem, tau, column.get("fext"))
+        on = np.ones(len(self.model.constraints)) if "active" not in x else np.asarray(x["active"])
+        held = tuple(c for c, w in zip(self.model.constraints, on, strict=True) if w > 0)
+        rows = np.repeat(on > 0, [c.rows for c in self.model.constraints])
+        motion = Motion(replace(self.model, constraints=held), column["q"], column["v"], get("numpy"))
+        problem = motion if self.at is None else self.at(motion)
+        try:
+            found = _dense(problem, column.get("tau", 0 * column["v"]), column.get("fext"), least)
+        except np.linalg.LinAlgError:
+            return None
         if found is None:
             return None
-        a, lam = found
-        return (a if at is None else column["v"] + a)[:, 0], lam[:, 0]
+        a, lam = found.a if self.at is None else column["v"][:, 0] + found.a, np.zeros(len(rows))
+        lam[rows] = found.lam
+        return found._replace(a=a, lam=lam)
 
-    return solved
 
-
-def independent(motion: Motion, tau: np.ndarray, fext: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """min |vdot - free|_M with J vdot = k for independent rows: y = W^+ (k - J free), W = J L^-T, rows of length
-    one."""
-    try:
-        L = np.linalg.cholesky(crba(motion))
-        J, k = joint_space(motion)
-        W = np.linalg.solve(L, J.T).T
+def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
+    """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T, rows of length one or in their units."""
+    L = np.linalg.cholesky(crba(motion))
+    J, k = joint_space(motion)
+    W = np.linalg.solve(L, J.T).T
+    if least is None:
         length = np.linalg.norm(W, axis=1, keepdims=True)
         if not length.all():
             return None
-        u, s, vt = np.linalg.svd(W / length, full_matrices=False)
-        if len(s) < len(k) or s.min(initial=1.0) <= INDEPENDENT * s.max(initial=0.0):
-            return None
-        free = np.linalg.solve(L.T, np.linalg.solve(L, tau - rnea(motion, None, fext)))
-        along = u.T @ ((k - J @ free) / length) / s[:, None]
-        return free + np.linalg.solve(L.T, vt.T @ along), u @ (along / s[:, None]) / length
-    except np.linalg.LinAlgError:
+    else:
+        unit = np.repeat(units(motion.model), [c.rows for c in motion.model.constraints])
+        length = 1 / np.sqrt(unit)[:, None]
+    u, s, vt = np.linalg.svd(W / length, full_matrices=False)
+    if least is None and (len(s) < len(k) or s.min(initial=1.0) <= INDEPENDENT * s.max(initial=0.0)):
         return None
+    kept = s > (0.0 if least is None else least)
+    u, s, vt = u[:, kept], s[kept, None], vt[kept]
+    free = np.linalg.solve(L.T, np.linalg.solve(L, tau - rnea(motion, None, fext)))
+    along = u.T @ ((k - J @ free) / length) / s
+    vdot, lam = free + np.linalg.solve(L.T, vt.T @ along), u @ (along / s) / length
+    size = float(np.linalg.norm(np.hstack([k, J * vdot.T])))
+    return Verdict(vdot[:, 0], lam[:, 0], float(np.abs(J @ vdot - k).max(initial=0.0)), size)

@@ -21,6 +21,7 @@ from linkwork.robots import mechanisms as mech
 FD = registry.methods("forward_dynamics")
 HARD = [m for m in FD.values() if m.rows != "none" and not m.soft and m.name != "kkt"]
 ITERATED = [m for m in HARD if m.prox is not None]
+LOOPS = [m for m in ITERATED if m.rows == "any"]
 DIRECT = [m for m in HARD if m.prox is None and not m.local and not m.reference]
 
 
@@ -101,16 +102,15 @@ def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.n
 @pytest.mark.parametrize("size", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("angle", [1e-2, 1e-4, 1e-5, 1e-7, 1e-8])
 def test_four_bars_near_flat_of_any_size(size, angle):
-    """Down to 1e-5 rad every method is right to 1e-6; below, it is or says that it is not."""
+    """Down to 1e-4 rad every method is right to 1e-6, the default to 1e-5; below, it is or says that it is not."""
     model, q, v = flat_four_bar(size, angle)
     tau = np.array([0.3, -0.2, 0.5]) * size**2
     right = exact(model, q, v, tau)
-    for method in ITERATED:
+    for method in (m for m in ITERATED if m.refusal(model) is None):
         result = solved(model, method.name, q, v, tau)
-        assert off(result, right) < 1e-6 or (angle < 1e-5 and not result.converged), method.name
-        if angle >= 1e-5:
-            assert result.converged, method.name
-    assert off(solved(model, None, q, v, tau), right) < 1e-6 or angle < 1e-5
+        assert off(result, right) < 1e-6 or (angle < 1e-4 and not result.converged), method.name
+    result = solved(model, None, q, v, tau)
+    assert off(result, right) < 1e-6 or (angle < 1e-5 and not result.converged)
 
 
 def test_trees_of_four_bars_by_default():
@@ -129,7 +129,7 @@ def test_trees_of_four_bars_by_default():
 
 # penalties and residuals
 
-@pytest.mark.parametrize("method", ITERATED, ids=named)
+@pytest.mark.parametrize("method", LOOPS, ids=named)
 def test_the_residual_is_that_of_all_rows_whatever_the_penalty(method):
     model, q, v = flat_four_bar(1.0, 0.5)
     J, k = joint_space(motion(model, q, v))
@@ -142,7 +142,7 @@ def test_the_residual_is_that_of_all_rows_whatever_the_penalty(method):
 
 @pytest.mark.parametrize("mass", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("size", [1e-2, 1.0, 1e2])
-@pytest.mark.parametrize("method", ITERATED, ids=named)
+@pytest.mark.parametrize("method", LOOPS, ids=named)
 def test_penalties_scale_with_the_mechanism(method, mass, size):
     """The same gripper, its masses and lengths times any number: as many solves, as many digits."""
     model, q, v = flat_four_bar(size, 0.3)
@@ -175,10 +175,11 @@ def test_what_has_not_converged_warns_and_says_so():
 @pytest.mark.parametrize("method", DIRECT, ids=named)
 @pytest.mark.parametrize("backend", ["numpy", "casadi", "kernel"])
 def test_dependent_rows_are_an_error_of_direct_methods(method, backend):
-    """Seven rows of rank five: a planar loop closed by a hinge, and two of its rows again."""
-    model, q, v = flat_four_bar(1.0, 0.5)
+    """A tip that is held twice."""
+    model = mech.chain(7)
+    model = model.with_constraints(lw.surface("linktip"), lw.surface("linktip", name="again"))
     with pytest.raises(SingularError, match="depend on each other"):
-        lw.forward_dynamics(model, method=method.name, backend=backend)(q, v, np.ones(3))
+        lw.forward_dynamics(model, method=method.name, backend=backend)(model.random_q(0), np.ones(7), np.ones(7))
 
 
 @pytest.mark.parametrize("method", DIRECT, ids=named)
@@ -241,12 +242,12 @@ def test_an_embedded_loop_of_another_rank_is_not_hidden():
     from linkwork.constraints.clusters import clusters
 
     model, q, v = flat_four_bar(1.0, 0.5)
+    model = model.with_constraints(replace(model.constraints[0], name="again"))
     tree, m = clusters(model), motion(model, q, v)
     right = exact(model, q, v, np.ones(3))[:, None]
+    assert any(len(rows) > len(columns) for c in tree.clusters for rows, columns in c.blocks)
     assert kept(m, tree, right) == 0
-    spare = [len(rows) > len(columns) for c in tree.clusters for rows, columns in c.blocks]
-    assert any(spare)
-    assert np.isnan(kept(m, tree, right + 0.1 * np.abs(right).max()))
+    assert np.isnan(kept(m, tree, right + np.abs(right).max() * np.array([[0.0], [0.1], [0.3]])))
 
 
 # float32

@@ -237,24 +237,30 @@ def test_solves_that_cannot_be_counted_are_not() -> None:
     model = standing()
     method = registry.methods("forward_dynamics")["lcaba"]
     program = lw.forward_dynamics(model, method="lcaba").program
-    found = solves(program, method.prox, samples(model))
+    found, missed = solves(program, method.prox, samples(model))
     assert 1.0 < found["state"] <= found["batch"] < 5.0
-    assert solves(program, replace(method.prox, max_iterations=1), samples(model)) == {"state": 1.0, "batch": 1.0}
-    assert solves(program, method.prox, {"q": model.neutral()}) is None
+    assert missed == 0
+    found, missed = solves(program, replace(method.prox, max_iterations=1), samples(model))
+    assert found == {"state": 1.0, "batch": 1.0}
+    assert missed == 1
+    assert solves(program, method.prox, {"q": model.neutral()}) == ({}, 0.0)
 
 
 def test_solves_of_a_register_are_those_of_its_slowest_state() -> None:
     """Of eight states in a register, one in ten of which needs two more solves, 57 % of registers do."""
+    from linkwork.kernels.program import Port
     from linkwork.kernels.target import Target
     from linkwork.planner.iterations import solves
 
     class Counted:
         inputs = ()
+        outputs = tuple(Port(n, (1,)) for n in ("violation", "bound", "iterations", "residual"))
 
         def interpret(self):
-            return np.repeat([1.0, 3.0], [90, 10])[:, None], np.zeros((100, 1))
+            none = np.zeros((100, 1))
+            return none, none, np.repeat([1.0, 3.0], [90, 10])[:, None], none
 
-    found = solves(Counted(), registry.methods("forward_dynamics")["lcaba"].prox, {})
+    found, _ = solves(Counted(), registry.methods("forward_dynamics")["lcaba"].prox, {})
     assert found["state"] == pytest.approx(1 + 1.2)
     assert found["batch"] == pytest.approx(1 + 1 + 2 * (1 - 0.9 ** Target.host().lanes("float64")))
 

@@ -9,7 +9,7 @@ import linkwork as lw
 from helpers import assert_close, cond, motion
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian, position_error, velocity_error
-from linkwork.errors import InputError, LoadError, NotFound
+from linkwork.errors import LinkworkError, LoadError, NotFound
 from linkwork.model import Model
 from linkwork.robots.scenarios import SCENARIOS, cassie, digit, scenario
 from linkwork.simulate.assembly import REDUNDANT
@@ -78,9 +78,9 @@ def test_missing_robots_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo, "_described", dict)
     with pytest.raises(LoadError, match="LINKWORK_ROBOTS"):
         digit()
-    with pytest.raises(InputError, match="mjcf"):
+    with pytest.raises(LinkworkError, match="mjcf"):
         cassie("urdf")
-    with pytest.raises(InputError, match="connect"):
+    with pytest.raises(LinkworkError, match="connect"):
         digit("glue")
 
 

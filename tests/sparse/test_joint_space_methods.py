@@ -12,13 +12,14 @@ import linkwork as lw
 from helpers import EPS, assert_close, col, cond, motion, random_state
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.iteration import Prox, run
+from linkwork.algorithms.iteration import Prox, run, unrolled
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.casadi_ import CASADI
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.units import units
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.program import Program
 from linkwork.model import Motion
@@ -71,7 +72,7 @@ def test_ltl_solves_independent_rows(case):
 def test_without_constraints_they_are_aba(name):
     m, tau = state(humanoid(hands=False))
     fext = np.random.default_rng(5).normal(size=(6 * m.model.nlinks, 1))
-    once = Prox(tolerance=0.0, max_iterations=1)
+    once = Prox(MU, tolerance=0.0, max_iterations=1)
     out = solver(name)(m, tau, fext) if name == "ltl" else run(solver(name)(m, tau, fext, mu=MU), once)[:2]
     assert_close(out[0], aba(m, tau, fext), cond(crba(m)))
     assert out[1].shape == (0, 1)
@@ -88,12 +89,12 @@ def test_proximal_methods_solve_all_rows(name, case):
 def check_prox(name, m, tau):
     """Within rounding and what the iteration leaves of each direction, 1 / (1 + mu x) per step for an eigenvalue x."""
     (expected, forces), free = kkt(m, tau), aba(m, tau)
-    a, lam, used, *_ = run(solver(name)(m, tau, mu=MU), Prox(tolerance=1e-13, max_iterations=40))
+    a, lam, used, *_ = run(solver(name)(m, tau, mu=MU), Prox(MU, tolerance=1e-13, max_iterations=40))
     M, J, _ = joint_space(m)
     values = np.linalg.eigvalsh(J @ np.linalg.solve(M, J.T))
     largest = values.max(initial=0.0)
     kept = values[values > 1e-13 * largest]
-    left = (1 / (1 + MU * kept.min())) ** used if kept.size else 0.0
+    left = (1 / (1 + MU * min(units(m.model)) * kept.min())) ** used if kept.size else 0.0
     # without redundant rows the iteration refines its own rounding errors away; penalties on the mass matrix do not
     redundant = len(kept) < len(values)
     kappa = max(delassus_cond(m), stiffness(m) if redundant or name == "prox_ltl_soft" else 1.0)
@@ -115,7 +116,7 @@ def test_highly_redundant_rows(name):
 
 def test_a_missing_proximal_term_fails_loudly():
     m, tau = state(quadruped().with_constraints(lw.point(FEET[0]), lw.point(FEET[0])))
-    a, *_ = run(solver("prox_ltl")(m, tau, mu=np.inf), Prox(tolerance=1e-9, max_iterations=3))
+    a, *_ = run(solver("prox_ltl")(m, tau, mu=np.inf), Prox(MU, tolerance=1e-9, max_iterations=3))
     assert np.isnan(a).any()
 
 
@@ -126,7 +127,7 @@ def test_conflicting_rows_are_met_in_the_middle():
         lw.LinkRows({foot: K.K[foot]}, [1.0, 2.0, 3.0]), lw.LinkRows({foot: K.K[foot]}, [3.0, 2.0, 1.0]))
     m, tau = state(model)
     expected, _ = kkt(m, tau)
-    a, *_ = run(solver("prox_ltl")(m, tau, mu=1e4), Prox(tolerance=0.0, max_iterations=4))
+    a, *_ = run(solver("prox_ltl")(m, tau, mu=1e4), Prox(MU, tolerance=0.0, max_iterations=4))
     assert_close(a, expected, stiffness(m))
 
 
@@ -160,9 +161,10 @@ def test_contact_modes(name):
     model = legs.with_constraints(*(lw.point(f) for f in FEET))
     m, tau = state(model)
     for mode in product((0.0, 1.0), repeat=4):
-        a, lam, *_ = run(solver(name)(m, tau, mu=MU, active=col(mode)), Prox(tolerance=0.0, max_iterations=6))
+        a, lam, *_ = run(solver(name)(m, tau, mu=MU, active=col(mode)), Prox(MU, tolerance=0.0, max_iterations=6))
         part = legs.with_constraints(*(lw.point(f) for f, on in zip(FEET, mode, strict=True) if on))
-        b, lam_part, *_ = run(solver(name)(motion(part, m.q, m.v), tau, mu=MU), Prox(tolerance=0.0, max_iterations=6))
+        alone = solver(name)(motion(part, m.q, m.v), tau, mu=MU * min(units(m.model)) / min(units(part), default=1.0))
+        b, lam_part, *_ = run(alone, Prox(MU, tolerance=0.0, max_iterations=6))
         kappa = stiffness(m) if name == "prox_ltl_soft" else delassus_cond(m)
         assert_close(a, b, kappa)
         off = np.repeat(np.array(mode) == 0, 3)
@@ -174,8 +176,8 @@ def test_weights_between_nothing_and_all_scale_the_penalty():
     """As in constrained_aba: one step with weight w is one step with the penalty times w."""
     m, tau = state(quadruped().with_constraints(lw.point(FEET[0])))
     for name in PROX:
-        a, lam, *_ = run(solver(name)(m, tau, mu=1e3, active=col([0.3])), Prox(tolerance=0.0, max_iterations=1))
-        b, lam_b, *_ = run(solver(name)(m, tau, mu=300.0), Prox(tolerance=0.0, max_iterations=1))
+        a, lam, *_ = run(solver(name)(m, tau, mu=1e3, active=col([0.3])), Prox(MU, tolerance=0.0, max_iterations=1))
+        b, lam_b, *_ = run(solver(name)(m, tau, mu=300.0), Prox(MU, tolerance=0.0, max_iterations=1))
         assert_close(a, b, stiffness(m))
         assert_close(lam, lam_b, stiffness(m))
 
@@ -190,11 +192,7 @@ def traced_steps(model, name, steps=3):
     elif name == "ltl_soft":
         out = solver(name)(m, tau, R=[casadi.SX.ones(c.rows) * 0.01 for c in model.constraints], active=active)
     else:
-        it = solver(name)(m, tau, mu=MU, active=active)
-        x = casadi.SX.zeros(it.size)
-        for _ in range(steps):
-            x, _ = it.step(x)
-        out = it.finish(x)
+        out = unrolled(solver(name)(m, tau, mu=MU, active=active), steps, Prox(MU).flat)[:2]
     return casadi.Function("f", [q, v, tau, active], [casadi.densify(o) for o in out])
 
 
@@ -210,7 +208,7 @@ def test_traces_agree(name, case):
     elif name == "ltl_soft":
         a, _ = solver(name)(m, col(tau), R=[np.full((c.rows, 1), 0.01) for c in model.constraints])
     else:
-        a, *_ = run(solver(name)(m, col(tau), mu=MU), Prox(tolerance=0.0, max_iterations=3))
+        a, *_ = run(solver(name)(m, col(tau), mu=MU), Prox(MU, tolerance=0.0, max_iterations=3))
     b, _ = traced_steps(model, name)(q, v, tau, active)
     assert_close(b, a, delassus_cond(m) if name == "ltl" else max(delassus_cond(m), stiffness(m)))
 
@@ -240,6 +238,6 @@ def test_one_kernel_serves_all_modes(name):
         if name == "ltl_soft":
             expected, _ = solver(name)(m, col(tau[k]), R=[np.full((3, 1), 0.01)] * int(mode.sum()))
         else:
-            expected, *_ = run(solver(name)(m, col(tau[k]), mu=MU), Prox(tolerance=0.0, max_iterations=3))
+            expected, *_ = run(solver(name)(m, col(tau[k]), mu=MU), Prox(MU, tolerance=0.0, max_iterations=3))
         assert_close(a[k], expected[:, 0], stiffness(m))
         assert (lam[k][np.repeat(mode == 0, 3)] == 0).all()

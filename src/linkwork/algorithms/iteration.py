@@ -1,14 +1,16 @@
-"""Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate gradients.
+"""Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate residuals.
 
 A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
 L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
-and that is all that conjugate gradients on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
+and that is all that conjugate residuals on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
 
-    p <- z + beta p,   w <- (r - e) + beta w,   alpha = r.z / p.w,   lam <- lam + alpha p,   r <- r - alpha w
+    p <- z - beta p,   w <- (r - e) - beta w,    lam <- lam + alpha p,   r <- r - alpha w,
+    beta = (r - e).w / w.w,   alpha = r.w / w.w
 
-Without them a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many
-steps as it is smaller times; with them about one step for each such direction. The result is always that of the last
-step itself, so what is reported of it is not extrapolated.
+w = L p is in the range of L: what of r contradicts itself, because no force can change it, does not enter. Without them
+a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many steps as it is
+smaller times; with them about one step for each such direction. The result is always that of the last step itself, so
+what is reported of it is not extrapolated.
 
 NumPy runs the loop in Python; traced, it becomes a native loop, and everything in a step that does not depend on lam
 (factorisations, sweeps over inertias) is computed once, because a program knows what depends on what.
@@ -23,7 +25,7 @@ from typing import NamedTuple
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
-FIRST, FLAT, LEAST = 1e-2, 1e-1, 1e-3
+FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
 """The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
 a direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
 
@@ -49,7 +51,7 @@ class Prox:
     """
 
     mu: float = 1e7
-    tolerance: float = 1e-10
+    tolerance: float = 2e-11
     max_iterations: int = 20
     redundant: float = 1e-6
 
@@ -102,14 +104,14 @@ class Iteration:
 
 
 class State(NamedTuple):
-    """What an iteration remembers: where the next step starts from, conjugate gradients, and the last step's
+    """What an iteration remembers: where the next step starts from, conjugate residuals, and the last step's
     results."""
 
     start: Array
     r: Array
     p: Array
     w: Array
-    gamma: Array
+    square: Array
     size: Array
     worth: Array
     bound: Array
@@ -121,7 +123,7 @@ class State(NamedTuple):
 class Loop:
     """An iteration as a loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    In a direction with p.w below `flat` times r.z (`Prox.flat`) rows are redundant or in conflict: the step is plain.
+    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
@@ -143,19 +145,19 @@ class Loop:
         """x after one more step, and its relative error, or the relative change of errors if that is smaller."""
         xp, old = self.xp, self._split(x)
         done = self.of.step(old.start)
-        z = done.lam - old.start
-        gamma = old.r.T @ z
-        beta = gamma / old.gamma
-        p, w = z + beta * old.p, (old.r - done.error) + beta * old.w
-        curvature = p.T @ w
-        moves = curvature > self.flat * gamma
-        alpha = xp.where(moves, gamma / xp.where(moves, curvature, 1.0), 1.0)
+        z, change = done.lam - old.start, old.r - done.error
+        beta = (change.T @ old.w) / old.square
+        p, w = z - beta * old.p, change - beta * old.w
+        square = w.T @ w
+        moves = square > self.flat * self.flat * (old.r.T @ old.r)
+        alpha = xp.where(moves, (old.r.T @ w) / xp.where(moves, square, 1.0), 1.0)
         # an error of the rows is one of accelerations sqrt(alpha) times as large
-        worth = xp.where(moves, xp.sqrt(xp.where(alpha > 1, 1 / alpha, 1.0)), FLAT)
+        worth = xp.where(moves, 1 / xp.sqrt(xp.where(alpha > 1, alpha, 1.0)), FLAT)
         worth = xp.where(worth < old.worth, xp.where(worth > LEAST, worth, LEAST), old.worth)
         bound = worth * old.size
-        state = State(old.start + alpha * p, old.r - alpha * w, p, w, xp.where(moves, gamma, 1 / TINY), old.size, worth,
-                      bound, *done[:2], done.found)
+        square = xp.where(moves, square, 1 / TINY)
+        state = State(old.start + alpha * p, old.r - alpha * w, p, w, square, old.size, worth, bound, *done[:2],
+                      done.found)
         left, change = largest(xp, done.error), largest(xp, done.error - old.error)
         left, change = left / (bound + TINY), change / (STUCK * old.size + TINY)
         return xp.vstack(list(state)), xp.where(change < left, change, left)

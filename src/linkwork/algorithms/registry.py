@@ -96,9 +96,8 @@ FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2
 SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
-PENALISED, COUPLED, CARRIED = 1e8, 1e7, 1e10
-"""Penalties on single links, between links and on rows that go at links, and on rows that all go together in the
-end."""
+PENALISED, COUPLED, MEETING, CARRIED = 1e8, 1e7, 1e6, 1e10
+"""Penalties on single links, between links, on rows that are eliminated where they meet, and on all rows in the end."""
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
@@ -117,7 +116,7 @@ METHODS: tuple[Method, ...] = (
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
            "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
-           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.2),
+           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(MEETING), solves=2.2),
     Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried (couplings: or embedded)",
            f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.5),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
@@ -145,7 +144,7 @@ METHODS: tuple[Method, ...] = (
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
            f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(COUPLED), local=True, solves=2.2),
+           prox=Prox(MEETING), local=True, solves=2.2),
     Method("c_mixed", FD, "constrained.mixed:c_mixed", "each constraint embedded, penalised or carried",
            f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED),
            local=True, solves=2.5),

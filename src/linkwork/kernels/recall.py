@@ -113,7 +113,7 @@ def _sources() -> str:
 
 
 TRACING = ("algorithms", "backends", "constraints", "joints", "kernels", "model", "planner", "spatial", "simulate",
-           "api.py", "function.py", "forks.py", "lazy.py")
+           "api.py", "checks.py", "function.py", "forks.py", "judge.py", "lazy.py")
 """Packages and modules that run when something is traced or planned."""
 
 FILES = ("model/load.py", "model/looks.py", "model/mjcf.py", "model/sdf.py", "model/spanning.py", "model/urdf.py",

@@ -59,7 +59,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
             left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
             squares = sum((x.T @ x for x in terms), squares)
-    return largest(xp, worst), xp.sqrt(squares)
+    return largest(xp, worst), xp.sqrt(squares + motion.a0.T @ motion.a0)
 
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:

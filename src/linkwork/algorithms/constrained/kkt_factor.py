@@ -79,52 +79,42 @@ class KKTCholesky:
     @checked(x=MATRIX)
     def multiply_U(self, x: Array) -> Array:
         """U x."""
-        top, bottom = self._split(x)
-        return self.xp.vstack([self.constraints.multiply_LT(top) + self.forces_to_rows(bottom),
-                               self.joints.multiply_LT(bottom)])
+        return self._multiply_U(x)
 
     @checked(x=MATRIX)
     def multiply_UT(self, x: Array) -> Array:
         """U^T x."""
-        top, bottom = self._split(x)
-        return self.xp.vstack([self.constraints.multiply_L(top),
-                               self.rows_to_joints(top, self.Uj) + self.joints.multiply_L(bottom)])
+        return self._multiply_UT(x)
 
     @checked(x=MATRIX)
     def multiply_D(self, x: Array) -> Array:
         """D x."""
-        top, bottom = self._split(x)
-        return self.xp.vstack([-self.constraints.multiply_D(top), self.joints.multiply_D(bottom)])
+        return self._multiply_D(x)
 
     @checked(b=MATRIX)
     def solve_U(self, b: Array) -> Array:
         """U^-1 b, from the tips to the base and then through the constraints."""
-        top, bottom = self._split(b)
-        x = self.joints.solve_LT(bottom)
-        return self.xp.vstack([self.constraints.solve_LT(top - self.forces_to_rows(x)), x])
+        return self._solve_U(b)
 
     @checked(b=MATRIX)
     def solve_D(self, b: Array) -> Array:
         """D^-1 b."""
-        top, bottom = self._split(b)
-        return self.xp.vstack([-self.constraints.solve_D(top), self.joints.solve_D(bottom)])
+        return self._solve_D(b)
 
     @checked(b=MATRIX)
     def solve_UT(self, b: Array) -> Array:
         """U^-T b, the other way round."""
-        top, bottom = self._split(b)
-        x = self.constraints.solve_L(top)
-        return self.xp.vstack([x, self.joints.solve_L(bottom - self.rows_to_joints(x, self.Uj))])
+        return self._solve_UT(b)
 
     @checked(x=MATRIX)
     def multiply(self, x: Array) -> Array:
         """K x = U D U^T x."""
-        return self.multiply_U(self.multiply_D(self.multiply_UT(x)))
+        return self._multiply_U(self._multiply_D(self._multiply_UT(x)))
 
     @checked(b=MATRIX)
     def solve(self, b: Array) -> Array:
         """K^-1 b = U^-T D^-1 U^-1 b."""
-        return self.solve_UT(self.solve_D(self.solve_U(b)))
+        return self._solve_UT(self._solve_D(self._solve_U(b)))
 
     def forces_to_rows(self, x: Array) -> Array:
         """U_j x: what x = L^-T f, f joint forces, does to the rows when nothing holds them, J M^-1 f."""
@@ -143,6 +133,35 @@ class KKTCholesky:
                 out[j] = out[j] + c @ x[start : start + size, :]
             start += size
         return self.xp.vstack([self.xp.zeros(0, x.shape[1]), *out])
+
+    # the same without a look at the numbers: where pivots are zero, they are none
+    def _multiply_U(self, x: Array) -> Array:
+        top, bottom = self._split(x)
+        return self.xp.vstack([self.constraints.multiply_LT(top) + self.forces_to_rows(bottom),
+                               self.joints.multiply_LT(bottom)])
+
+    def _multiply_UT(self, x: Array) -> Array:
+        top, bottom = self._split(x)
+        return self.xp.vstack([self.constraints.multiply_L(top),
+                               self.rows_to_joints(top, self.Uj) + self.joints.multiply_L(bottom)])
+
+    def _multiply_D(self, x: Array) -> Array:
+        top, bottom = self._split(x)
+        return self.xp.vstack([-self.constraints.multiply_D(top), self.joints.multiply_D(bottom)])
+
+    def _solve_U(self, b: Array) -> Array:
+        top, bottom = self._split(b)
+        x = self.joints.solve_LT(bottom)
+        return self.xp.vstack([self.constraints.solve_LT(top - self.forces_to_rows(x)), x])
+
+    def _solve_D(self, b: Array) -> Array:
+        top, bottom = self._split(b)
+        return self.xp.vstack([-self.constraints.solve_D(top), self.joints.solve_D(bottom)])
+
+    def _solve_UT(self, b: Array) -> Array:
+        top, bottom = self._split(b)
+        x = self.constraints.solve_L(top)
+        return self.xp.vstack([x, self.joints.solve_L(bottom - self.rows_to_joints(x, self.Uj))])
 
     def _split(self, x: Array) -> tuple[Array, Array]:
         if x.shape[0] != self.m + self.n:

@@ -66,7 +66,14 @@ def on_tree(
                     xp.vstack([vdot, in_order(motion, within)]))
 
     return Iteration(sum(row.k.shape[0] for row in r.rows), step, in_parts(motion, tree, active), xp,
-                     lambda found: unmet(motion, tree, found[0 : motion.model.nv, :]))
+                     embedded_errors(motion, tree))
+
+
+def embedded_errors(motion: Motion, tree: ClusterTree) -> Callable[[Array], tuple[Array, Array]] | None:
+    """What an iteration says of the rows that are in clusters, if there are any."""
+    if len(tree.outer) == len(motion.model.constraints):
+        return None
+    return lambda found: unmet(motion, tree, found[0 : motion.model.nv, :])
 
 
 def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Callable[[Array, Array], tuple[Array, Array]]:

@@ -8,11 +8,10 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.promises import unmet
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.lcaba import in_parts
+from linkwork.algorithms.constrained.lcaba import embedded_errors, in_parts
 from linkwork.algorithms.constrained.penalties import penalties
 from linkwork.algorithms.constrained.weights import left_over, over_links, weigh
 from linkwork.algorithms.iteration import Iteration, Step
@@ -56,8 +55,7 @@ def on_tree(
         vdot, forces = in_parts(motion, tree, active)(lam, found)
         return vdot, forces * roots
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp,
-                     lambda found: unmet(motion, tree, found[0 : motion.model.nv, :]))
+    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp, embedded_errors(motion, tree))
 
 
 def part(motion: Motion, n: int) -> slice:
