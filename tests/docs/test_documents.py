@@ -35,3 +35,20 @@ def test_local_links_of_the_documents_exist() -> None:
     for page in pages:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_promises_name_tests_that_exist() -> None:
+    """Every line of docs/promises.md is held by tests with these names; `::name` belongs to the file before it."""
+    tests, found = ROOT / "tests", 0
+    for line in (ROOT / "docs" / "promises.md").read_text().splitlines():
+        if not line.startswith("|") or "`" not in line.rsplit("|", 2)[-2]:
+            continue
+        text = ""
+        for name in re.findall(r"`([^`]+)`", line.rsplit("|", 2)[-2]):
+            file, _, function = name.partition("::")
+            if file:
+                assert (tests / file).is_file(), name
+                text = (tests / file).read_text()
+            assert not function or f"def {function}(" in text, name
+            found += 1
+    assert found > 40

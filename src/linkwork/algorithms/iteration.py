@@ -22,12 +22,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
 FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
 """The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
 a direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
+
+ROUNDING = 1e-13
+"""The share of the rows' terms below which errors are rounding, and say nothing of directions."""
 
 STUCK = 1e-2
 """The share of `tolerance` below which errors count as no longer changing."""
@@ -92,15 +95,15 @@ class Step(NamedTuple):
 class Iteration:
     """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
 
-    `beside(step's found)` is the largest error of rows that are not in the iteration, because they are embedded, and
-    the size of their terms.
+    `beside(step's lam, step's found)` is about rows that are not in the iteration, because they are embedded: their
+    largest error, the size of their terms, and 1, or 0 if the result is not to be trusted.
     """
 
     rows: int
     step: Callable[[Array], Step]
     finish: Callable[[Array, Array], tuple[Array, Array]]
     xp: Ops
-    beside: Callable[[Array], tuple[Array, Array]] | None = None
+    beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
 
 
 class State(NamedTuple):
@@ -149,7 +152,8 @@ class Loop:
         beta = (change.T @ old.w) / old.square
         p, w = z - beta * old.p, change - beta * old.w
         square = w.T @ w
-        moves = square > self.flat * self.flat * (old.r.T @ old.r)
+        noise, before = threshold(xp, ROUNDING) * old.size, old.r.T @ old.r
+        moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
         alpha = xp.where(moves, (old.r.T @ w) / xp.where(moves, square, 1.0), 1.0)
         # an error of the rows is one of accelerations sqrt(alpha) times as large
         worth = xp.where(moves, 1 / xp.sqrt(xp.where(alpha > 1, alpha, 1.0)), FLAT)
@@ -167,8 +171,9 @@ class Loop:
         state = self._split(x)
         left, bound = largest(self.xp, state.error), state.bound
         if self.of.beside is not None:
-            more, size = self.of.beside(state.found)
+            more, size, trusted = self.of.beside(state.lam, state.found)
             left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
+            bound = self.xp.where(trusted > 0, bound, -1.0)
         return *self.of.finish(state.lam, state.found), left, bound
 
     def _begin(self) -> State:

@@ -96,8 +96,8 @@ FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2
 SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
-PENALISED, COUPLED, MEETING, CARRIED = 1e8, 1e7, 1e6, 1e10
-"""Penalties on single links, between links, on rows that are eliminated where they meet, and on all rows in the end."""
+PENALISED, MEETING, CARRIED = 1e7, 1e6, 1e10
+"""Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated in the end."""
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
@@ -114,11 +114,11 @@ METHODS: tuple[Method, ...] = (
     Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
            "O(n+m)", "link", redundant=True, prox=Prox(CARRIED), solves=1.5),
     Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
-           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=3.3),
+           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=3.3),
     Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
            f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(MEETING), solves=2.2),
     Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried (couplings: or embedded)",
-           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.5),
+           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.5),
     Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
            "any"),
     Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
@@ -134,19 +134,19 @@ METHODS: tuple[Method, ...] = (
     Method("ltl_soft", FD, "constrained.ltl_soft:ltl_soft", "soft rows in joint space", f"{PV_LQR} VI",
            "O(n d^2+m d^2)", "any", redundant=True, soft=True, modes=True),
     Method("prox_ltl_soft", FD, "constrained.prox_ltl_soft:prox_ltl_soft", "penalties on the mass matrix, iterated",
-           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(COUPLED), solves=2.3,
+           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.3,
            reference=True),
     Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
            f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any", local=True),
     Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
            f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(COUPLED), local=True, solves=2.5),
+           prox=Prox(PENALISED), local=True, solves=2.5),
     Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
            "local loops as clusters, contacts and long loops carried to their roots",
            f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True,
            prox=Prox(MEETING), local=True, solves=2.2),
     Method("c_mixed", FD, "constrained.mixed:c_mixed", "each constraint embedded, penalised or carried",
-           f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(COUPLED),
+           f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED),
            local=True, solves=2.5),
     Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
            f"{CLUSTERS} II-D", "O(n^3)", "any", reference=True),

@@ -219,8 +219,11 @@ def left_inverse(A: Array, xp: Ops, size: float) -> Array:
     else:
         columns = [A[:, j : j + 1] for j in range(3)]
         adjugate = xp.vstack([xp.cross(columns[(j + 1) % 3], columns[(j + 2) % 3]).T for j in range(3)])
-    determinant = (adjugate[0:1, :] @ A[:, 0:1])[0, 0]
-    return adjugate / xp.where(determinant * determinant <= (least * size**n) ** 2, float("nan"), determinant)
+    determinant, lengths = (adjugate[0:1, :] @ A[:, 0:1])[0, 0], 1.0
+    for j in range(n):
+        square = (A[:, j : j + 1].T @ A[:, j : j + 1])[0, 0]
+        lengths = lengths * xp.where(square > (least * size) ** 2, square, float("nan"))
+    return adjugate / xp.where(determinant * determinant > least**2 * lengths, determinant, float("nan"))
 
 
 _GROUPS: dict[int, Groups] = {}

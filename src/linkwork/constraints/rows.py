@@ -74,17 +74,16 @@ def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
     for l, K in rows.links.items():
         if l:
             J = rows_jacobian(motion, {l: xp.eye(6)}, {})
-            total = total + uncancelled(motion, K) @ ((J * J) @ ones)
+            total = total + uncancelled(motion, l, K) @ ((J * J) @ ones)
     for i, G in rows.joints.items():
         J = rows_jacobian(motion, {}, {i: G})
         total = total + (J * J) @ ones
     return total
 
 
-def uncancelled(motion: Motion, K: Array) -> Array:
-    """The squares of rows over a link's acceleration, with levers as long as the mechanism has: (p x d)^2 <= p^2
-    d^2."""
-    squares, reach = K * K, motion.model.reach
+def uncancelled(motion: Motion, l: int, K: Array) -> Array:
+    """The squares of rows over link l's acceleration, with levers as long as the link has: (p x d)^2 <= p^2 d^2."""
+    squares, reach = K * K, motion.model.reach[l]
     along = squares[:, 0:1] + squares[:, 1:2] + squares[:, 2:3]
     return motion.xp.hstack([squares[:, 0:3], *(squares[:, i : i + 1] + reach**2 * along for i in (3, 4, 5))])
 

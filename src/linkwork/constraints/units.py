@@ -20,7 +20,7 @@ from linkwork.model.memo import once
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
-LEAST = 1e-3
+LEAST = 1e-2
 """What rows feel in some posture at least, of what they would if nothing in them cancelled."""
 
 POSTURES = 2
@@ -47,7 +47,7 @@ def _units(model: Model) -> list[float]:
         M_inv = _mobility(motion, moved)
         for n, c in enumerate(plain.constraints):
             rows = c.evaluate(motion)
-            terms = [(uncancelled(motion, K) @ (moved[l] * moved[l]), K @ moved[l]) for l, K in rows.links.items() if l]
+            terms = [(uncancelled(motion, l, K) @ moved[l] ** 2, K @ moved[l]) for l, K in rows.links.items() if l]
             terms += [(J * J, J) for J in (rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items())]
             J = sum((x for _, x in terms), np.zeros((1, plain.nv)))
             levers = sum((squares @ np.diagonal(M_inv) for squares, _ in terms), np.zeros(1))

@@ -137,10 +137,13 @@ class Model:
             raise ModelError(f"'{self.name}': a frame is on a link that is not there")
 
     @cached_property
-    def reach(self) -> float:
-        """The largest distance of a link, a frame or a centre of mass from the frame that it is given in, in metres."""
-        places = [l.placement.p for l in self.links] + [f.placement.p for f in self.frames.values()]
-        return max(float(np.linalg.norm(p)) for p in (*places, *(l.inertia.com for l in self.links)))
+    def reach(self) -> tuple[float, ...]:
+        """For each link, the largest distance of a frame, a centre of mass or a child from its own frame, in metres."""
+        far = [float(np.linalg.norm(l.inertia.com)) for l in self.links]
+        for i, place in [(l.parent, l.placement) for l in self.links[1:]] + [(f.link, f.placement)
+                                                                              for f in self.frames.values()]:
+            far[i] = max(far[i], float(np.linalg.norm(place.p)))
+        return tuple(far)
 
     @cached_property
     def topology(self) -> Topology:

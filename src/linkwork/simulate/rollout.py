@@ -447,7 +447,7 @@ def rollout(
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-CALM = 1e8
+CALM = 3e6
 """The largest penalty in time steps. Rows that are nearly redundant, as Cassie's are, ask for wild forces when they are
 met exactly."""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.promises import kept
+from linkwork.algorithms.clusters.promises import balanced, kept, trusted
 from linkwork.algorithms.clusters.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.constrained.weights import left_over, met, over_links
@@ -50,7 +50,9 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
         if isinstance(node, Loop):
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
-    return vdot + guard[0, 0], in_order(motion, forces)
+    lam_all = in_order(motion, forces)
+    guard = guard + trusted(motion, balanced(motion, r.tree, tau, fext, vdot, lam_all))
+    return vdot + guard[0, 0], lam_all
 
 
 def in_order(motion: Motion, forces: dict[int, Array]) -> Array:

@@ -8,7 +8,7 @@ solved by their Schur complement; the forces of local loops are those that the d
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.promises import kept
+from linkwork.algorithms.clusters.promises import balanced, kept, trusted
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.penalties import least_pivots
 from linkwork.algorithms.constrained.weights import met
@@ -38,7 +38,9 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
         y = y + W @ lam
     vdot = G @ y + g
     guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
-    return vdot + guard[0, 0], all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
+    forces = all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
+    guard = guard + trusted(motion, balanced(motion, tree, tau, fext, vdot, forces))
+    return vdot + guard[0, 0], forces
 
 
 def dense_met(motion: Motion, J: Array, k: Array, vdot: Array) -> Array:

@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwork.algorithms.iteration import largest
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.clusters import Cluster, ClusterTree, embedding, local_rows
+from linkwork.constraints.clusters import Cluster, ClusterTree, embedding, local_rows, never_singular
+from linkwork.constraints.rows import constraint_rows, jacobian_blocks
 from linkwork.model import Motion
+
+BALANCED = 1e-8
+"""Forces that are missing, relative to those that act, that count as none."""
 
 MET = 1e-6
 """Errors of embedded rows, relative to their terms, that count as none."""
@@ -33,10 +38,41 @@ def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = 
 
 
 def _spare(motion: Motion, c: Cluster) -> list[int]:
-    """The rows that do not hold by construction: those beyond the number of joints that follow from them."""
+    """The rows that do not hold by construction: of gears, those beyond the number of joints that follow from them."""
     rows = sum(motion.model.constraints[n].rows for n in c.constraints)
+    if _linkage(motion, c):
+        return list(range(rows))
     square = {r for block, columns in c.blocks if len(block) == len(columns) for r in block}
     return [r for r in range(rows) if r not in square]
+
+
+def balanced(motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, vdot: Array, lam: Array) -> Array:
+    """1, or 0 if M vdot + c = tau + J^T lam does not hold: near singular postures of linkages digits are lost there.
+
+    Gears have no such postures, and are not looked at.
+    """
+    xp, t = motion.xp, motion.model.topology
+    if not any(_linkage(motion, c) for c in tree.clusters):
+        return xp.eye(1)
+    needed, start = rnea(motion, vdot, fext), 0
+    held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
+    for r in constraint_rows(motion):
+        part, start = lam[start : start + r.k.shape[0], :], start + r.k.shape[0]
+        for i, J in jacobian_blocks(motion, r.links, r.joints, r.relative).items():
+            held[i] = held[i] + J.T @ part
+    forces = xp.vstack([xp.zeros(0), *held.values()])
+    left = needed - tau - forces
+    size = needed.T @ needed + tau.T @ tau + forces.T @ forces
+    return xp.where(left.T @ left <= threshold(xp, BALANCED) ** 2 * size, 1.0, 0.0)
+
+
+def trusted(motion: Motion, flag: Array) -> Array:
+    """0, or NaN where a flag is 0."""
+    return motion.xp.where(flag > 0, 0.0, NAN)
+
+
+def _linkage(motion: Motion, c: Cluster) -> bool:
+    return not all(never_singular(motion.model.constraints[n]) for n in c.constraints)
 
 
 def determined(motion: Motion, tree: ClusterTree) -> Array:

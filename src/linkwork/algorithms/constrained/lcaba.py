@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.promises import kept, unmet
+from linkwork.algorithms.clusters.promises import balanced, kept, unmet
 from linkwork.algorithms.clusters.recursion import recursion
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.penalties import penalties
@@ -65,18 +65,29 @@ def on_tree(
         return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size,
                     xp.vstack([vdot, in_order(motion, within)]))
 
-    return Iteration(sum(row.k.shape[0] for row in r.rows), step, in_parts(motion, tree, active), xp,
-                     embedded_errors(motion, tree))
+    finish = in_parts(motion, tree, active)
+    return Iteration(sum(row.k.shape[0] for row in r.rows), step, finish, xp,
+                     certificate(motion, tree, tau, fext, finish))
 
 
-def embedded_errors(motion: Motion, tree: ClusterTree) -> Callable[[Array], tuple[Array, Array]] | None:
+Finish = Callable[[Array, Array], tuple[Array, Array]]
+
+
+def certificate(
+    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, finish: Finish
+) -> Callable[[Array, Array], tuple[Array, Array, Array]] | None:
     """What an iteration says of the rows that are in clusters, if there are any."""
     if len(tree.outer) == len(motion.model.constraints):
         return None
-    return lambda found: unmet(motion, tree, found[0 : motion.model.nv, :])
+
+    def beside(lam: Array, found: Array) -> tuple[Array, Array, Array]:
+        vdot, forces = finish(lam, found)
+        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, fext, vdot, forces)
+
+    return beside
 
 
-def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Callable[[Array, Array], tuple[Array, Array]]:
+def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Finish:
     """The end of an iteration that found accelerations and, below them, forces of the loops in clusters."""
     nv, constraints = motion.model.nv, motion.model.constraints
     inside = sorted(set(range(len(constraints))).difference(tree.outer))

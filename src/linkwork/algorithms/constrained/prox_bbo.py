@@ -11,7 +11,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.recursion import outer_rows
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.lcaba import embedded_errors, in_parts
+from linkwork.algorithms.constrained.lcaba import certificate, in_parts
 from linkwork.algorithms.constrained.penalties import penalties
 from linkwork.algorithms.constrained.weights import left_over, over_links, weigh
 from linkwork.algorithms.iteration import Iteration, Step
@@ -55,7 +55,8 @@ def on_tree(
         vdot, forces = in_parts(motion, tree, active)(lam, found)
         return vdot, forces * roots
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp, embedded_errors(motion, tree))
+    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp,
+                     certificate(motion, tree, tau, fext, finish))
 
 
 def part(motion: Motion, n: int) -> slice:

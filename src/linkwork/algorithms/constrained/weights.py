@@ -56,7 +56,8 @@ def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
 def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:
     """One column of errors, without those of constraints that are switched off."""
     xp = motion.xp
-    kept = [e if isinstance(w, float) else xp.where(w > 0, e, 0 * e) for e, w in zip(errors, weights, strict=True)]
+    # a plain 1.0 stands for a constraint that cannot be switched
+    kept = [e if type(w) is float else xp.where(w > 0, e, 0 * e) for e, w in zip(errors, weights, strict=True)]
     return xp.vstack([xp.zeros(0), *kept])
 
 
