@@ -10,6 +10,7 @@ rows that nearly vanish in all of them count by their levers (rows.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -27,17 +28,19 @@ POSTURES = 2
 """How many random postures units are found in, besides the neutral one."""
 
 
-def units(model: Model) -> list[float]:
-    """The inertia that each constraint's rows feel at least, in the units of these rows."""
-    return once(_UNITS, model, _units)
+def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
+    """The inertia that the rows of each constraint, or of some, feel at least, in the units of these rows."""
+    known, key = once(_UNITS, model, lambda _: {}), tuple(range(len(model.constraints)) if which is None else which)
+    if key not in known:
+        known[key] = _units(replace(model, constraints=tuple(model.constraints[n].original for n in key)))
+    return known[key]
 
 
-_UNITS: dict[int, list[float]] = {}
-"""By the id of models that are in use."""
+_UNITS: dict[int, dict[tuple[int, ...], list[float]]] = {}
+"""By the id of models that are in use, and by constraints."""
 
 
-def _units(model: Model) -> list[float]:
-    plain = replace(model, constraints=tuple(c.original for c in model.constraints))
+def _units(plain: Model) -> list[float]:
     felt = np.zeros(len(plain.constraints))
     support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
     postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []

@@ -45,8 +45,7 @@ def on_tree(
     w = [1.0 if active is None else active[n, 0] for n in tree.outer]
 
     # tips to base: inertias and couplings
-    mus = penalties(motion, mu)
-    firm = [mus[n] * wc for n, wc in zip(tree.outer, w, strict=True)]
+    firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu, tree.outer), w, strict=True)]
     r = recursion(motion, tree, fext, firm)
     bias, loops = r.motion.bias(fext), [node for node in r.nodes if isinstance(node, Loop)]
 

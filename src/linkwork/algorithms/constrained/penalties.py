@@ -12,9 +12,9 @@ ROUNDING = 1e-20
 """The share of what rows feel at most that is rounding: rows are right to ten digits, and these are their squares."""
 
 
-def penalties(motion: Motion, mu: Array) -> list[Array]:
-    """The penalty on each constraint's rows."""
-    return [mu * unit for unit in units(motion.model)]
+def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> list[Array]:
+    """The penalty on the rows of each constraint, or of some, if the others are not penalised."""
+    return [mu * unit for unit in units(motion.model, which)]
 
 
 def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:

@@ -39,8 +39,7 @@ def on_tree(
     xp = motion.xp
     still = tree.stilled(motion) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
-    mus, p = penalties(motion, mu), still.bias(fext)
-    damping = [1 / mus[n] for n in tree.outer]
+    damping, p = [1 / mu_c for mu_c in penalties(motion, mu, tree.outer)], still.bias(fext)
     loops = CarriedLoops(motion, tree, rows, damping, still, mix)
 
     def step(lam: Array) -> Step:
@@ -48,7 +47,7 @@ def on_tree(
         vdot, forces, a = loops.solve(tau, p, [r.k + d * l for r, d, l in zip(rows, damping, old, strict=True)])
         new = [forces[part(motion, n), :] for n in tree.outer]
         errors, size = left_over(still, [over_links(still, r) for r in rows], a)
-        within = [forces[part(motion, n), :] for n in range(len(mus)) if n not in tree.outer]
+        within = [forces[part(motion, n), :] for n in range(len(motion.model.constraints)) if n not in tree.outer]
         return Step(xp.vstack([xp.zeros(0), *new]), xp.vstack([xp.zeros(0), *errors]), size, xp.vstack([vdot, *within]))
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
