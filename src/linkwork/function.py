@@ -119,6 +119,7 @@ class Function:
         self.judge, self.retry = judge, retry
         self._shapes = dict(shapes or {})
         self._control = [] if prox is None else [np.array([x], dtype) for x in prox.controls.values()]
+        self._tolerance = np.dtype(dtype).type(0.0 if prox is None else prox.tolerance)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}[{k}]" for n, k in self.inputs.items())
@@ -185,6 +186,9 @@ class Function:
 
         What has not converged all the same goes with a warning.
         """
+        if self.prox is not None:
+            told = np.array(result.residual), np.array(result.converged)
+            result = ProximalResult(self._iterated, list(result), result.iterations, *told)
         parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
         fine = [np.isfinite(x) for x in parts]
         unsure = [] if self.prox is None or not self.retry else [result.converged]
@@ -381,9 +385,7 @@ class Function:
     def _certified(self, results: Sequence[np.ndarray], iterations: np.ndarray, violation: np.ndarray,
                    bound: np.ndarray) -> ProximalResult:
         """The result of an iteration, which says whether it has converged."""
-        assert self.prox is not None
-        converged = np.asarray(violation <= np.asarray(self.prox.tolerance, bound.dtype) * bound)
-        return ProximalResult(self._iterated, results, iterations, np.array(violation), converged)
+        return ProximalResult(self._iterated, results, iterations, violation, violation <= self._tolerance * bound)
 
     def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
         """The inputs in order, checked; and the batch size, None for one state."""

@@ -12,16 +12,7 @@ import pytest
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
 OPEN = {
-    "forward_dynamics-c_lcaba-341": "forces of embedded rows are off where dependent joints are chosen badly",
-    "forward_dynamics-c_lcaba-343": "forces of embedded rows are off where dependent joints are chosen badly",
-    "forward_dynamics-c_lcaba-1094": "forces of embedded rows are off where dependent joints are chosen badly",
-    "forward_dynamics-c_lcaba-837": "embedded rows are not in the residual",
-    "forward_dynamics-c_lcaba-1027": "embedded rows are not in the residual",
     "forward_dynamics-bbo-1012": "forces 2e-7 off where those of pv are exact",
-    "impulse-c_lcaba-362": "rows in conflict: the residual of the jump is not that of all rows",
-    "forward_dynamics-constrained_aba-432": "3e-6 off with one rod, and says that it converged",
-    "forward_dynamics-lcaba-71": "5e-6 off where a row vanishes",
-    "forward_dynamics-c_lcaba-71": "5e-6 off where a row vanishes",
 }
 """What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To be emptied."""
 
