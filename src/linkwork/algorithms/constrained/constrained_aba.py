@@ -3,7 +3,7 @@
     min 1/2 |a - I^-1 f|^2_I + mu/2 |K a - k|^2 - lam^T (K a - k),      lam <- lam + mu (k - K a)
 
 Each row adds mu K^T K to the inertia of its link and K^T (mu k + lam) to the force on it; the rest is `aba`. Rows may
-be redundant or singular: the iteration converges to the least-squares solution, in two or three steps for mu = 1e6.
+be redundant or singular: the iteration converges to the least-squares solution, in two or three steps.
 sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m) per factor, O(n) per step.
 """
 
