@@ -49,7 +49,8 @@ def test_forward_dynamics_as_in_table_3(name) -> None:
     assert 1.15 < forward(name, "projection") / exact < 3
     if name != "jvrc1_humanoid":  # tracing that takes longest
         assert forward(name, "projection") < forward(name, "lagrange")
-        assert 1.7 < forward(name, "lagrange") / exact < 3.2
+        # c_aba looks at the equation of motion where a cluster has a linkage, lagrange does not
+        assert 1.5 < forward(name, "lagrange") / exact < 3.2
     if name != "tello":
         approximate = forward_dynamics(lw.approximate(ROBOTS[name]()), method="aba").operations
         assert 0.75 < approximate / exact < 1.05

