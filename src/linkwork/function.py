@@ -201,7 +201,9 @@ class Function:
             result[0][b], result[1][b] = verdict.a, verdict.lam
         for b in (b for b in lanes if b not in bad and not all(np.all(x[b]) for x in unsure)):
             assert self.prox is not None
-            verdict = None if self.judge is None else self.judge.redundant(self._state(arrays, b), self.prox.redundant)
+            state = self._state(arrays, b)
+            verdict = None if self.judge is None else (
+                self.judge.independent(state) or self.judge.redundant(state, self.prox.redundant))
             if verdict is not None and verdict.residual <= self.prox.tolerance * verdict.size:
                 result[0][b], result[1][b] = verdict.a, verdict.lam
                 result.residual[b], result.converged[b] = verdict.residual, True

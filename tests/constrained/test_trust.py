@@ -127,6 +127,19 @@ def test_trees_of_four_bars_by_default():
         assert off(result, exact(model, q, v, np.ones(model.nv))) < 1e-6
 
 
+@pytest.mark.parametrize("bend", [1e-1, 1e-3, 1e-5])
+def test_a_welded_arm_near_its_singular_posture_by_default(bend):
+    """Six joints and six rows, the elbow nearly stretched: as right as a direct solve."""
+    model = mech.arm()
+    model = model.with_constraints(lw.surface(model.links[-1].name))
+    q = np.full(model.nv, 0.4)
+    q[3 if model.nv == 7 else 2] = bend
+    v, tau = np.linspace(-1, 1, model.nv), np.linspace(1, 2, model.nv)
+    result = solved(model, None, q, v, tau)
+    assert result.converged
+    assert off(result, exact(model, q, v, tau)) < 1e-6
+
+
 # penalties and residuals
 
 @pytest.mark.parametrize("method", LOOPS, ids=named)
