@@ -70,8 +70,8 @@ assert np.array_equal(f(q, v, v).a, right)
 os.environ["LINKWORK_CACHE"] = "off"
 f = lw.forward_dynamics(chain(100), method="aba")
 f.program
-interrupted(lambda: f.kernel.prepare(), 0.5)
-interrupted(lambda: f.kernel.prepare(), 1.5)
+interrupted(lambda: f.kernel.prepare(), 0.1)
+interrupted(lambda: f.kernel.prepare(), 0.3)
 assert not f.kernel._forms
 g = lw.forward_dynamics(model, method="aba")
 assert np.isfinite(g(q, v, v).a).all()
