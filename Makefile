@@ -18,7 +18,8 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests examples
+	$(BIN)/ruff check src benchmarks tests examples tools
+	$(BIN)/ruff format --check src benchmarks tests examples tools
 	$(BIN)/mypy
 
 # random mechanisms against a judge that shares no code with the algorithms; failures are saved in build/fuzz
@@ -45,10 +46,10 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+$(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]' -e benchmarks
 	touch $@ $(VENV)/.core
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/.dev: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]' -e benchmarks
 	touch $@ $(VENV)/.core $(VENV)/.test

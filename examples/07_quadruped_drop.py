@@ -28,5 +28,7 @@ for foot in feet:
 heights = lw.forward_kinematics(model, feet)(run.q[-1]).positions[:, 2]
 rotations = lw.forward_kinematics(model, feet)(run.q[-1]).rotations
 carried = sum(float((rotations[k] @ run.lam[-1, 3 * k : 3 * k + 3])[2]) for k in range(4))
-print(f"at the end the trunk is {run.q[-1, 2]:.3f} m high, the feet within {np.abs(heights).max():.1e} m of the "
-      f"ground; they carry {carried:.1f} N of {9.81 * model.mass:.1f} N")
+print(
+    f"at the end the trunk is {run.q[-1, 2]:.3f} m high, the feet within {np.abs(heights).max():.1e} m of the "
+    f"ground; they carry {carried:.1f} N of {9.81 * model.mass:.1f} N"
+)

@@ -41,8 +41,10 @@ for decision in range(100):  # four seconds
     q, v = now.q[-1], now.v[-1]
     plan = np.append(plan[1:], 0.0)
     if decision % 10 == 9:
-        print(f"{(decision + 1) * HOLD * DT:4.1f} s  cart {q[0]:6.3f} m  pole {np.degrees(q[1]):8.2f} deg  "
-              f"force {plan[0]:6.2f} N")
+        print(
+            f"{(decision + 1) * HOLD * DT:4.1f} s  cart {q[0]:6.3f} m  pole {np.degrees(q[1]):8.2f} deg  "
+            f"force {plan[0]:6.2f} N"
+        )
 
 upright = 1 - np.cos(q[1])
 print(f"{100 * SAMPLES * KNOTS * HOLD / 1e6:.1f} million steps simulated; 1 - cos(angle) = {upright:.1e}")

@@ -49,24 +49,31 @@ def one_link_cases() -> dict[str, Model]:
         "chain 7 weld": chain(7).with_constraints(lw.surface("linktip")),
         "chain 9 nested": chain(9).with_constraints(lw.point("linktip"), random_rows("link5", 2), lw.point("link9")),
         "chain all joints": chain(8, ["spherical", "revolute", "cylindrical"], base="free", seed=1).with_constraints(
-            random_rows("link8", 6), random_rows("link4", 4), lw.point("link8")),
+            random_rows("link8", 6), random_rows("link4", 4), lw.point("link8")
+        ),
         "ladder 3": ladder(3),
         "stem 6": stem(6, 3),
         "stem fixed": stem(5, 2, base="fixed"),
         "stem of 1": stem(1, 2, branch_links=2),
         "fingers": hands.with_constraints(*(lw.point(f) for f in tips), lw.surface("left_foot"), lw.surface("torso")),
         "fingers, random": hands.with_constraints(
-            *(random_rows(f"{s}_{f}_distal", 4, k) for s in ("left", "right")
-              for k, f in enumerate(("index", "ring", "thumb"))),
-            random_rows("pelvis", 3), random_rows("left_sole", 12)),
+            *(
+                random_rows(f"{s}_{f}_distal", 4, k)
+                for s in ("left", "right")
+                for k, f in enumerate(("index", "ring", "thumb"))
+            ),
+            random_rows("pelvis", 3),
+            random_rows("left_sole", 12),
+        ),
     }
     for k in range(5):
         out[f"quadruped {k}"] = legs.with_constraints(*(lw.point(f) for f in FEET[:k]))
         out[f"humanoid {k}"] = body.with_constraints(*(lw.surface(f) for f in LIMBS[:k]))
     ends = ("left_sole", "right_sole", "left_palm", "right_palm")
     out["humanoid random"] = body.with_constraints(*(random_rows(l, 6, k) for k, l in enumerate(ends)))
-    out["humanoid mixed"] = body.with_constraints(lw.point("left_foot"), random_rows("left_shank", 2),
-                                                  lw.surface("right_foot"), random_rows("torso", 3))
+    out["humanoid mixed"] = body.with_constraints(
+        lw.point("left_foot"), random_rows("left_shank", 2), lw.surface("right_foot"), random_rows("torso", 3)
+    )
     for seed in range(4):
         out[f"tree {seed}"] = tree_with_rows(seed, None)
         out[f"floating tree {seed}"] = tree_with_rows(seed, "free")
@@ -126,6 +133,13 @@ def attached(model: Model, part: Model, link: str, prefix: str) -> Model:
         names = {0: "world" if source is model else link}
         for i, l in enumerate(source.links[1:], 1):
             names[i] = before + l.name
-            b.link(names[i], names[l.parent], l.joint, placement=l.placement, inertia=l.inertia,
-                   armature=l.armature, joint_name=before + l.joint_name)
+            b.link(
+                names[i],
+                names[l.parent],
+                l.joint,
+                placement=l.placement,
+                inertia=l.inertia,
+                armature=l.armature,
+                joint_name=before + l.joint_name,
+            )
     return b.build(merge_fixed=False)

@@ -9,13 +9,20 @@ from linkwork.algorithms.registry import METHODS
 
 PAGE = Path(__file__).parents[1] / "docs" / "choosing-an-algorithm.md"
 BEGIN, END = "<!-- methods: begin -->", "<!-- methods: end -->"
-ROWS = {"none": "no constraints", "link": "contacts", "any": "contacts, loops, couplings",
-        "loops": "local loops, couplings", "clusters": "contacts, local loops, couplings"}
+ROWS = {
+    "none": "no constraints",
+    "link": "contacts",
+    "any": "contacts, loops, couplings",
+    "loops": "local loops, couplings",
+    "clusters": "contacts, local loops, couplings",
+}
 
 
 def table() -> str:
-    lines = ["| task | method | what it does | source | cost | constraints | redundant rows | run-time modes |",
-             "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| task | method | what it does | source | cost | constraints | redundant rows | run-time modes |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for m in METHODS:
         traits = [ROWS[m.rows], "yes" if m.redundant else "no", "yes" if m.modes else "no"]
         if m.rows == "none" or m.task == "delassus":

@@ -16,14 +16,14 @@ import sys
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 
-from linkwork.bench.measure import geometric_mean
-from linkwork.bench.papers import PAPERS
-from linkwork.bench.papers.experiment import SUITE
-from linkwork.bench.papers.run import judge
-from linkwork.bench.records import FORMAT, Record, Results, read
-from linkwork.bench.report import svg
-from linkwork.bench.report.page import Dot, Dots
-from linkwork.bench.tables import Line, lines
+from linkwork_bench.measure import geometric_mean
+from linkwork_bench.papers import PAPERS
+from linkwork_bench.papers.experiment import SUITE
+from linkwork_bench.papers.run import judge
+from linkwork_bench.records import FORMAT, Record, Results, read
+from linkwork_bench.report import svg
+from linkwork_bench.report.page import Dot, Dots
+from linkwork_bench.tables import Line, lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
@@ -47,8 +47,11 @@ def take(files: list[Path]) -> None:
             parts.setdefault(r.suite, []).append(r)
         for name, records in parts.items():
             kept = records if name == "papers" else _needed(records)
-            facts = {k: run.circumstances[k] for k in ("date", "cpu", "cores", "load", "clock", "versions", "quick")
-                     if k in run.circumstances}
+            facts = {
+                k: run.circumstances[k]
+                for k in ("date", "cpu", "cores", "load", "clock", "versions", "quick")
+                if k in run.circumstances
+            }
             text = [json.dumps({"format": FORMAT, **facts}), *(_trimmed(r) for r in kept)]
             RESULTS.joinpath(f"{name}.jsonl").write_text("\n".join(text) + "\n")
             print(f"{name}: {len(kept)} figures of {file.name}")
@@ -58,8 +61,11 @@ def _needed(records: list[Record]) -> list[Record]:
     """The fastest of each role, one state and batch: what the tables and charts show."""
     chosen = []
     for line in lines(records):
-        wanted = {id(r) for r in (line.best, line.wheel, line.mujoco, line.latency, line.batch, line.theirs,
-                                  line.proxLTL) if r}
+        wanted = {
+            id(r)
+            for r in (line.best, line.wheel, line.mujoco, line.latency, line.batch, line.theirs, line.proxLTL)
+            if r
+        }
         chosen += [r for r in records if id(r) in wanted]
     return chosen
 
@@ -69,10 +75,17 @@ def _trimmed(r: Record) -> str:
     if len(r.samples) > 2:
         s = r.summary
         r = replace(r, samples=[s.low, s.median, s.high])
-    r = replace(r, samples=[float(f"{x:.{DIGITS}g}") if x < 10**DIGITS else x for x in r.samples], shares=[],
-                error=None if r.error is None else float(f"{r.error:.1e}"))
-    defaults = {f.name: f.default if f.default is not MISSING else [] for f in fields(Record)
-                if f.default is not MISSING or f.default_factory is not MISSING}
+    r = replace(
+        r,
+        samples=[float(f"{x:.{DIGITS}g}") if x < 10**DIGITS else x for x in r.samples],
+        shares=[],
+        error=None if r.error is None else float(f"{r.error:.1e}"),
+    )
+    defaults = {
+        f.name: f.default if f.default is not MISSING else []
+        for f in fields(Record)
+        if f.default is not MISSING or f.default_factory is not MISSING
+    }
     return json.dumps({k: v for k, v in asdict(r).items() if k not in defaults or v != defaults[k]})
 
 
@@ -92,8 +105,10 @@ def block(results: dict[str, Results]) -> str:
             continue
         found = [line for line in lines(results[name].records) if name != "kernels" or line.function == group]
         if any(line.theirs for line in found):
-            rows.append(f"| {_label(group, found)} | {_mean(found, 'theirs', 'latency', True)} "
-                        f"| {_mean(found, 'wheel', 'latency')} | {_mean(found, 'theirs', 'batch', True)} |")
+            rows.append(
+                f"| {_label(group, found)} | {_mean(found, 'theirs', 'latency', True)} "
+                f"| {_mean(found, 'wheel', 'latency')} | {_mean(found, 'theirs', 'batch', True)} |"
+            )
     facts = next((r.circumstances for n, r in results.items() if n != "papers"), {})
     busy = " on a machine that had other work" if (facts.get("load") or [0])[0] > BUSY else ""
     runs = [(n, r.circumstances) for n, r in results.items() if n != "papers"]
@@ -113,8 +128,11 @@ def charts(results: dict[str, Results]) -> dict[str, str]:
         out["aba.svg"] = _chart("Forward dynamics without constraints: us per state", found, lambda line: "")
     heavy = [line for n in ("constrained", LOOPS) if n in results for line in _heaviest(results[n].records)]
     if heavy:
-        out["constrained.svg"] = _chart("Forward dynamics with most contacts or loops: us per state", heavy,
-                                        lambda line: "" if line.case == LOOPS else line.case)
+        out["constrained.svg"] = _chart(
+            "Forward dynamics with most contacts or loops: us per state",
+            heavy,
+            lambda line: "" if line.case == LOOPS else line.case,
+        )
     return out
 
 
@@ -131,8 +149,13 @@ def _heaviest(records: list[Record]) -> list[Line]:
 def _chart(title: str, found: list[Line], case: object) -> str:
     rows = []
     for line in found:
-        pairs = (("Linkwork, batch", line.batch), ("Linkwork, one state", line.latency), ("Pinocchio", line.best),
-                 ("Pinocchio, pip's build", line.wheel), ("MuJoCo (soft)", line.mujoco))
+        pairs = (
+            ("Linkwork, batch", line.batch),
+            ("Linkwork, one state", line.latency),
+            ("Pinocchio", line.best),
+            ("Pinocchio, pip's build", line.wheel),
+            ("MuJoCo (soft)", line.mujoco),
+        )
         dots = [Dot(n, r.us, low=r.summary.low, high=r.summary.high) for n, r in pairs if r is not None]
         rows.append((line.robot.replace("_", " "), case(line), dots))  # type: ignore[operator]
     return svg.standalone(svg.draw(Dots(title, "us", rows)))
@@ -140,8 +163,10 @@ def _chart(title: str, found: list[Line], case: object) -> str:
 
 def _label(group: str, found: list[Line]) -> str:
     robots, cases = len({line.robot for line in found}), len(found)
-    return {"contacts": f"contacts: {robots} robots, {cases} cases, against their fastest solver",
-            LOOPS: f"loops: {cases} scenarios"}.get(group, f"`{group}`, {robots} robot{'s' if robots > 1 else ''}")
+    return {
+        "contacts": f"contacts: {robots} robots, {cases} cases, against their fastest solver",
+        LOOPS: f"loops: {cases} scenarios",
+    }.get(group, f"`{group}`, {robots} robot{'s' if robots > 1 else ''}")
 
 
 def _mean(found: list[Line], theirs: str, ours: str, least: bool = False) -> str:
@@ -163,19 +188,31 @@ def _talos(results: dict[str, Results]) -> list[str]:
             if (line.robot, line.case) != ("talos_reduced", case) or line.function not in ("aba", "forward_dynamics"):
                 continue
             if line.latency and line.batch and line.best:
-                text.append(f"{what}: {line.latency.us:.2g} us for one state and {line.batch.us:.2g} us in a batch, "
-                            f"Pinocchio {line.best.us:.2g} us")
+                text.append(
+                    f"{what}: {line.latency.us:.2g} us for one state and {line.batch.us:.2g} us in a batch, "
+                    f"Pinocchio {line.best.us:.2g} us"
+                )
     return [f"Talos (38 degrees of freedom), {'; '.join(text)}."] if text else []
 
 
 def _digits(results: dict[str, Results]) -> list[str]:
     """Digit's loops, against what most people would use."""
-    found = {line.robot: line.proxLTL.us / line.latency.us for line in lines(results[LOOPS].records)
-             if line.proxLTL and line.latency and "digit" in line.robot} if LOOPS in results else {}
+    found = (
+        {
+            line.robot: line.proxLTL.us / line.latency.us
+            for line in lines(results[LOOPS].records)
+            if line.proxLTL and line.latency and "digit" in line.robot
+        }
+        if LOOPS in results
+        else {}
+    )
     names = {"digit_rods_standing": "on its feet", "digit_rods_box": "with a box", "two_digits_rods_box": "two of them"}
     text = ", ".join(f"{what} {found[name]:.2g}" for name, what in names.items() if name in found)
-    return [f"Digit's closed loops against Pinocchio's sparse factor (proxLTL), one state: {text} times faster."
-            ] if text else []
+    return (
+        [f"Digit's closed loops against Pinocchio's sparse factor (proxLTL), one state: {text} times faster."]
+        if text
+        else []
+    )
 
 
 def _papers(results: dict[str, Results]) -> list[str]:
@@ -186,9 +223,11 @@ def _papers(results: dict[str, Results]) -> list[str]:
     holds, fails = (sum(j.verdict.holds is x for j in judged) for x in (True, False))
     known = sum(j.verdict.holds is False and bool(j.relation.why) for j in judged)
     quick = " in a quick run" if results["papers"].circumstances.get("quick") else ""
-    return [f"`linkwork bench papers` repeats the tables and figures of five papers{quick}: {holds} of {holds + fails} "
-            f"statements that they make hold here; of the others the report explains {known} "
-            "([benchmarks](docs/benchmarks.md))."]
+    return [
+        f"`linkwork bench papers` repeats the tables and figures of five papers{quick}: {holds} of {holds + fails} "
+        f"statements that they make hold here; of the others the report explains {known} "
+        "([benchmarks](docs/benchmarks.md))."
+    ]
 
 
 def main() -> int:
@@ -202,8 +241,10 @@ def main() -> int:
     if not BLOCK.search(text):
         print("README.md has no place for benchmarks: see BLOCK in tools/readme_numbers.py")
         return 1
-    wanted = {README: BLOCK.sub(lambda m: f"{m[1]}\n{block(results)}\n\n{m[2]}", text),
-              **{RESULTS / name: content for name, content in charts(results).items()}}
+    wanted = {
+        README: BLOCK.sub(lambda m: f"{m[1]}\n{block(results)}\n\n{m[2]}", text),
+        **{RESULTS / name: content for name, content in charts(results).items()},
+    }
     stale = [file for file, content in wanted.items() if not file.is_file() or file.read_text() != content]
     for file in stale:
         print(f"{'out of date' if options.check else 'wrote'}: {file.relative_to(ROOT)}")

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
-from linkwork.algorithms.iteration import Prox
-from linkwork.api import (
-    best_cuts,
-    constrained_inverse_dynamics,
-    constraint_error,
-    constraint_jacobian,
-    delassus,
-    forward_dynamics,
-    forward_kinematics,
-    impulse,
-    inverse_dynamics,
-    mass_matrix,
-    mass_pattern,
-    operational_space_inertia,
-    plan,
-)
+from linkwork.closure.assembly import assemble, project_velocity, random_state
+from linkwork.closure.expansion import expand
 from linkwork.constraints import (
     CentreOfMass,
     Closure,
@@ -33,21 +20,34 @@ from linkwork.constraints import (
     point,
     surface,
 )
-from linkwork.constraints.approximate import approximate
-from linkwork.constraints.clusters import clusters
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+from linkwork.functions.factories import (
+    best_cuts,
+    constrained_inverse_dynamics,
+    constraint_error,
+    constraint_jacobian,
+    delassus,
+    forward_dynamics,
+    forward_kinematics,
+    impulse,
+    inverse_dynamics,
+    mass_matrix,
+    mass_pattern,
+    operational_space_inertia,
+    plan,
+)
+from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
-from linkwork.model.load import load
-from linkwork.simulate.assembly import assemble, project_velocity, random_state
-from linkwork.simulate.expansion import expand
-from linkwork.simulate.rollout import Rollout, RolloutResult, rollout
-from linkwork.simulate.simulate import simulate
-from linkwork.simulate.trajectory import Event, Trajectory
-from linkwork.view.html import write_html
-from linkwork.view.server import Viewer, view
+from linkwork.rewrite.approximate import approximate
+from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
+from linkwork.simulation.simulate import simulate
+from linkwork.simulation.trajectory import Event, Trajectory
+from linkwork.structure.clusters import clusters
+from linkwork.viewer.html import write_html
+from linkwork.viewer.server import Viewer, view
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ActuationError",

@@ -60,8 +60,9 @@ def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
     def declare(function: Callable[P, T]) -> Callable[P, T]:
         parameters = signature(function).parameters
-        places = [n for n, p in parameters.items() if p.kind in (Parameter.POSITIONAL_ONLY,
-                                                                 Parameter.POSITIONAL_OR_KEYWORD)]
+        places = [
+            n for n, p in parameters.items() if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        ]
         rest = next((n for n, p in parameters.items() if p.kind is Parameter.VAR_POSITIONAL), "")
         open_ended = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
         assert open_ended or set(kinds) <= set(parameters), set(kinds) - set(parameters)
@@ -395,8 +396,9 @@ def like(what: str, *attributes: str) -> Kind:
     """An object with these attributes: of a class of a layer above, or of another library."""
 
     def take(value: Any) -> Any:
-        if isinstance(value, type) or not all(hasattr(type(value), n) or n in getattr(value, "__dict__", ())
-                                              for n in attributes):
+        if isinstance(value, type) or not all(
+            hasattr(type(value), n) or n in getattr(value, "__dict__", ()) for n in attributes
+        ):
             raise Refused
         return value
 
@@ -410,8 +412,15 @@ def _function(value: Any) -> Any:
 
 
 FUNCTION = Kind("a function", _function)
-CONSTRAINT = like("a constraint, such as lw.point(frame) or lw.Coupling(...)", "rows", "check", "touches", "evaluate",
-                  "position_error", "renamed")
+CONSTRAINT = like(
+    "a constraint, such as lw.point(frame) or lw.Coupling(...)",
+    "rows",
+    "check",
+    "touches",
+    "evaluate",
+    "position_error",
+    "renamed",
+)
 
 
 # files
@@ -444,5 +453,6 @@ def check_memory(what: str, entries: int, remedy: str) -> None:
     """Refuse results that this machine cannot hold: `entries` numbers of eight bytes."""
     size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
     if 8 * entries > size:
-        raise InputError(f"{what} would take {8 * entries / 1e9:.3g} GB, and this machine has {size / 1e9:.3g} GB; "
-                         f"{remedy}")
+        raise InputError(
+            f"{what} would take {8 * entries / 1e9:.3g} GB, and this machine has {size / 1e9:.3g} GB; {remedy}"
+        )

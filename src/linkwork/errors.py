@@ -104,4 +104,6 @@ def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
         f"{function} by {method} has not converged{where} (see result.converged and result.residual): the rows "
         "contradict each other, or are so near to redundant that 1e-6 of their scale decides. Close the loops "
         "(lw.assemble, lw.project_velocity), remove redundant rows, or use method='kkt'",
-        ConvergenceWarning, stacklevel=5)
+        ConvergenceWarning,
+        stacklevel=5,
+    )

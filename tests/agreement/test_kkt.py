@@ -76,7 +76,8 @@ def test_weld_hinge_and_rod(seed):
     model = random_model(seed, 7, base="free")
     q, v, tau = random_state(model, seed)
     model = closed_at(model, q, "f6", "l2", "meet").with_constraints(
-        lw.Hinge("f6", "meet"), lw.surface("f3"), lw.Distance("f1", "f5", 0.9))
+        lw.Hinge("f6", "meet"), lw.surface("f3"), lw.Distance("f1", "f5", 0.9)
+    )
     check(model, q, v * 0, tau)
     model = model.without_constraints().with_constraints(lw.Distance("f1", "f5", 0.9), lw.CentreOfMass())
     check(model, q, v, tau)
@@ -100,8 +101,9 @@ def test_external_forces_are_joint_forces(seed):
     m = motion(model, q, v)
     f = np.random.default_rng(seed).normal(size=6 * model.nlinks)
     kappa = cond(crba(m)) * cond(jacobian(m))
-    felt = sum(frame_jacobian(m, model.frame(model.links[i].name)).T @ col(f[6 * i - 6 : 6 * i])
-               for i in model.topology.links)
+    felt = sum(
+        frame_jacobian(m, model.frame(model.links[i].name)).T @ col(f[6 * i - 6 : 6 * i]) for i in model.topology.links
+    )
     for x, y in zip(kkt(m, col(tau), col(f)), kkt(m, col(tau) + felt), strict=True):
         assert_close(x, y, kappa, scale=100.0)
 
@@ -180,8 +182,14 @@ def test_a_fully_constrained_arm_stands_still():
     b = Builder()
     rng = np.random.default_rng(1)
     for i in range(3):
-        b.link(f"l{i}", f"l{i - 1}" if i else "world", "revolute", axis="xyz"[i], placement=Placement.at((0.3, 0.1, 0)),
-               inertia=body(rng))
+        b.link(
+            f"l{i}",
+            f"l{i - 1}" if i else "world",
+            "revolute",
+            axis="xyz"[i],
+            placement=Placement.at((0.3, 0.1, 0)),
+            inertia=body(rng),
+        )
     model = b.build().with_constraints(lw.Weld("l2"))
     q, _v, tau = random_state(model, 0)
     m = motion(model, q, np.zeros(3))

@@ -9,11 +9,11 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, cond, constraints_of, derivative, motion, random_model
 from linkwork.algorithms.tree.crba import crba
+from linkwork.closure.assembly import REDUNDANT, _closing
 from linkwork.constraints import jacobian, position_error, velocity_error
 from linkwork.errors import AssemblyError, InputError, NotFound, SingularError
 from linkwork.model import Model
 from linkwork.robots import mechanisms as mech
-from linkwork.simulate.assembly import REDUNDANT, _closing
 
 MECHANISMS = {
     "four_bar": mech.four_bar(),
@@ -77,8 +77,14 @@ def test_what_is_closed_stays() -> None:
 
 @pytest.mark.parametrize(
     ("model", "mobility"),
-    [(mech.four_bar(), 1), (mech.four_bar(cut="fixed"), 1), (mech.six_bar(), 1), (mech.bricard(), 1),
-     (mech.bricard(cut="revolute"), 1), (mech.four_bar(cut="spherical"), 1)],
+    [
+        (mech.four_bar(), 1),
+        (mech.four_bar(cut="fixed"), 1),
+        (mech.six_bar(), 1),
+        (mech.bricard(), 1),
+        (mech.bricard(cut="revolute"), 1),
+        (mech.four_bar(cut="spherical"), 1),
+    ],
     ids=["four_bar", "four_bar_6d", "six_bar", "bricard", "bricard_hinge", "four_bar_3d"],
 )
 def test_redundant_loops_keep_their_freedom(model: Model, mobility: int) -> None:
@@ -261,8 +267,12 @@ def test_joints_that_move_no_inertia_are_named(joint: str, tip: lw.BodyInertia) 
     tree = with_tip(joint, tip)
     held = tree.with_constraints(lw.Closure("tip", "world", "point_on_plane", "y"))
     q, v = tree.neutral(), np.ones(tree.nv)
-    for call in (lambda: lw.project_velocity(held, q, v), lambda: lw.project_velocity(held, [q, q], [v, v]),
-                 lambda: lw.random_state(held), lambda: lw.random_state(held, batch=2)):
+    for call in (
+        lambda: lw.project_velocity(held, q, v),
+        lambda: lw.project_velocity(held, [q, q], [v, v]),
+        lambda: lw.random_state(held),
+        lambda: lw.random_state(held, batch=2),
+    ):
         with pytest.raises(SingularError, match="joints 'tip_joint' move no inertia"):
             call()
     plain = lw.project_velocity(held, q, v, norm="joint")

@@ -8,11 +8,11 @@ import pytest
 import linkwork as lw
 from helpers import assert_close, cond, motion
 from linkwork.algorithms.tree.crba import crba
+from linkwork.closure.actuation import actuated_freedoms
 from linkwork.constraints import jacobian
 from linkwork.errors import ActuationError, InputError, LoadError, NotFound
 from linkwork.model import Model
 from linkwork.robots import mechanisms as mech
-from linkwork.simulate.actuation import actuated_freedoms
 
 
 def there_and_back(model: Model, joints: list[str] | None, seed: int, **options: object) -> None:
@@ -81,8 +81,12 @@ def test_redundant_motors_share_the_least(weight: float) -> None:
 def test_backends_agree() -> None:
     model = mech.six_bar()
     q, v = lw.random_state(model, 1, batch=3)
-    a = np.array([lw.forward_dynamics(model, method="kkt", backend="numpy")(x, y, np.ones(5)).a
-                  for x, y in zip(q, v, strict=True)])
+    a = np.array(
+        [
+            lw.forward_dynamics(model, method="kkt", backend="numpy")(x, y, np.ones(5)).a
+            for x, y in zip(q, v, strict=True)
+        ]
+    )
     numpy = lw.constrained_inverse_dynamics(model, ["crank_joint"], backend="numpy")(q, v, a)
     assert (numpy.tau.shape, numpy.lam.shape, numpy.residual.shape) == ((3, 5), (3, 10), (3,))
     for backend in ("casadi", "kernel"):

@@ -8,7 +8,7 @@ import pytest
 import linkwork as lw
 from helpers import EPS, assert_close, closed_at, col, cond, constraints_of, random_model, random_state
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Iteration, Prox, run
+from linkwork.algorithms.common.iteration import Iteration, Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.kinematics import centre_of_mass, kinetic_energy, momentum, potential_energy
 from linkwork.algorithms.tree.rnea import rnea
@@ -56,8 +56,13 @@ def case(name):
         model = tree()
     q, v, x = states(model)
     f = np.random.default_rng(3).normal(size=(BATCH, 6 * model.nlinks))
-    inputs = {"aba": (q, v, x, f), "rnea": (q, v, x, f), "crba_ltl": (q, v, x), "kkt": (q, v, x),
-              "constraint_error": (q, v)}.get(name, (q,))
+    inputs = {
+        "aba": (q, v, x, f),
+        "rnea": (q, v, x, f),
+        "crba_ltl": (q, v, x),
+        "kkt": (q, v, x),
+        "constraint_error": (q, v),
+    }.get(name, (q,))
     M = lw.mass_matrix(model, backend="numpy")(q).M
     kappa = cond(*M) if name in ("aba", "crba_ltl", "kkt") else 1.0
     if name == "kkt":
@@ -217,8 +222,17 @@ def test_everything_else_mutates_nothing():
     model = random_model(1)
     model = model.with_constraints(*constraints_of(model, 1))
     m, x = frozen(model)
-    for f in (crba, lambda m: rnea(m, x), kinetic_energy, potential_energy, momentum, centre_of_mass, jacobian,
-              position_error, velocity_error):
+    for f in (
+        crba,
+        lambda m: rnea(m, x),
+        kinetic_energy,
+        potential_energy,
+        momentum,
+        centre_of_mass,
+        jacobian,
+        position_error,
+        velocity_error,
+    ):
         assert np.isfinite(f(m)).all()
 
 

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.bench import inputs, measure, ours, peers, records, suites, tables
-from linkwork.cli import app, main
+from linkwork.cli.main import app, main
 from linkwork.errors import InputError, LinkworkError, LoadError, NotFound
+from linkwork_bench import inputs, measure, ours, peers, records, suites, tables
 
 PLACE = "0 0 0 1 0 0 0 1 0 0 0 1"
 MODEL = f"""pbmodel 1
@@ -125,8 +125,15 @@ def test_the_delassus_matrix_agrees_with_pinocchio(robot: inputs.Robot) -> None:
         assert peers.relative_errors(np.asarray(ours_), np.array(theirs)).max() < 1e-10
 
 
-@pytest.mark.parametrize(("sound", "damaged"), [("joint 2 1 R 0 1 0", "joint 2 1 R 0"), ("con 3", "con 4"),
-                                                ("case loop 1", "case loop 7"), ("joint 3 2", "joint 3 9")])
+@pytest.mark.parametrize(
+    ("sound", "damaged"),
+    [
+        ("joint 2 1 R 0 1 0", "joint 2 1 R 0"),
+        ("con 3", "con 4"),
+        ("case loop 1", "case loop 7"),
+        ("joint 3 2", "joint 3 9"),
+    ],
+)
 def test_a_damaged_model_file_is_refused(tmp_path: Path, sound: str, damaged: str) -> None:
     assert sound in MODEL
     (tmp_path / "bad.model").write_text(MODEL.replace(sound, damaged))
@@ -229,7 +236,8 @@ def test_every_suite_has_its_rows(robot: inputs.Robot, alone: None) -> None:
     found = [r for job in suites.kernel_jobs([robot]) for r in suites.run(job, NOBODY, BRIEF)]
     measures = ("latency", "batch", "limit", "float32", "one", "threads", "one core", "cores")
     assert {(r.function, r.measure) for r in found if r.samples} == {
-        (f, m) for f in ("rnea", "crba", "aba") for m in measures}
+        (f, m) for f in ("rnea", "crba", "aba") for m in measures
+    }
     assert [line.function for line in tables.lines(found)] == ["rnea", "crba", "aba"]
     jobs = suites.constrained_jobs([robot], [], ["constrained_aba", "ltl", "prox_pv"])
     assert [j.case for j in jobs] == ["none", "1x3D", "1x6D", "loop"]
@@ -266,7 +274,11 @@ def test_the_harness_competes_with_what_may_be_fastest(robot: inputs.Robot, fold
     assert [b.role for b in found.builds] == ["best", "wheel"]
     rivals = found.fastest("aba", robot, "none", peers.Host())
     assert [(p.role, p.algorithm) for p in rivals] == [
-        ("best", "aba-world"), ("best", "aba-local"), ("wheel", "aba-world"), ("wheel", "aba-local")]
+        ("best", "aba-world"),
+        ("best", "aba-local"),
+        ("wheel", "aba-world"),
+        ("wheel", "aba-local"),
+    ]
     assert rivals[0].contender.round(0.0).us == 1.9
     job = suites.kernel_jobs([robot], ["aba"])[0]
     line = tables.lines(suites.run(job, found, BRIEF))[0]
@@ -299,9 +311,19 @@ def test_python_bindings_say_what_a_call_costs(robot: inputs.Robot) -> None:
 
 
 def record(us: list[float], **changes: object) -> records.Record:
-    facts: dict[str, object] = {"suite": "kernels", "function": "aba", "robot": "toy", "case": "none", "nv": 9,
-                                "rows": 0, "role": "ours", "library": "linkwork", "method": "aba",
-                                "measure": "latency", "samples": us}
+    facts: dict[str, object] = {
+        "suite": "kernels",
+        "function": "aba",
+        "robot": "toy",
+        "case": "none",
+        "nv": 9,
+        "rows": 0,
+        "role": "ours",
+        "library": "linkwork",
+        "method": "aba",
+        "measure": "latency",
+        "samples": us,
+    }
     return records.Record(**{**facts, **changes})  # type: ignore[arg-type]
 
 
@@ -377,9 +399,7 @@ def test_wrong_robots_end_with_one_sentence(
     assert "Did you mean 'toy'" in capsys.readouterr().err
 
 
-def test_interrupting_keeps_what_was_measured(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupting_keeps_what_was_measured(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, seen = suites.run, []
 
     def second_time_interrupted(*args: object) -> list[records.Record]:
@@ -390,8 +410,22 @@ def test_interrupting_keeps_what_was_measured(
 
     monkeypatch.setattr(suites, "run", second_time_interrupted)
     file = tmp_path / "run.jsonl"
-    done = CliRunner().invoke(app, ["bench", "kernels", "-r", "toy", "--quick", "--rounds", "1", "--json", str(file),
-                                    "--peers", str(harness(folder, tmp_path))])
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "kernels",
+            "-r",
+            "toy",
+            "--quick",
+            "--rounds",
+            "1",
+            "--json",
+            str(file),
+            "--peers",
+            str(harness(folder, tmp_path)),
+        ],
+    )
     assert done.exit_code == 130
     assert "stopped" in done.output
     assert {r.function for r in records.read(file).records} == {"rnea"}
@@ -426,8 +460,8 @@ def test_rollouts_beside_their_dynamics_and_mj_step(tmp_path) -> None:
 
 
 def test_the_bare_dynamics_are_those_of_the_rollout() -> None:
-    from linkwork.bench.rollouts import DT, bare, contest
-    from linkwork.simulate.rollout import rollout
+    from linkwork.simulation.rollout import rollout
+    from linkwork_bench.rollouts import DT, bare, contest
 
     case = contest("go1")
     run = rollout(case.model, dt=DT, record=("a",))
@@ -437,8 +471,8 @@ def test_the_bare_dynamics_are_those_of_the_rollout() -> None:
 
 
 def test_other_robots_are_refused() -> None:
-    from linkwork.bench.rollouts import contest
     from linkwork.errors import NotFound
+    from linkwork_bench.rollouts import contest
 
     with pytest.raises(NotFound, match="cassie"):
         contest("talos")

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from linkwork.bench import papers, peers
-from linkwork.bench.papers import experiment as declarations
-from linkwork.bench.papers import relations
-from linkwork.bench.papers import run as running
-from linkwork.bench.papers.experiment import Case, Counts, Figures, Paper, Study, Times
-from linkwork.bench.papers.mechanisms import accelerations, forward
-from linkwork.bench.records import Record, Results, read
-from linkwork.bench.suites import Settings
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.errors import NotFound
 from linkwork.robots.mechanisms import chain, quadruped
+from linkwork_bench import papers, peers
+from linkwork_bench.papers import experiment as declarations
+from linkwork_bench.papers import relations
+from linkwork_bench.papers import run as running
+from linkwork_bench.papers.experiment import Case, Counts, Figures, Paper, Study, Times
+from linkwork_bench.papers.mechanisms import accelerations, forward
+from linkwork_bench.records import Record, Results, read
+from linkwork_bench.suites import Settings
 
 EXPERIMENTS = {e.id: e for p in papers.PAPERS.values() for e in p.experiments}
 
@@ -56,16 +56,38 @@ def test_the_tables_are_complete() -> None:
     assert sum(len([m for m in row if m.startswith("lcaba")]) for row in loops.values()) == 14
     for table in ("table2", "table3", "table4"):
         assert len(EXPERIMENTS[f"clusters/{table}"].published) == 6
-    assert {p.name for p in papers.PAPERS.values()} == {"pv_lqr", "pv_osimr", "proximal_sparse", "lcaba_proxbbo",
-                                                        "clusters"}
+    assert {p.name for p in papers.PAPERS.values()} == {
+        "pv_lqr",
+        "pv_osimr",
+        "proximal_sparse",
+        "lcaba_proxbbo",
+        "clusters",
+    }
 
 
 SMALL = {
-    "pv_lqr/fig2c": 0, "pv_lqr/fig2d": 0, "pv_lqr/fig2f": 0, "pv_lqr/fig4a": 0, "pv_lqr/fig4c": 0, "pv_lqr/table2": 0,
-    "pv_osimr/table1": 8, "pv_osimr/fig3b": 0, "proximal_sparse/fig4": 0, "proximal_sparse/fig6": 0,
-    "proximal_sparse/fig8": 0, "proximal_sparse/robustness": 0, "proximal_sparse/simulations": 0,
-    "lcaba_proxbbo/fig6": 0, "lcaba_proxbbo/fig7": 0, "lcaba_proxbbo/fig8": 0, "lcaba_proxbbo/fig9": 0,
-    "lcaba_proxbbo/fig10": 0, "lcaba_proxbbo/fig11": 1, "clusters/fig11": 0, "clusters/fig13": 0, "clusters/fig14": 0,
+    "pv_lqr/fig2c": 0,
+    "pv_lqr/fig2d": 0,
+    "pv_lqr/fig2f": 0,
+    "pv_lqr/fig4a": 0,
+    "pv_lqr/fig4c": 0,
+    "pv_lqr/table2": 0,
+    "pv_osimr/table1": 8,
+    "pv_osimr/fig3b": 0,
+    "proximal_sparse/fig4": 0,
+    "proximal_sparse/fig6": 0,
+    "proximal_sparse/fig8": 0,
+    "proximal_sparse/robustness": 0,
+    "proximal_sparse/simulations": 0,
+    "lcaba_proxbbo/fig6": 0,
+    "lcaba_proxbbo/fig7": 0,
+    "lcaba_proxbbo/fig8": 0,
+    "lcaba_proxbbo/fig9": 0,
+    "lcaba_proxbbo/fig10": 0,
+    "lcaba_proxbbo/fig11": 1,
+    "clusters/fig11": 0,
+    "clusters/fig13": 0,
+    "clusters/fig14": 0,
 }
 """Experiments with a case that is small enough to run here, and which case that is."""
 
@@ -92,8 +114,15 @@ def test_a_robot_that_is_not_installed_is_said_and_does_not_stop_the_rest(bench:
     cases = (Case("nobody", "", absent), Case("chain", "", lambda: chain(2)))  # type: ignore[arg-type]
     counts = Counts(id="t/c", title="t", where="w", cases=cases, ways={"aba": forward("aba")})
     times = Times(id="t/t", title="t", where="w", cases=cases, ways={"aba": forward("aba")}, reference=accelerations)
-    study = Study(id="t/s", title="t", where="w", cases=cases, names=("m",), measure="x",
-                  ask=lambda case, quick: [("m", "x", [case.make().nv])])
+    study = Study(
+        id="t/s",
+        title="t",
+        where="w",
+        cases=cases,
+        names=("m",),
+        measure="x",
+        ask=lambda case, quick: [("m", "x", [case.make().nv])],
+    )
     for e in (counts, times, study):
         records = [r for step in e.steps(True) for r in step.run(bench)]
         assert [bool(r.samples) for r in records] == [False, True]
@@ -102,8 +131,14 @@ def test_a_robot_that_is_not_installed_is_said_and_does_not_stop_the_rest(bench:
 
 
 def test_a_method_that_is_wrong_is_not_timed(bench: declarations.Bench) -> None:
-    e = Times(id="t/t", title="t", where="w", cases=(Case("quadruped", "", quadruped),), ways={"aba": forward("aba")},
-              reference=lambda model, states: accelerations(model, states) + 1.0)
+    e = Times(
+        id="t/t",
+        title="t",
+        where="w",
+        cases=(Case("quadruped", "", quadruped),),
+        ways={"aba": forward("aba")},
+        reference=lambda model, states: accelerations(model, states) + 1.0,
+    )
     (record,) = e.steps(True)[0].run(bench)
     assert not record.samples
     assert "wrong by" in record.note
@@ -129,13 +164,21 @@ def _one_foot():  # type: ignore[no-untyped-def]
 # relations
 
 CASES = tuple(Case("family", f"{n}", lambda: chain(1), x=float(n)) for n in (1, 2, 4, 8))
-TOY = Counts(id="toy/toy", title="toy", where="nowhere", cases=CASES,
-             ways={"line": forward("aba"), "square": forward("aba"), "low": forward("aba")})
+TOY = Counts(
+    id="toy/toy",
+    title="toy",
+    where="nowhere",
+    cases=CASES,
+    ways={"line": forward("aba"), "square": forward("aba"), "low": forward("aba")},
+)
 
 
 def figures_of(**curves: object) -> Figures:
-    made = [Record("papers", "toy/toy", "family", c.case, 0, 0, "ours", "", m, "operations", [float(f(c.x))])
-            for m, f in curves.items() for c in CASES]  # type: ignore[operator]
+    made = [
+        Record("papers", "toy/toy", "family", c.case, 0, 0, "ours", "", m, "operations", [float(f(c.x))])
+        for m, f in curves.items()
+        for c in CASES
+    ]  # type: ignore[operator]
     return Figures(TOY, made)
 
 
@@ -177,9 +220,23 @@ def test_the_tally_counts_what_holds_and_what_is_explained() -> None:
 
 def test_the_command_writes_figures_and_reports(tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("out.jsonl", "out.html", "out.md")}
-    done = CliRunner().invoke(app, ["bench", "papers", "--quick", "--alone", "--only", "lcaba_proxbbo/fig7", "--json",
-                                    str(files["out.jsonl"]), "--html", str(files["out.html"]), "--markdown",
-                                    str(files["out.md"])])
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "papers",
+            "--quick",
+            "--alone",
+            "--only",
+            "lcaba_proxbbo/fig7",
+            "--json",
+            str(files["out.jsonl"]),
+            "--html",
+            str(files["out.html"]),
+            "--markdown",
+            str(files["out.md"]),
+        ],
+    )
     assert done.exit_code == 0, done.output
     assert "relations hold" in done.output
     assert all(f.stat().st_size > 500 for f in files.values())
@@ -197,8 +254,21 @@ def test_interrupting_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytes
         return [self.record(case, method, "operations", samples=[7.0])]
 
     monkeypatch.setattr(Counts, "_count", stop)
-    done = CliRunner().invoke(app, ["bench", "papers", "--quick", "--alone", "--only", "lcaba_proxbbo/fig6", "--json",
-                                    str(tmp_path / "out.jsonl"), "--html", str(tmp_path / "out.html")])
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "papers",
+            "--quick",
+            "--alone",
+            "--only",
+            "lcaba_proxbbo/fig6",
+            "--json",
+            str(tmp_path / "out.jsonl"),
+            "--html",
+            str(tmp_path / "out.html"),
+        ],
+    )
     assert done.exit_code == 130
     assert "stopped" in done.output
     assert len(read(tmp_path / "out.jsonl").records) == 2
@@ -227,10 +297,13 @@ def test_figures_are_on_disk_as_soon_as_they_are_known(tmp_path: Path, bench: de
 def leg(tmp_path: Path) -> str:
     """The file of a robot with four hinges."""
     file = tmp_path / "leg.urdf"
-    joints = "".join(f'<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.1 0 0.05"/><inertia ixx="0.1" '
-                     f'iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{k}" '
-                     f'type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="0.3 0 0" '
-                     f'rpy="0.5 0 {k}"/><axis xyz="0 0 1"/></joint>' for k in range(1, 5))
+    joints = "".join(
+        f'<link name="l{k}"><inertial><mass value="1"/><origin xyz="0.1 0 0.05"/><inertia ixx="0.1" '
+        f'iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j{k}" '
+        f'type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/><origin xyz="0.3 0 0" '
+        f'rpy="0.5 0 {k}"/><axis xyz="0 0 1"/></joint>'
+        for k in range(1, 5)
+    )
     file.write_text(f'<robot name="leg"><link name="l0"/>{joints}</robot>')
     return str(file)
 
@@ -239,12 +312,28 @@ def test_ones_own_robot(leg: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv(peers.VARIABLE, raising=False)
     monkeypatch.setattr(peers, "python_peers", lambda *_: [])
     out = tmp_path / "out.jsonl"
-    done = CliRunner().invoke(app, ["bench", "robot", leg, "--contact", "l4:3d", "--quick", "-m",
-                                    "pv,pv_early,pv_r", "--json", str(out), "--html", str(tmp_path / "out.html")])
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "robot",
+            leg,
+            "--contact",
+            "l4:3d",
+            "--quick",
+            "-m",
+            "pv,pv_early,pv_r",
+            "--json",
+            str(out),
+            "--html",
+            str(tmp_path / "out.html"),
+        ],
+    )
     assert done.exit_code == 0, done.output
     found = {(r.function, r.method, r.measure): r for r in read(out).records}
     assert set(found) == {("forward_dynamics", m, x) for m in ("pv", "pv_early") for x in ("latency", "batch")} | {
-        ("delassus", m, x) for m in ("pv", "pv_r") for x in ("latency", "batch")}
+        ("delassus", m, x) for m in ("pv", "pv_r") for x in ("latency", "batch")
+    }
     assert all(r.rows == 3 and r.nv == 4 and r.operations for r in found.values())
     assert read(out).circumstances["default"].keys() == {"forward_dynamics", "delassus"}
     assert "pv_early" in (tmp_path / "out.html").read_text()

@@ -11,18 +11,24 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from linkwork.bench import papers, report
-from linkwork.bench.records import Record, Results
-from linkwork.bench.report import svg
-from linkwork.bench.report.markdown import table
-from linkwork.bench.report.page import Bars, Cell, Curve, Dot, Dots, Head, Lines, Row, Sheet, number
-from linkwork.cli import app
+from linkwork.cli.main import app
+from linkwork_bench import papers, report
+from linkwork_bench.records import Record, Results
+from linkwork_bench.report import svg
+from linkwork_bench.report.markdown import table
+from linkwork_bench.report.page import Bars, Cell, Curve, Dot, Dots, Head, Lines, Row, Sheet, number
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-FACTS = {"date": "2026-01-02T03:04:05+00:00", "cpu": "a processor", "cores": 2, "load": [0.1], "clock": "time",
-         "versions": {"linkwork": "0.1.0"}}
+FACTS = {
+    "date": "2026-01-02T03:04:05+00:00",
+    "cpu": "a processor",
+    "cores": 2,
+    "load": [0.1],
+    "clock": "time",
+    "versions": {"linkwork": "0.1.0"},
+}
 TABLE2 = next(e for e in papers.PAPERS["pv_lqr"].experiments if e.id == "pv_lqr/table2")
 
 
@@ -35,16 +41,25 @@ def results() -> Results:
             out.add([TABLE2.record(case, method, "latency", samples=[us, us * 1.1, us * 0.9], operations=100 + k)])
         out.add([TABLE2.record(case, "aba", "latency", samples=[20.0 + k], role="python", library="pinocchio")])
     scaling = next(e for e in papers.PAPERS["lcaba_proxbbo"].experiments if e.id == "lcaba_proxbbo/fig6")
-    out.add([scaling.record(c, m, "operations", samples=[(c.x or 1) * (j + 1) * 100.0])
-             for c in scaling.cases for j, m in enumerate(scaling.methods)])
+    out.add(
+        [
+            scaling.record(c, m, "operations", samples=[(c.x or 1) * (j + 1) * 100.0])
+            for c in scaling.cases
+            for j, m in enumerate(scaling.methods)
+        ]
+    )
     counts = next(e for e in papers.PAPERS["pv_lqr"].experiments if e.id == "pv_lqr/fig2d")
     out.add([counts.record(counts.cases[0], m, "operations", samples=[1000.0]) for m in counts.methods])
     out.add([counts.record(counts.cases[1], "", "operations", note="robot file missing: <no robot>")])
     for robot, theirs in (("ur5", 1.0), ("talos", 10.0)):
         common = ("constrained", "forward_dynamics", robot, "2x6D", 6, 12)
-        out.add([Record(*common, "ours", "linkwork", "pv", "latency", [theirs / 4]),
-                 Record(*common, "ours", "linkwork", "pv", "batch", [theirs / 16]),
-                 Record(*common, "best", "pinocchio", "lcaba", "latency", [theirs])])
+        out.add(
+            [
+                Record(*common, "ours", "linkwork", "pv", "latency", [theirs / 4]),
+                Record(*common, "ours", "linkwork", "pv", "batch", [theirs / 16]),
+                Record(*common, "best", "pinocchio", "lcaba", "latency", [theirs]),
+            ]
+        )
     return out
 
 
@@ -82,15 +97,28 @@ def test_markdown_has_every_table_and_escapes() -> None:
     assert table(sheet) == "| a\\|b | n |\n| --- | ---: |\n| x\\|y | 1 |"
 
 
-@pytest.mark.parametrize("plot", [
-    Lines("t", "links", "operations",
-          [Curve("a<b", [(1, 10.0), (100, 1e6)], "s"), Curve("c", [(1, 3.0), (9, 5.0)], "r")]),
-    Lines("flat", "x", "y", [Curve("a", [(1.0, 5.0), (2.0, 5.0)])]),
-    Dots("t", "us", [("robot", "case", [Dot("a", 0.5, low=0.4, high=0.6), Dot("b", 20, hollow=True)]), ("r", "", [])]),
-    Dots("t", "%", [("robot", "", [Dot("a", -40.0), Dot("b", 80.0)])], log=False),
-    Bars("t", "operations",
-         [("robot", "case", "a", [("one", 3.0), ("two", 4.0)]), ("robot", "case", "b", [("all", 9.0)])]),
-], ids=["lines", "flat", "dots", "per cent", "bars"])
+@pytest.mark.parametrize(
+    "plot",
+    [
+        Lines(
+            "t",
+            "links",
+            "operations",
+            [Curve("a<b", [(1, 10.0), (100, 1e6)], "s"), Curve("c", [(1, 3.0), (9, 5.0)], "r")],
+        ),
+        Lines("flat", "x", "y", [Curve("a", [(1.0, 5.0), (2.0, 5.0)])]),
+        Dots(
+            "t", "us", [("robot", "case", [Dot("a", 0.5, low=0.4, high=0.6), Dot("b", 20, hollow=True)]), ("r", "", [])]
+        ),
+        Dots("t", "%", [("robot", "", [Dot("a", -40.0), Dot("b", 80.0)])], log=False),
+        Bars(
+            "t",
+            "operations",
+            [("robot", "case", "a", [("one", 3.0), ("two", 4.0)]), ("robot", "case", "b", [("all", 9.0)])],
+        ),
+    ],
+    ids=["lines", "flat", "dots", "per cent", "bars"],
+)
 def test_plots_are_sound_svg_and_stay_inside(plot: Lines | Dots | Bars) -> None:
     text = svg.standalone(svg.draw(plot))
     root = ElementTree.fromstring(text)
@@ -115,8 +143,18 @@ def test_numbers_are_legible() -> None:
 def test_show_writes_pages_of_earlier_runs(tmp_path: Path) -> None:
     earlier = Results(dict(FACTS), file=tmp_path / "r.jsonl")
     earlier.add(results().records)
-    done = CliRunner().invoke(app, ["bench", "show", str(tmp_path / "r.jsonl"), "--html", str(tmp_path / "r.html"),
-                                    "--markdown", str(tmp_path / "r.md")])
+    done = CliRunner().invoke(
+        app,
+        [
+            "bench",
+            "show",
+            str(tmp_path / "r.jsonl"),
+            "--html",
+            str(tmp_path / "r.html"),
+            "--markdown",
+            str(tmp_path / "r.md"),
+        ],
+    )
     assert done.exit_code == 0, done.output
     assert "Talos" in (tmp_path / "r.html").read_text()
     assert "Talos" in (tmp_path / "r.md").read_text()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import cluster_cases as cases
 
-from linkwork.bench.rotors import torque_errors
 from linkwork.robots import mechanisms as mech
+from linkwork_bench.rotors import torque_errors
 
 
 def test_the_papers_figures() -> None:

@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from linkwork.bench import clusters as suite
-from linkwork.bench.peers import Peers
-from linkwork.bench.records import Record
-from linkwork.bench.suites import Settings, run
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
 from linkwork.robots import mechanisms as mech
+from linkwork_bench import clusters as suite
+from linkwork_bench.peers import Peers
+from linkwork_bench.records import Record
+from linkwork_bench.suites import Settings, run
 
 NOBODY = Peers([], None)
 
@@ -31,15 +31,32 @@ def shown(records: list[Record]) -> str:
 def test_all_methods_agree_and_are_counted() -> None:
     """Inverse, forward, Delassus matrix and contacts of a short geared chain: nobody is refused."""
     robot = suite.geared("gears12", mech.geared_chain(3))
-    jobs = [suite.inverse_job(robot), suite.delassus_job(robot, ("tip",)),
-            suite.forward_job(robot, "forward", (), ("c_aba", "projection", "lagrange"))]
+    jobs = [
+        suite.inverse_job(robot),
+        suite.delassus_job(robot, ("tip",)),
+        suite.forward_job(robot, "forward", (), ("c_aba", "projection", "lagrange")),
+    ]
     records = [r for job in jobs for r in run(job, NOBODY, Settings(rounds=1, budget=1e-4, threads=1))]
     assert all(r.samples and r.operations and r.error is not None and r.error < 1e-8 for r in records), records
-    assert {r.method for r in records} == {"c_rnea", "projected_rnea", "c_efpa", "c_pv", "projected_efpa", "projection",
-                                           "c_aba", "lagrange"}
+    assert {r.method for r in records} == {
+        "c_rnea",
+        "projected_rnea",
+        "c_efpa",
+        "c_pv",
+        "projected_efpa",
+        "projection",
+        "c_aba",
+        "lagrange",
+    }
     text = shown(records)
-    over = round(100 * (next(r.operations for r in records if r.method == "projected_rnea" and r.operations)
-                        / next(r.operations for r in records if r.method == "c_rnea" and r.operations) - 1))
+    over = round(
+        100
+        * (
+            next(r.operations for r in records if r.method == "projected_rnea" and r.operations)
+            / next(r.operations for r in records if r.method == "c_rnea" and r.operations)
+            - 1
+        )
+    )
     (line,) = (x for x in text.splitlines() if "projected_rnea" in x)
     assert f" {over} " in line
     assert "38" in line.split("│")[-2]
@@ -64,10 +81,21 @@ def test_growth_is_a_degree_where_counts_are_polynomials() -> None:
 def test_growth_is_an_exponent() -> None:
     assert abs(suite.exponent({n: 3.0 * n**2 for n in (2, 8, 12, 24)}) - 2) < 1e-9
     assert np.isnan(suite.exponent({2: 1.0, 4: 2.0}))
-    record = {"suite": suite.GROWTH, "function": "gears forward", "robot": "x", "nv": 1, "rows": 0, "role": "ours",
-              "library": "", "method": "c_aba"}
-    records = [Record(**record, case=str(n), measure=m, samples=[0.1 * n], operations=100 * n)
-               for n in (6, 12, 24) for m in ("latency", "batch")]
+    record = {
+        "suite": suite.GROWTH,
+        "function": "gears forward",
+        "robot": "x",
+        "nv": 1,
+        "rows": 0,
+        "role": "ours",
+        "library": "",
+        "method": "c_aba",
+    }
+    records = [
+        Record(**record, case=str(n), measure=m, samples=[0.1 * n], operations=100 * n)
+        for n in (6, 12, 24)
+        for m in ("latency", "batch")
+    ]
     assert shown(records).count("1.00") == 3
 
 

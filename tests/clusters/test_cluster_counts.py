@@ -56,10 +56,14 @@ def test_forward_dynamics_as_in_table_3(name) -> None:
         assert 0.75 < approximate / exact < 1.05
 
 
-FEET = {"gears": ["tip"], "belts": ["tip"], "tello": ["left-foot", "right-foot"],
-        "mini_cheetah": [f"{leg}_knee_link" for leg in ("FL", "FR", "HL", "HR")],
-        "mit_humanoid": ["left_ankle_link", "right_ankle_link"],
-        "jvrc1_humanoid": ["left-ankle-pitch", "right-ankle-pitch"]}
+FEET = {
+    "gears": ["tip"],
+    "belts": ["tip"],
+    "tello": ["left-foot", "right-foot"],
+    "mini_cheetah": [f"{leg}_knee_link" for leg in ("FL", "FR", "HL", "HR")],
+    "mit_humanoid": ["left_ankle_link", "right_ankle_link"],
+    "jvrc1_humanoid": ["left-ankle-pitch", "right-ankle-pitch"],
+}
 
 
 @pytest.mark.parametrize("contact", [lw.surface, lw.point], ids=["6-D", "3-D"])
@@ -69,8 +73,9 @@ def test_delassus_and_table_4(name, contact) -> None:
     leave out all zeros. With a dense factor it costs 50 to 550 % more.
     """
     model = ROBOTS[name]().with_constraints(*(contact(f) for f in FEET[name]))
-    efpa, pv, projected, dense = (delassus(model, method=m).operations
-                                  for m in ("c_efpa", "c_pv", "projected_efpa", "projection"))
+    efpa, pv, projected, dense = (
+        delassus(model, method=m).operations for m in ("c_efpa", "c_pv", "projected_efpa", "projection")
+    )
     assert 1 < projected / efpa < 1.5
     assert 1.4 < dense / efpa < 7
     assert abs(efpa / pv - 1) < 0.01
@@ -106,14 +111,13 @@ def test_operational_space_inertias_of_clusters_grow_linearly() -> None:
     for method in ("c_efpa", "projected_efpa"):
         counts = np.array([delassus(held(n, mech.geared_chain), method=method).operations for n in range(7, 16, 4)])
         bend = np.diff(counts, 2) / np.diff(counts)[0]
-        assert (np.all(np.abs(bend) < 2e-2) if method == "c_efpa" else np.all(bend > 0.1)), (method, bend)
+        assert np.all(np.abs(bend) < 2e-2) if method == "c_efpa" else np.all(bend > 0.1), (method, bend)
 
 
 def test_trees_without_loops_cost_what_the_plain_algorithms_cost() -> None:
     model = mech.humanoid(hands=False)
     assert forward_dynamics(model, method="c_aba").operations == forward_dynamics(model, method="aba").operations
-    assert (inverse_dynamics(model, method="c_rnea").operations
-            == inverse_dynamics(model, method="rnea").operations)
+    assert inverse_dynamics(model, method="c_rnea").operations == inverse_dynamics(model, method="rnea").operations
     model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))
     assert delassus(model, method="c_efpa").operations <= delassus(model, method="efpa").operations
 
@@ -121,8 +125,7 @@ def test_trees_without_loops_cost_what_the_plain_algorithms_cost() -> None:
 def test_contacts_on_geared_robots() -> None:
     """Four feet of Mini Cheetah: gears in clusters cost half of what they cost as rows, and iterate less."""
     model = ROBOTS["mini_cheetah"]().with_constraints(*(lw.point(f) for f in FEET["mini_cheetah"]))
-    counts = {m: forward_dynamics(model, method=m).operations
-              for m in ("c_aba", "pv", "c_lcaba", "lcaba", "prox_bbo")}
+    counts = {m: forward_dynamics(model, method=m).operations for m in ("c_aba", "pv", "c_lcaba", "lcaba", "prox_bbo")}
     assert counts["c_aba"] < 0.5 * counts["pv"]
     assert counts["c_lcaba"] < 0.9 * counts["lcaba"] < counts["prox_bbo"]
 

@@ -23,9 +23,9 @@ from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.constraints import jacobian
-from linkwork.constraints.approximate import reflected_inertia
-from linkwork.constraints.clusters import clusters, local_rows
+from linkwork.rewrite.approximate import reflected_inertia
 from linkwork.robots import mechanisms as mech
+from linkwork.structure.clusters import clusters, local_rows
 
 REDUNDANT = ("ring", "loops in a row", "ball joints", "six_bar file", "four-bar, 6-D")
 """Rows that depend on each other in the closed position, which `lagrange` does not take."""
@@ -77,10 +77,18 @@ def test_inverse_dynamics_and_round_trip(name) -> None:
     assert_close(c_rnea(m, a)[tree.velocities], G.T @ rnea(m, a), cond(G), scale=scale)
 
 
-TIPS = {"gears": ("tip",), "gears, free": ("tip", "link2"), "belts": ("tip", "link3", "rotor5"),
-        "belts of three": ("tip", "rotor4"), "differential": ("tip", "link1"), "leg linkage": ("foot",),
-        "ball joints": ("tail", "right_hand"), "cam": ("linktip",),
-        "mini_cheetah": ("FL_knee_link", "FR_knee_link", "HL_knee_link", "HR_knee_link"), "tello": ("left-foot",)}
+TIPS = {
+    "gears": ("tip",),
+    "gears, free": ("tip", "link2"),
+    "belts": ("tip", "link3", "rotor5"),
+    "belts of three": ("tip", "rotor4"),
+    "differential": ("tip", "link1"),
+    "leg linkage": ("foot",),
+    "ball joints": ("tail", "right_hand"),
+    "cam": ("linktip",),
+    "mini_cheetah": ("FL_knee_link", "FR_knee_link", "HL_knee_link", "HR_knee_link"),
+    "tello": ("left-foot",),
+}
 
 
 def held(name: str, kind=lw.point) -> lw.Model:
@@ -104,8 +112,9 @@ def test_delassus_of_contacts_with_loops_resolved(name) -> None:
         assert_close(method(m), expected, kappa_of(m))
 
 
-@pytest.mark.parametrize("name", ["gears, free", "belts of three", "differential", "leg linkage", "ball joints",
-                                  "mini_cheetah"])
+@pytest.mark.parametrize(
+    "name", ["gears, free", "belts of three", "differential", "leg linkage", "ball joints", "mini_cheetah"]
+)
 @pytest.mark.parametrize("method", [c_aba, projection], ids=lambda f: f.__name__)
 def test_contacts_and_clusters_together(method, name) -> None:
     """What neither paper does: local loops in clusters, contacts carried to the base through them."""
@@ -261,8 +270,10 @@ def test_random_couplings_on_random_trees(seed) -> None:
     model = mech.random_tree(10, seed=seed, joints=["revolute", "prismatic", "spherical"], base="free", armature=0.05)
     single = [l.joint_name for l in model.links[1:] if l.joint.nv == 1]
     rng.shuffle(single)
-    couplings = [lw.Coupling(single[3 * k], {n: rng.normal(size=2) for n in single[3 * k + 1 : 3 * k + 3]})
-                 for k in range(len(single) // 3)]
+    couplings = [
+        lw.Coupling(single[3 * k], {n: rng.normal(size=2) for n in single[3 * k + 1 : 3 * k + 3]})
+        for k in range(len(single) // 3)
+    ]
     model = model.with_constraints(*couplings)
     q, v, tau = cases.state(model, seed)
     m = motion(model, q, v)

@@ -22,11 +22,18 @@ def arm() -> lw.Model:
     body = lambda m, c, I: lw.BodyInertia(m, np.array([c, 0, 0]), np.diag([0.01, I, I]))  # noqa: E731
     wheel = lambda m, J: lw.BodyInertia(m, np.zeros(3), np.diag([0.7 * J, 0.7 * J, J]))  # noqa: E731
     b.link("upper", "world", "revolute", inertia=body(M1, C1, I1), joint_name="shoulder")
-    b.link("lower", "upper", "revolute", placement=lw.Placement.at((L1, 0, 0)), inertia=body(M2, C2, I2),
-           joint_name="elbow")
+    b.link(
+        "lower",
+        "upper",
+        "revolute",
+        placement=lw.Placement.at((L1, 0, 0)),
+        inertia=body(M2, C2, I2),
+        joint_name="elbow",
+    )
     b.link("rotor1", "world", "revolute", inertia=wheel(MR, J1), joint_name="motor1")
-    b.link("rotor2", "upper", "revolute", placement=lw.Placement.at((R, 0, 0)), inertia=wheel(MR, J2),
-           joint_name="motor2")
+    b.link(
+        "rotor2", "upper", "revolute", placement=lw.Placement.at((R, 0, 0)), inertia=wheel(MR, J2), joint_name="motor2"
+    )
     b.constraints += [lw.Coupling("motor1", {"shoulder": [N1]}), lw.Coupling("motor2", {"elbow": [N2]})]
     b.independent += ["shoulder", "elbow"]
     return b.build().with_gravity((0, -9.81, 0))
@@ -37,13 +44,14 @@ def test_two_link_arm_with_rotors(seed) -> None:
     """The second rotor turns with qdot_1 + N2 qdot_2: terms in M_11, M_12 that no armature has."""
     rng = np.random.default_rng(seed)
     (q1, q2), (v1, v2), tau = rng.uniform(-3, 3, 2), rng.normal(size=2), rng.normal(size=2) * 4
-    M11 = (I1 + M1 * C1**2 + N1**2 * J1 + MR * R**2 + J2 + I2 + M2 * (L1**2 + C2**2 + 2 * L1 * C2 * np.cos(q2)))
+    M11 = I1 + M1 * C1**2 + N1**2 * J1 + MR * R**2 + J2 + I2 + M2 * (L1**2 + C2**2 + 2 * L1 * C2 * np.cos(q2))
     M12 = N2 * J2 + I2 + M2 * (C2**2 + L1 * C2 * np.cos(q2))
     M22 = N2**2 * J2 + I2 + M2 * C2**2
     h, g = M2 * L1 * C2 * np.sin(q2), 9.81
     bias = np.array([-h * (2 * v1 * v2 + v2**2), h * v1**2])
-    weight = g * np.array([(M1 * C1 + MR * R + M2 * L1) * np.cos(q1) + M2 * C2 * np.cos(q1 + q2),
-                           M2 * C2 * np.cos(q1 + q2)])
+    weight = g * np.array(
+        [(M1 * C1 + MR * R + M2 * L1) * np.cos(q1) + M2 * C2 * np.cos(q1 + q2), M2 * C2 * np.cos(q1 + q2)]
+    )
     M = np.array([[M11, M12], [M12, M22]])
     expected = np.linalg.solve(M, tau - bias - weight)
 

@@ -34,8 +34,11 @@ def test_loops_that_overlap_are_one_cluster_and_those_that_do_not_are_apart() ->
     # a coupling over a gap takes the links in between along
     chain = mech.chain(5)
     joints = [l.joint_name for l in chain.links[1:]]
-    (c,) = (c for c in lw.clusters(chain.with_constraints(lw.Coupling(joints[3], {joints[1]: [2.0]}))).clusters
-            if c.constraints)
+    (c,) = (
+        c
+        for c in lw.clusters(chain.with_constraints(lw.Coupling(joints[3], {joints[1]: [2.0]}))).clusters
+        if c.constraints
+    )
     assert c.bodies == (2, 3, 4)
     assert c.output == 1
     assert len(c.independent) == 2

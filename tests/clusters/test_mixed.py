@@ -43,8 +43,10 @@ def legs_on_a_board(links: int = 3) -> lw.Model:
 def within_a_cluster() -> lw.Model:
     """Belts over four joints in one cluster; rows tie two of its links, and its last to the next cluster's."""
     rng = np.random.default_rng(2)
-    rows = [lw.LinkRows({a: rng.normal(size=(2, 6)), b: rng.normal(size=(2, 6))}, rng.normal(size=2), name=f"{a}-{b}")
-            for a, b in (("link2", "link4"), ("link4", "link6"), ("link3", "link5"))]
+    rows = [
+        lw.LinkRows({a: rng.normal(size=(2, 6)), b: rng.normal(size=(2, 6))}, rng.normal(size=2), name=f"{a}-{b}")
+        for a, b in (("link2", "link4"), ("link4", "link6"), ("link3", "link5"))
+    ]
     return mech.belt_chain(8, group=4, base="free").with_constraints(*rows, lw.point("tip"))
 
 
@@ -53,8 +55,10 @@ def linkages_that_meet() -> lw.Model:
     b = lw.Builder("base")
     body = lw.BodyInertia(1.0, np.array([0.1, 0.02, -0.03]), np.diag([0.02, 0.03, 0.04]))
     b.link("base", "world", "free", inertia=body)
-    legs = [lw.Part(mech.planar_leg(base="free"), f"{side}/", to="base", placement=lw.Placement.at((x, 0, 0)))
-            for side, x in (("left", -0.1), ("right", 0.15))]
+    legs = [
+        lw.Part(mech.planar_leg(base="free"), f"{side}/", to="base", placement=lw.Placement.at((x, 0, 0)))
+        for side, x in (("left", -0.1), ("right", 0.15))
+    ]
     both = lw.combine(b.build(), *legs)
     rng = np.random.default_rng(3)
     ends = {both.links[both.frame(f"{side}/foot").link].name: rng.normal(size=(3, 6)) for side in ("left", "right")}
@@ -70,8 +74,9 @@ MIXED: dict[str, Callable[[], lw.Model]] = {
     "legs on a board": legs_on_a_board,
     "within a cluster": within_a_cluster,
     "linkages that meet": linkages_that_meet,
-    "mit_humanoid": lambda: humanoid("mit_humanoid", ("left_ankle_link", "right_ankle_link"),
-                                     ("left_elbow_link", "right_elbow_link")),
+    "mit_humanoid": lambda: humanoid(
+        "mit_humanoid", ("left_ankle_link", "right_ankle_link"), ("left_elbow_link", "right_elbow_link")
+    ),
     "tello": lambda: humanoid("tello", ("left-foot", "right-foot"), ("left-elbow", "right-elbow")),
 }
 METHODS = ("c_lcaba", "c_prox_bbo", "mixed", "c_mixed")

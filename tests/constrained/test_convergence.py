@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.bench.convergence import accuracy, residuals
 from linkwork.robots.mechanisms import chain_of_loops
+from linkwork_bench.convergence import accuracy, residuals
 
 
 def case():

@@ -26,8 +26,14 @@ def dh_chain(n: int) -> lw.Model:
         alpha, a, d = rng.uniform(0.3, 1.0, 3)
         A = rng.normal(size=(3, 3))
         place = lw.Placement.at((a, 0, 0), (alpha, 0, 0)) @ lw.Placement.at((0, 0, d))
-        b.link(f"l{i}", parent, "revolute", axis="z", placement=place,
-               inertia=lw.BodyInertia(1.0, rng.normal(size=3), A @ A.T))
+        b.link(
+            f"l{i}",
+            parent,
+            "revolute",
+            axis="z",
+            placement=place,
+            inertia=lw.BodyInertia(1.0, rng.normal(size=3), A @ A.T),
+        )
         parent = f"l{i}"
     return b.build()
 
@@ -97,7 +103,7 @@ def test_rings_and_chains_of_loops_are_linear(method) -> None:
 
 def test_a_star_of_loops_is_linear_for_lcaba_only() -> None:
     """sathya2025 VI-C: no link that leaves has more than one neighbour, while carried rows pile up at the hub."""
-    from linkwork.planner.elimination import eliminate
+    from linkwork.structure.elimination import eliminate
 
     star = mech.star_of_loops(6)
     order = eliminate(star.topology, [[l for l in c.touches(star) if l] for c in star.constraints])
@@ -115,7 +121,7 @@ def test_loops_that_are_all_coupled_cost_lcaba_at_most_a_third_more_than_joint_s
 
 
 def test_minimum_degree_is_close_to_the_best_order_on_small_mechanisms() -> None:
-    from linkwork.planner.elimination import best_order, eliminate
+    from linkwork.structure.elimination import best_order, eliminate
 
     worst = 1.0
     for seed in range(12):

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import linkwork as lw
 from helpers import EPS, col, cond, motion
 from linkwork.algorithms import registry
+from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.constrained.kkt import joint_space
-from linkwork.algorithms.iteration import Prox, run
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian
@@ -60,8 +60,9 @@ TREES = {
     "arm": lambda: contacts(mech.arm(7), mech.arm(7).links[-1].name, kind=lw.point),
     **{f"quadruped, {n} points": (lambda n=n: contacts(mech.quadruped(), *FEET[:n], kind=lw.point)) for n in range(5)},
     **{f"humanoid, {n} welds": (lambda n=n: contacts(mech.humanoid(hands=False), *HUMANOID[:n])) for n in (1, 2, 4)},
-    "hip below a foot": lambda: random_rows_on(mech.humanoid(hands=False), {"left_sole": 3, "left_hip_roll": 3})
-    .with_constraints(lw.surface("right_foot")),
+    "hip below a foot": lambda: random_rows_on(
+        mech.humanoid(hands=False), {"left_sole": 3, "left_hip_roll": 3}
+    ).with_constraints(lw.surface("right_foot")),
     "pelvis and feet": lambda: contacts(mech.humanoid(hands=False), "left_foot", "right_foot").with_constraints(
         lw.Closure("pelvis", joint="point_on_plane")
     ),
@@ -84,8 +85,10 @@ SINGULAR = {
     "six-bar": lambda: mech.six_bar(),
     "Bricard": lambda: mech.bricard(),
     "four-bar legs": lambda: contacts(mech.humanoid(hands=False, four_bar_legs=True), "left_foot", "right_foot"),
-    **{f"random {s}": (lambda s=s: mech.random_mechanism(s, n=7, loops=2, contacts=1, duplicates=s % 2))
-       for s in range(10)},
+    **{
+        f"random {s}": (lambda s=s: mech.random_mechanism(s, n=7, loops=2, contacts=1, duplicates=s % 2))
+        for s in range(10)
+    },
 }
 
 

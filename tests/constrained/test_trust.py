@@ -11,8 +11,8 @@ import pytest
 import linkwork as lw
 from helpers import col, motion
 from linkwork.algorithms import registry
+from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
-from linkwork.algorithms.iteration import Prox
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.errors import ConvergenceWarning, SingularError
@@ -44,6 +44,7 @@ def off(result, right) -> float:
 
 
 # joints that hang on the world
+
 
 @pytest.mark.parametrize("method", HARD, ids=named)
 def test_a_joint_that_hangs_on_the_world_is_held(method):
@@ -78,6 +79,7 @@ def test_soft_rows_hold_a_joint_on_the_world(name):
 
 
 # near-singular postures
+
 
 def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.ndarray]:
     """A parallelogram so near to lying flat, moving; its neutral posture is some angle from that."""
@@ -117,8 +119,9 @@ def test_trees_of_four_bars_by_default():
     """Loops on loops: the planner does not take what does not converge."""
     bar = mech.four_bar(0.5, 0.2, 0.5, 0.25)
     carrier = bar.links[-1].name
-    model = lw.combine(bar, lw.Part(bar, "b/", to=carrier), lw.Part(bar, "c/", to=f"b/{carrier}"),
-                       lw.Part(bar, "d/", to=carrier))
+    model = lw.combine(
+        bar, lw.Part(bar, "b/", to=carrier), lw.Part(bar, "c/", to=f"b/{carrier}"), lw.Part(bar, "d/", to=carrier)
+    )
     fd = lw.forward_dynamics(model)
     for seed in range(6):
         q, v = lw.random_state(model, seed)
@@ -142,6 +145,7 @@ def test_a_welded_arm_near_its_singular_posture_by_default(bend):
 
 # penalties and residuals
 
+
 @pytest.mark.parametrize("method", LOOPS, ids=named)
 def test_the_residual_is_that_of_all_rows_whatever_the_penalty(method):
     model, q, v = flat_four_bar(1.0, 0.5)
@@ -159,8 +163,10 @@ def test_the_residual_is_that_of_all_rows_whatever_the_penalty(method):
 def test_penalties_scale_with_the_mechanism(method, mass, size):
     """The same gripper, its masses and lengths times any number: as many solves, as many digits."""
     model, q, v = flat_four_bar(size, 0.3)
-    links = tuple(replace(l, inertia=lw.BodyInertia(l.inertia.mass * mass, l.inertia.com, l.inertia.I * mass))
-                  for l in model.links)
+    links = tuple(
+        replace(l, inertia=lw.BodyInertia(l.inertia.mass * mass, l.inertia.com, l.inertia.I * mass))
+        for l in model.links
+    )
     model = replace(model, links=links)
     tau = mass * size**2 * np.array([0.3, -0.2, 0.5])
     result = solved(model, method.name, q, v, tau)
@@ -172,8 +178,10 @@ def test_penalties_scale_with_the_mechanism(method, mass, size):
 def test_what_has_not_converged_warns_and_says_so():
     """Rows that contradict each other: least squares, and neither converged nor silent."""
     model = mech.chain(3)
-    held = [lw.Coupling(model.links[1].joint_name, {}, offset=x, stabilisation=lw.Stabilisation(0.1), name=f"at {x}")
-            for x in (0.1, 0.2)]
+    held = [
+        lw.Coupling(model.links[1].joint_name, {}, offset=x, stabilisation=lw.Stabilisation(0.1), name=f"at {x}")
+        for x in (0.1, 0.2)
+    ]
     model = model.with_constraints(*held)
     fd = lw.forward_dynamics(model, method="constrained_aba")
     with pytest.warns(ConvergenceWarning, match=r"constrained_aba has not converged.*contradict"):
@@ -184,6 +192,7 @@ def test_what_has_not_converged_warns_and_says_so():
 
 
 # direct methods
+
 
 @pytest.mark.parametrize("method", DIRECT, ids=named)
 @pytest.mark.parametrize("backend", ["numpy", "casadi", "kernel"])
@@ -231,6 +240,7 @@ def test_a_row_that_is_rounding_is_none(name):
 
 # clusters
 
+
 @pytest.mark.parametrize("seed", [3, 32])
 @pytest.mark.parametrize("method", [m for m in HARD if m.local], ids=named)
 def test_forces_and_accelerations_of_clusters_satisfy_the_equation_of_motion(method, seed):
@@ -251,8 +261,8 @@ def test_forces_and_accelerations_of_clusters_satisfy_the_equation_of_motion(met
 
 def test_an_embedded_loop_of_another_rank_is_not_hidden():
     """A cluster of which more rows count than in the postures that it was made for gives no numbers."""
-    from linkwork.algorithms.clusters.promises import kept
-    from linkwork.constraints.clusters import clusters
+    from linkwork.algorithms.common.certificates import kept
+    from linkwork.structure.clusters import clusters
 
     model, q, v = flat_four_bar(1.0, 0.5)
     model = model.with_constraints(replace(model.constraints[0], name="again"))
@@ -268,7 +278,8 @@ def test_an_embedded_loop_of_another_rank_is_not_hidden():
 ROBOTS = {
     "humanoid": lambda: mech.humanoid(hands=False).with_constraints(lw.surface("left_foot"), lw.surface("right_foot")),
     "quadruped": lambda: (m := mech.quadruped()).with_constraints(
-        *(lw.point(n) for n in [n for n in m.frames if "foot" in n])),
+        *(lw.point(n) for n in [n for n in m.frames if "foot" in n])
+    ),
     "chain": lambda: mech.chain(7).with_constraints(lw.point("linktip")),
     "geared chain": lambda: mech.geared_chain(5),
     "belts": lambda: mech.belt_chain(4),

@@ -11,8 +11,8 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError
-from linkwork.planner.elimination import needs_base
 from linkwork.robots.mechanisms import chain, humanoid, quadruped, stem
+from linkwork.structure.elimination import needs_base
 from row_cases import ANY_ROWS, LIMBS, ONE_LINK, loop_cases, method, one_link_cases, random_rows
 
 CASES, LOOPS = one_link_cases(), loop_cases()
@@ -80,14 +80,19 @@ def test_fast_operator_is_there_for_legged_robots():
         method("pv_fast")(motion(model, model.random_q(0)))
 
 
-@pytest.mark.parametrize(("model", "reason"), [
-    (chain(7).with_constraints(lw.surface("linktip")), "free base"),
-    (quadruped().with_constraints(random_rows("trunk", 3)), "3 rows can only be moved by the base"),
-    (quadruped().with_constraints(random_rows("front_left_shank", 3), random_rows("front_left_hip", 3)),
-     "3 rows can only be moved by the base"),
-    (quadruped().with_constraints(random_rows("front_left_shank", 7)), "7 rows depend on the six motions of link"),
-    (stem(1, 2, branch_links=2), "16 rows can only be moved by the base"),
-])
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (chain(7).with_constraints(lw.surface("linktip")), "free base"),
+        (quadruped().with_constraints(random_rows("trunk", 3)), "3 rows can only be moved by the base"),
+        (
+            quadruped().with_constraints(random_rows("front_left_shank", 3), random_rows("front_left_hip", 3)),
+            "3 rows can only be moved by the base",
+        ),
+        (quadruped().with_constraints(random_rows("front_left_shank", 7)), "7 rows depend on the six motions of link"),
+        (stem(1, 2, branch_links=2), "16 rows can only be moved by the base"),
+    ],
+)
 def test_fast_operator_says_why_not(model, reason):
     with pytest.raises(UnsupportedError, match=reason):
         method("pv_fast")(motion(model, model.neutral()))

@@ -15,9 +15,9 @@ import pytest
 import linkwork as lw
 from linkwork.algorithms.delassus import pv_r as pv_r_module
 from linkwork.errors import NotFound
+from linkwork.io import zoo
 from linkwork.joints import Free, Revolute
 from linkwork.model import Builder, Model, Placement
-from linkwork.robots import zoo
 from linkwork.robots.mechanisms import humanoid, quadruped, rod, stem
 from row_cases import FEET, attached, method, operations, random_rows, with_points
 
@@ -96,8 +96,9 @@ def test_a_shadow_hand_alone_suits_ltl():
 def test_two_hands_and_two_feet_without_files():
     """The same on the built-in humanoid: 15 rows of each hand meet seven joints and more from the torso."""
     model = humanoid()
-    model = model.with_constraints(*(lw.point(f) for f in model.frames if f.endswith("_tip")),
-                                   lw.surface("left_foot"), lw.surface("right_foot"))
+    model = model.with_constraints(
+        *(lw.point(f) for f in model.frames if f.endswith("_tip")), lw.surface("left_foot"), lw.surface("right_foot")
+    )
     pv, pv_r = counts(model, "pv", "pv_r")
     assert pv_r < 0.85 * pv
 
@@ -139,7 +140,8 @@ def test_quadruped_order(contacts):
 def test_fast_operator_needs_less_than_forming_and_factorising():
     """sathya2023_pv_lqr IX-B: PV-OSIM-fast is the cheapest on floating bases once the matrix is to be solved with."""
     model = humanoid(hands=False).with_constraints(
-        *(lw.surface(f) for f in ("left_foot", "right_foot", "left_hand", "right_hand")))
+        *(lw.surface(f) for f in ("left_foot", "right_foot", "left_hand", "right_hand"))
+    )
     b = np.arange(1.0, model.rows + 1)
     fast = operations(model, lambda m: method("pv_fast")(m).solve(m.xp.constant(b)))
     plain = operations(model, lambda m: m.xp.factor_spd(method("pv")(m)).solve(m.xp.constant(b)))

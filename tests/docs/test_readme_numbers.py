@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwork.bench.records import read
+from linkwork_bench.records import read
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "readme_numbers.py"
@@ -32,8 +32,9 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, copy / "tools" / "readme_numbers.py", *words], check=False,
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, copy / "tools" / "readme_numbers.py", *words], check=False, capture_output=True, text=True
+    )
 
 
 def test_another_figure_or_another_text_is_seen(copy: Path) -> None:
@@ -47,10 +48,24 @@ def test_another_figure_or_another_text_is_seen(copy: Path) -> None:
 
 
 def test_new_results_are_taken_and_trimmed(copy: Path) -> None:
-    rows = [{"suite": "kernels", "function": "aba", "robot": "toy", "case": "none", "nv": 3, "rows": 0, "role": role,
-             "library": "x", "method": "aba", "measure": measure,
-             "samples": [us * k for k in (1.0, 1.1, 0.9, 1.05, 0.95)], "shares": [1.0] * 5, "error": 1.23e-15}
-            for role, measure, us in (("ours", "latency", 1.0), ("ours", "batch", 0.25), ("best", "latency", 3.0))]
+    rows = [
+        {
+            "suite": "kernels",
+            "function": "aba",
+            "robot": "toy",
+            "case": "none",
+            "nv": 3,
+            "rows": 0,
+            "role": role,
+            "library": "x",
+            "method": "aba",
+            "measure": measure,
+            "samples": [us * k for k in (1.0, 1.1, 0.9, 1.05, 0.95)],
+            "shares": [1.0] * 5,
+            "error": 1.23e-15,
+        }
+        for role, measure, us in (("ours", "latency", 1.0), ("ours", "batch", 0.25), ("best", "latency", 3.0))
+    ]
     slow = {**rows[0], "method": "crba_ltl", "samples": [9.0] * 5}
     head = {"format": "linkwork-bench-1", "date": "2030-01-01T00:00:00", "cpu": "toy", "load": [0.0], "clock": "time"}
     new = copy / "new.jsonl"

@@ -48,8 +48,9 @@ def to_pinocchio(model: Model) -> pin.Model:
 def closure(model: Model, pmodel: pin.Model, a: str, b: str, kind: str) -> pin.RigidConstraintModel:
     fa, fb = model.frame(a), model.frame(b)
     contact = pin.ContactType.CONTACT_6D if kind == "fixed" else pin.ContactType.CONTACT_3D
-    return pin.RigidConstraintModel(contact, pmodel, fa.link, se3(fa.placement), fb.link, se3(fb.placement),
-                                    pin.ReferenceFrame.LOCAL)
+    return pin.RigidConstraintModel(
+        contact, pmodel, fa.link, se3(fa.placement), fb.link, se3(fb.placement), pin.ReferenceFrame.LOCAL
+    )
 
 
 def constraint_dynamics(pmodel, constraints, q, v, tau):

@@ -21,8 +21,13 @@ def mechanism(seed: int):
     """A floating body with an arm of two hinges and a ball, and a second floating body: in MJCF and by the builder."""
     rng = np.random.default_rng(seed)
     b, xml = Builder("mjcf"), []
-    chain = [("base", "world", "free"), ("upper", "base", "revolute"), ("fore", "upper", "revolute"),
-             ("hand", "fore", "spherical"), ("box", "world", "free")]
+    chain = [
+        ("base", "world", "free"),
+        ("upper", "base", "revolute"),
+        ("fore", "upper", "revolute"),
+        ("hand", "fore", "spherical"),
+        ("box", "world", "free"),
+    ]
     for name, parent, kind in chain:
         place = Placement() if kind == "free" else Placement(rotation(rng), rng.normal(size=3) * 0.3)
         axis = rng.normal(size=3)
@@ -30,10 +35,15 @@ def mechanism(seed: int):
         body = BodyInertia(rng.uniform(1, 2), rng.normal(size=3) * 0.1, np.diag([0.3, 0.25, 0.2]))
         b.link(name, parent, kind, placement=place, inertia=body, **({"axis": axis} if kind == "revolute" else {}))
         x, y, z, w = matrix_quaternion(place.R, NUMPY)[:, 0]
-        joint = {"free": "<freejoint/>", "spherical": '<joint type="ball"/>',
-                 "revolute": f'<joint type="hinge" axis="{text(axis)}"/>'}[kind]
-        xml.append(f'<body name="{name}" pos="{text(place.p)}" quat="{text([w, x, y, z])}">{joint}'
-                   f'<inertial mass="{body.mass!r}" pos="{text(body.com)}" diaginertia="0.3 0.25 0.2"/>')
+        joint = {
+            "free": "<freejoint/>",
+            "spherical": '<joint type="ball"/>',
+            "revolute": f'<joint type="hinge" axis="{text(axis)}"/>',
+        }[kind]
+        xml.append(
+            f'<body name="{name}" pos="{text(place.p)}" quat="{text([w, x, y, z])}">{joint}'
+            f'<inertial mass="{body.mass!r}" pos="{text(body.com)}" diaginertia="0.3 0.25 0.2"/>'
+        )
     bodies = "".join(xml[:4]) + "</body>" * 4 + xml[4] + "</body>"
     return b, bodies
 
@@ -43,8 +53,10 @@ def text(numbers) -> str:
 
 
 def compiled(bodies: str, equality: str):
-    xml = (f'<mujoco><option jacobian="dense"/><compiler inertiafromgeom="false" balanceinertia="false"/>'
-           f"<worldbody>{bodies}</worldbody><equality>{equality}</equality></mujoco>")
+    xml = (
+        f'<mujoco><option jacobian="dense"/><compiler inertiafromgeom="false" balanceinertia="false"/>'
+        f"<worldbody>{bodies}</worldbody><equality>{equality}</equality></mujoco>"
+    )
     m = mujoco.MjModel.from_xml_string(xml)
     return m, mujoco.MjData(m)
 

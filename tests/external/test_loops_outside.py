@@ -10,13 +10,16 @@ import linkwork as lw
 from helpers import EPS, col, cond, motion
 from linkwork import interop
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Prox, run
+from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import Closure, jacobian
-from linkwork.robots import zoo
+from linkwork.io import zoo
 
-METHODS = [m for m in registry.methods("forward_dynamics").values()
-           if m.rows == "any" and m.redundant and not m.soft and m.name != "kkt"]
+METHODS = [
+    m
+    for m in registry.methods("forward_dynamics").values()
+    if m.rows == "any" and m.redundant and not m.soft and m.name != "kkt"
+]
 
 
 def robot(name: str) -> lw.Model:
@@ -89,8 +92,13 @@ def test_an_explicit_rotor_equals_armature(ratio) -> None:
     geared, plain = lw.Builder("rotor"), lw.Builder("armature")
     for b, armature in ((geared, 0.0), (plain, ratio**2 * spin)):
         b.link("arm", joint="revolute", axis="z", inertia=inertia, armature=armature, joint_name="arm")
-    geared.link("rotor", joint="revolute", axis="z", inertia=lw.BodyInertia(0.0, np.zeros(3), np.diag([0, 0, spin])),
-                joint_name="rotor")
+    geared.link(
+        "rotor",
+        joint="revolute",
+        axis="z",
+        inertia=lw.BodyInertia(0.0, np.zeros(3), np.diag([0, 0, spin])),
+        joint_name="rotor",
+    )
     model = geared.build().with_constraints(lw.Coupling("rotor", {"arm": [ratio]}))
     q, v, tau = 0.4, 1.3, 0.7
     expected = lw.forward_dynamics(plain.build(), backend="numpy")([q], [v], [tau]).a[0]

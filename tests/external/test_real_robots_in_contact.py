@@ -9,7 +9,7 @@ from pin_model import closure, constraint_dynamics, to_pinocchio
 import linkwork as lw
 from helpers import EPS, col, cond, motion
 from linkwork.algorithms import registry
-from linkwork.algorithms.iteration import Prox, run
+from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.tree.crba import crba
 from linkwork.constraints import jacobian
 
@@ -22,8 +22,11 @@ ROBOTS = {
     "anymal_b_simple/anymal": ("free", lw.point, ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")),
     "atlas_v4": ("free", lw.surface, ("l_foot", "r_foot", "l_hand", "r_hand")),
     "icub_reduced": ("free", lw.surface, ("l_sole", "r_sole", "l_hand", "r_hand")),
-    "talos_reduced": ("free", lw.surface, ("left_sole_link", "right_sole_link", "gripper_left_base_link",
-                                           "gripper_right_base_link")),
+    "talos_reduced": (
+        "free",
+        lw.surface,
+        ("left_sole_link", "right_sole_link", "gripper_left_base_link", "gripper_right_base_link"),
+    ),
 }
 METHODS = [m for m in registry.methods("forward_dynamics").values() if m.rows != "none" and not m.soft]
 

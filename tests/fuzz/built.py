@@ -26,8 +26,15 @@ def build(recipe: Recipe) -> Model:
     """The model; links are called link1, link2, ... in the order of the recipe."""
     b = Builder(f"mechanism {recipe['seed']}", gravity=np.array(recipe["gravity"]))
     for i, l in enumerate(recipe["links"], 1):
-        b.link(_name(i), _name(l["parent"]), _joint(l["joint"]), placement=_placement(l), joint_name=f"joint{i}",
-               inertia=BodyInertia(l["mass"], np.array(l["com"]), np.array(l["I"])), armature=np.array(l["armature"]))
+        b.link(
+            _name(i),
+            _name(l["parent"]),
+            _joint(l["joint"]),
+            placement=_placement(l),
+            joint_name=f"joint{i}",
+            inertia=BodyInertia(l["mass"], np.array(l["com"]), np.array(l["I"])),
+            armature=np.array(l["armature"]),
+        )
     for n, c in enumerate(recipe["constraints"]):
         for end in ("a", "b") if "a" in c else ():
             b.frame(f"{end}{n}", _name(c[end]["link"]), _placement(c[end]))
@@ -45,8 +52,9 @@ def _placement(at: Recipe) -> Placement:
 
 def _joint(joint: Recipe) -> Joint:
     kind = joint["kind"]
-    options: dict[str, Any] = {"axis": joint["axis"]} if kind in (
-        "revolute", "prismatic", "helical", "cylindrical", "universal") else {}
+    options: dict[str, Any] = (
+        {"axis": joint["axis"]} if kind in ("revolute", "prismatic", "helical", "cylindrical", "universal") else {}
+    )
     if kind == "helical":
         options["pitch"] = joint["pitch"]
     if kind == "universal":
@@ -61,8 +69,9 @@ def _constraint(c: Recipe, n: int) -> Constraint:
     if kind == "distance":
         return Distance(f"a{n}", f"b{n}", c["length"], name, pull)
     if kind == "coupling":
-        return Coupling(f"joint{c['joint']}", {f"joint{i}": cs for i, cs in c["terms"].items()}, c["offset"], name,
-                        pull)
+        return Coupling(
+            f"joint{c['joint']}", {f"joint{i}": cs for i, cs in c["terms"].items()}, c["offset"], name, pull
+        )
     if kind == "rows":
         return LinkRows({_name(int(i)): K for i, K in c["K"].items()}, c["k"], name)
     if kind == "com":
@@ -70,14 +79,19 @@ def _constraint(c: Recipe, n: int) -> Constraint:
     curve, slope, rest = np.array(c["curve"]), np.array(c["slope"]), c["rest"]
 
     def phi(*x: Any) -> Any:
-        return rest + sum(s * xi for s, xi in zip(slope, x, strict=True)) + sum(
-            curve[i, j] * x[i] * x[j] / 2 for i in range(len(x)) for j in range(len(x)))
+        return (
+            rest
+            + sum(s * xi for s, xi in zip(slope, x, strict=True))
+            + sum(curve[i, j] * x[i] * x[j] / 2 for i in range(len(x)) for j in range(len(x)))
+        )
 
     return Custom(phi, [f"joint{i}" for i in c["joints"]], name, pull)
 
 
 def with_directions(recipe: Recipe, model: Model) -> Recipe:
     """The recipe with the basis of forbidden directions that the model's closures use: any basis would do."""
-    constraints = [{**r, "directions": c.directions.tolist()} if isinstance(c, Closure) else r
-                   for r, c in zip(recipe["constraints"], model.constraints, strict=True)]
+    constraints = [
+        {**r, "directions": c.directions.tolist()} if isinstance(c, Closure) else r
+        for r, c in zip(recipe["constraints"], model.constraints, strict=True)
+    ]
     return {**recipe, "constraints": constraints}

@@ -114,8 +114,13 @@ class Tally:
                 self.worst[o.what] = max(self.worst.get(o.what, (0.0, 0)), (o.error / o.bound, done["seed"]))
             if o.failed:
                 self.failures += 1
-                self._new((o.what, o.verdict, done["state"]), done["seed"],
-                          f"error {o.error:.2g}, bound {o.bound:.2g} {o.note}", done["recipe"], o.what)
+                self._new(
+                    (o.what, o.verdict, done["state"]),
+                    done["seed"],
+                    f"error {o.error:.2g}, bound {o.bound:.2g} {o.note}",
+                    done["recipe"],
+                    o.what,
+                )
 
     def _new(self, kind: tuple[str, str, str], seed: int, said: str, recipe: Any = None, what: str = "") -> None:
         seeds = self.kinds.setdefault(kind, [])
@@ -132,8 +137,10 @@ class Tally:
 
     def line(self) -> str:
         seconds = time.monotonic() - self.start
-        return (f"{self.mechanisms} mechanisms, {self.evaluations} evaluations, {self.failures} failures of "
-                f"{len(self.kinds)} kinds, {seconds:.0f} s")
+        return (
+            f"{self.mechanisms} mechanisms, {self.evaluations} evaluations, {self.failures} failures of "
+            f"{len(self.kinds)} kinds, {seconds:.0f} s"
+        )
 
     def report(self) -> str:
         table = [self.line(), "mechanisms: " + ", ".join(f"{n} {s}" for s, n in self.states.most_common()), ""]
@@ -191,8 +198,9 @@ def main() -> int:
 def _results(first: int, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Results as they come, until the time or the count is up; workers are replaced now and then."""
     end = time.monotonic() + 60 * options.minutes
-    jobs = ((seed, options.sample, options.only) for seed in range(first, first + options.count)
-            if time.monotonic() < end)
+    jobs = (
+        (seed, options.sample, options.only) for seed in range(first, first + options.count) if time.monotonic() < end
+    )
     if options.jobs == 1:
         yield from map(_work, jobs)
         return

@@ -26,15 +26,28 @@ H = 1e-40
 ZERO, CLEAR = 1e-12, 1e-8
 """Singular values of scaled rows below the first are redundancy, above the second rank, and between them undecided."""
 
-FREEDOMS = {"revolute": 1, "prismatic": 1, "helical": 1, "cylindrical": 2, "universal": 2, "spherical": 3, "planar": 3,
-            "free": 6, "fixed": 0}
+FREEDOMS = {
+    "revolute": 1,
+    "prismatic": 1,
+    "helical": 1,
+    "cylindrical": 2,
+    "universal": 2,
+    "spherical": 3,
+    "planar": 3,
+    "free": 6,
+    "fixed": 0,
+}
 POSITIONS = {**FREEDOMS, "spherical": 4, "planar": 4, "free": 7}
 
 
 def linear_freedoms(kind: str) -> list[bool]:
     """Which freedoms of a joint are lengths."""
-    return {"prismatic": [True], "cylindrical": [True, False], "planar": [True, True, False],
-            "free": [True] * 3 + [False] * 3}.get(kind, [False] * FREEDOMS[kind])
+    return {
+        "prismatic": [True],
+        "cylindrical": [True, False],
+        "planar": [True, True, False],
+        "free": [True] * 3 + [False] * 3,
+    }.get(kind, [False] * FREEDOMS[kind])
 
 
 def position_starts(links: list[Recipe]) -> list[int]:
@@ -47,17 +60,25 @@ def velocity_starts(links: list[Recipe]) -> list[int]:
 
 def neutral(kind: str) -> list[float]:
     return {"spherical": [0, 0, 0, 1.0], "planar": [0, 0, 1.0, 0], "free": [0, 0, 0, 0, 0, 0, 1.0]}.get(
-        kind, [0.0] * POSITIONS[kind])
+        kind, [0.0] * POSITIONS[kind]
+    )
 
 
 def anywhere(kind: str, rng: np.random.Generator, size: float) -> list[float]:
     """A random position: angles in +-pi, lengths in +-size."""
     angle, length, turn = rng.uniform(-np.pi, np.pi, 2), size * rng.uniform(-1, 1, 3), rng.normal(size=4)
     turn /= np.linalg.norm(turn)
-    return {"revolute": angle[:1], "helical": angle[:1], "prismatic": length[:1],
-            "cylindrical": np.array([length[0], angle[0]]), "universal": angle, "spherical": turn,
-            "planar": np.array([*length[:2], np.cos(angle[0]), np.sin(angle[0])]),
-            "free": np.concatenate([length, turn]), "fixed": np.zeros(0)}[kind].tolist()
+    return {
+        "revolute": angle[:1],
+        "helical": angle[:1],
+        "prismatic": length[:1],
+        "cylindrical": np.array([length[0], angle[0]]),
+        "universal": angle,
+        "spherical": turn,
+        "planar": np.array([*length[:2], np.cos(angle[0]), np.sin(angle[0])]),
+        "free": np.concatenate([length, turn]),
+        "fixed": np.zeros(0),
+    }[kind].tolist()
 
 
 def about(axis: np.ndarray, angle: complex) -> np.ndarray:
@@ -70,9 +91,13 @@ def about(axis: np.ndarray, angle: complex) -> np.ndarray:
 def turned(q: np.ndarray) -> np.ndarray:
     """The rotation of a unit quaternion [x y z w]."""
     x, y, z, w = q
-    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
 
 
 def joint_map(joint: Recipe, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -213,8 +238,10 @@ def _bias(recipe: Recipe, at: Kinematics, v: np.ndarray) -> tuple[np.ndarray, np
         w, swing, spin = Jw.real @ v, J.imag @ v / H, Jw.imag @ v / H
         force, torque = l["mass"] * (swing - g), I @ spin + np.cross(w, I @ w)
         c += J.real.T @ force + Jw.real.T @ torque
-        sizes = l["mass"] * (_norms(J.imag) @ np.abs(v) / H + np.linalg.norm(g)), np.linalg.norm(I) * (
-            _norms(Jw.imag) @ np.abs(v) / H + (_norms(Jw.real) @ np.abs(v)) ** 2)
+        sizes = (
+            l["mass"] * (_norms(J.imag) @ np.abs(v) / H + np.linalg.norm(g)),
+            np.linalg.norm(I) * (_norms(Jw.imag) @ np.abs(v) / H + (_norms(Jw.real) @ np.abs(v)) ** 2),
+        )
         bound += _norms(J.real) * sizes[0] + _norms(Jw.real) * sizes[1]
         push, twist = R @ forces[i - 1, 0], R @ forces[i - 1, 1]
         J0 = at.velocity(i, at.p[i]).real
@@ -236,7 +263,8 @@ def constraint_rows(recipe: Recipe, c: Recipe, at: Kinematics) -> np.ndarray:
     if kind == "com":
         links = recipe["links"]
         return sum(l["mass"] * at.velocity(i, at.point(i, l["com"])) for i, l in enumerate(links, 1)) / sum(
-            l["mass"] for l in links)
+            l["mass"] for l in links
+        )
     return _joint_rows(recipe, c, at)
 
 
@@ -256,10 +284,18 @@ def forbidden(c: Recipe) -> np.ndarray:
     u = np.array(c["axis"])
     across = np.linalg.svd(u[None, :])[2][1:].T
     none, all3, along = np.zeros((3, 0)), np.eye(3), u[:, None]
-    lin, ang = {"fixed": (all3, all3), "revolute": (all3, across), "prismatic": (across, all3),
-                "cylindrical": (across, across), "helical": (across, across), "planar": (along, across),
-                "spherical": (all3, none), "universal": (all3, along), "point_on_line": (across, none),
-                "point_on_plane": (along, none)}[c["joint"]]
+    lin, ang = {
+        "fixed": (all3, all3),
+        "revolute": (all3, across),
+        "prismatic": (across, all3),
+        "cylindrical": (across, across),
+        "helical": (across, across),
+        "planar": (along, across),
+        "spherical": (all3, none),
+        "universal": (all3, along),
+        "point_on_line": (across, none),
+        "point_on_plane": (along, none),
+    }[c["joint"]]
     T = np.block([[lin, np.zeros((3, ang.shape[1]))], [np.zeros((3, lin.shape[1])), ang]])
     return np.hstack([T, np.concatenate([u, -c["pitch"] * u])[:, None]]) if c["joint"] == "helical" else T
 
@@ -337,8 +373,9 @@ class Equations:
         return float((np.abs(a) / np.where(self.linear, self.extent, 1.0)).max(initial=0.0))
 
 
-def equations(recipe: Recipe, q: np.ndarray | None = None, v: np.ndarray | None = None,
-              tau: np.ndarray | None = None) -> Equations:
+def equations(
+    recipe: Recipe, q: np.ndarray | None = None, v: np.ndarray | None = None, tau: np.ndarray | None = None
+) -> Equations:
     """Of a recipe, in its own state or in another."""
     q, v, tau = (np.array(recipe[n] if x is None else x, dtype=float) for n, x in (("q", q), ("v", v), ("tau", tau)))
     at = Kinematics(recipe, q, v)
@@ -429,8 +466,10 @@ def _units(c: Recipe, extent: float) -> np.ndarray:
         T = forbidden(c)
         return np.linalg.norm(T[:3], axis=0) + np.linalg.norm(T[3:], axis=0) / extent
     if c["type"] == "rows":
-        return sum(np.linalg.norm(np.array(K)[:, :3], axis=1) + np.linalg.norm(np.array(K)[:, 3:], axis=1) / extent
-                   for K in c["K"].values())
+        return sum(
+            np.linalg.norm(np.array(K)[:, :3], axis=1) + np.linalg.norm(np.array(K)[:, 3:], axis=1) / extent
+            for K in c["K"].values()
+        )
     return np.ones(row_count(c))
 
 
@@ -506,7 +545,7 @@ def solve(eq: Equations) -> Verdict:
     free = inverse @ (eq.tau - eq.c)
     W, terms = J @ back, np.linalg.norm(eq.J_terms @ np.abs(back), axis=1)
     scaled = W / np.where(terms > 0, terms, 1.0)[:, None]
-    values, V = (np.linalg.svd(scaled)[1:] if scaled.size else (np.zeros(0), np.eye(len(d))))
+    values, V = np.linalg.svd(scaled)[1:] if scaled.size else (np.zeros(0), np.eye(len(d)))
     top = values[0] if values.size and values[0] > ZERO else 1.0
     rank = int((values > CLEAR * top).sum())
     decided = not ((values > ZERO * top) & (values <= CLEAR * top)).any()
@@ -536,8 +575,9 @@ def _hopeless(eq: Equations) -> Verdict:
     """A mass matrix that is singular to rounding: nothing can be said of the accelerations."""
     nv, m = len(eq.c), len(eq.k)
     nan = np.full(nv, np.nan)
-    return Verdict(eq, nan, np.full(m, np.nan), nan, 0, np.inf, False, False, np.full(nv, np.inf),
-                   np.full((nv, nv), np.nan))
+    return Verdict(
+        eq, nan, np.full(m, np.nan), nan, 0, np.inf, False, False, np.full(nv, np.inf), np.full((nv, nv), np.nan)
+    )
 
 
 def soft(eq: Equations, R: np.ndarray) -> np.ndarray:

@@ -18,8 +18,18 @@ ANGLES = {"revolute": (0,), "helical": (0,), "cylindrical": (1,), "universal": (
 LENGTHS = {"prismatic": (0,), "cylindrical": (0,), "planar": (0, 1), "free": (0, 1, 2)}
 SINGLE = ("revolute", "prismatic", "helical")
 KINDS = ("revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "free", "fixed")
-CUTS = ("fixed", "revolute", "prismatic", "cylindrical", "helical", "planar", "spherical", "universal", "point_on_line",
-        "point_on_plane")
+CUTS = (
+    "fixed",
+    "revolute",
+    "prismatic",
+    "cylindrical",
+    "helical",
+    "planar",
+    "spherical",
+    "universal",
+    "point_on_line",
+    "point_on_plane",
+)
 
 
 def draw(seed: int) -> Recipe:
@@ -42,9 +52,15 @@ class _Draw:
     def recipe(self) -> Recipe:
         rng = self.rng
         links = self._links()
-        out: Recipe = {"seed": self.seed, "style": self.style, "size": self.size, "gravity": self._gravity(),
-                       "links": links, "constraints": [],
-                       "q": [x for l in links for x in self._position(l["joint"]["kind"])]}
+        out: Recipe = {
+            "seed": self.seed,
+            "style": self.style,
+            "size": self.size,
+            "gravity": self._gravity(),
+            "links": links,
+            "constraints": [],
+            "q": [x for l in links for x in self._position(l["joint"]["kind"])],
+        }
         if rng.random() < 0.9:
             self._constrain(out)
         self._state(out)
@@ -55,13 +71,23 @@ class _Draw:
         kinds = rng.permutation(KINDS)[: rng.integers(1, 5)].tolist() if rng.random() < 0.6 else ["revolute"]
         path, branching = [0], rng.choice([0.0, 0.3, 0.8])
         for i in range(1, self.n + 1):
-            kind = str(rng.choice(kinds)) if self.style != "planar" else str(rng.choice(["revolute", "prismatic"],
-                                                                                       p=[0.85, 0.15]))
+            kind = (
+                str(rng.choice(kinds))
+                if self.style != "planar"
+                else str(rng.choice(["revolute", "prismatic"], p=[0.85, 0.15]))
+            )
             back = int(rng.integers(len(path))) if rng.random() < branching else len(path) - 1
             path = path[: back + 1]
             body = self._body()
-            links.append({"parent": path[-1], "joint": self._joint(kind), **self._place(), **body,
-                          "armature": self._armature(kind, body)})
+            links.append(
+                {
+                    "parent": path[-1],
+                    "joint": self._joint(kind),
+                    **self._place(),
+                    **body,
+                    "armature": self._armature(kind, body),
+                }
+            )
             path.append(i)
         return links
 
@@ -71,8 +97,12 @@ class _Draw:
             axis = [0.0, 0.0, 1.0] if kind == "revolute" else [1.0, 0.0, 0.0]
         if kind == "universal":
             second = _unit(np.cross(axis, self._axis(other=axis)))
-        return {"kind": kind, "axis": axis, "second": second,
-                "pitch": float(self.rng.uniform(-0.3, 0.3) * self.size) if kind == "helical" else 0.0}
+        return {
+            "kind": kind,
+            "axis": axis,
+            "second": second,
+            "pitch": float(self.rng.uniform(-0.3, 0.3) * self.size) if kind == "helical" else 0.0,
+        }
 
     def _axis(self, other: list[float] | None = None) -> list[float]:
         rng = self.rng
@@ -91,8 +121,10 @@ class _Draw:
         if self.style == "planar":
             return {"R": np.eye(3).tolist(), "p": [float(lengths[0]), 0.0, 0.0]}
         turn = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], 3)
-        return {"R": (turn * np.linalg.det(turn)).tolist() if rng.random() < 0.5 else np.eye(3).tolist(),
-                "p": lengths.tolist()}
+        return {
+            "R": (turn * np.linalg.det(turn)).tolist() if rng.random() < 0.5 else np.eye(3).tolist(),
+            "p": lengths.tolist(),
+        }
 
     def _body(self) -> Recipe:
         rng = self.rng
@@ -109,8 +141,10 @@ class _Draw:
         if self.rng.random() < 2 / 3:
             return [0.0] * nv
         unit = body["mass"] or self.mass
-        return [float(self.rng.uniform(0.01, 0.3) * unit * (1.0 if linear else (0.3 * self.size) ** 2))
-                for linear in judge.linear_freedoms(kind)]
+        return [
+            float(self.rng.uniform(0.01, 0.3) * unit * (1.0 if linear else (0.3 * self.size) ** 2))
+            for linear in judge.linear_freedoms(kind)
+        ]
 
     def _gravity(self) -> list[float]:
         pick = self.rng.random()
@@ -157,9 +191,13 @@ class _Draw:
         if rng.random() < 0.06:
             rows = int(rng.integers(1, 4))
             ties = rng.permutation(np.arange(1, n + 1))[: rng.integers(1, 3)].tolist()
-            found.append({"type": "rows", "k": (rng.normal(size=rows) * 3).tolist(),
-                          "K": {str(i): (rng.normal(size=(rows, 6)) * ([1.0] * 3 + [self.size] * 3)).tolist()
-                                for i in ties}})
+            found.append(
+                {
+                    "type": "rows",
+                    "k": (rng.normal(size=rows) * 3).tolist(),
+                    "K": {str(i): (rng.normal(size=(rows, 6)) * ([1.0] * 3 + [self.size] * 3)).tolist() for i in ties},
+                }
+            )
         if rng.random() < 0.03:
             found.append({"type": "com"})
         if single and rng.random() < 0.03:
@@ -180,10 +218,15 @@ class _Draw:
         R, p = at.frame(a, on_a["R"], on_a["p"])
         Rb, pb = at.R[b].real, at.p[b].real
         cuts = CUTS if self.style != "planar" or rng.random() < 0.3 else ("revolute", "fixed", "spherical")
-        return {"type": "closure", "joint": str(rng.choice(cuts)), "axis": axis,
-                "second": _unit(np.cross(axis, self._axis(other=axis))),
-                "pitch": float(rng.uniform(-0.3, 0.3) * self.size), "a": {"link": a, **on_a},
-                "b": {"link": b, "R": _tidy(Rb.T @ R).tolist(), "p": (Rb.T @ (p - pb)).tolist()}}
+        return {
+            "type": "closure",
+            "joint": str(rng.choice(cuts)),
+            "axis": axis,
+            "second": _unit(np.cross(axis, self._axis(other=axis))),
+            "pitch": float(rng.uniform(-0.3, 0.3) * self.size),
+            "a": {"link": a, **on_a},
+            "b": {"link": b, "R": _tidy(Rb.T @ R).tolist(), "p": (Rb.T @ (p - pb)).tolist()},
+        }
 
     def _coupling(self, out: Recipe, joints: list[int]) -> Recipe:
         """One joint a polynomial of others (of none: held); the ratio of an angle and a length is about the size."""
@@ -194,8 +237,10 @@ class _Draw:
         gear = rng.random() < 0.5
         for i in others:
             q = out["q"][starts[i - 1]]
-            cs = [float(rng.uniform(-2, 2) * unit[first] / unit[i] ** k)
-                  for k in range(1, 2 if gear else int(rng.integers(2, 4)))]
+            cs = [
+                float(rng.uniform(-2, 2) * unit[first] / unit[i] ** k)
+                for k in range(1, 2 if gear else int(rng.integers(2, 4)))
+            ]
             terms[str(i)] = cs
             offset -= sum(c * q**k for k, c in enumerate(cs, 1))
         return {"type": "coupling", "joint": first, "terms": terms, "offset": float(offset)}
@@ -206,8 +251,13 @@ class _Draw:
         x = np.array([out["q"][starts[i - 1]] for i in joints])
         A, b = rng.normal(size=(len(x), len(x))), rng.normal(size=len(x))
         A = (A + A.T) / 2
-        return {"type": "custom", "joints": joints, "curve": A.tolist(), "slope": b.tolist(),
-                "rest": float(-(x @ A @ x / 2 + b @ x))}
+        return {
+            "type": "custom",
+            "joints": joints,
+            "curve": A.tolist(),
+            "slope": b.tolist(),
+            "rest": float(-(x @ A @ x / 2 + b @ x)),
+        }
 
     def _state(self, out: Recipe) -> None:
         """Where it is, how it moves, and what acts on it: forces for accelerations of some 10 rad/s^2."""

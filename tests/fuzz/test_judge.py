@@ -31,8 +31,12 @@ def test_the_judge_shares_no_code_with_linkwork() -> None:
 def test_freedoms_of_joints_are_the_derivatives_of_their_maps(kind: str) -> None:
     """T^-1 dT/dt = [S v]^, by complex steps of the map itself."""
     rng = np.random.default_rng(3)
-    joint = {"kind": kind, "axis": (x := rng.normal(size=3)) / np.linalg.norm(x), "pitch": 0.3,
-             "second": (y := rng.normal(size=3)) / np.linalg.norm(y)}
+    joint = {
+        "kind": kind,
+        "axis": (x := rng.normal(size=3)) / np.linalg.norm(x),
+        "pitch": 0.3,
+        "second": (y := rng.normal(size=3)) / np.linalg.norm(y),
+    }
     recipe = {"links": [{"joint": joint}]}
     q, v = np.array(judge.anywhere(kind, rng, 1.0)), rng.normal(size=judge.FREEDOMS[kind])
     R, p, S = judge.joint_map(joint, q + 1j * judge.H * judge.rates(recipe, q, v))
@@ -167,11 +171,14 @@ def test_what_is_right_is_not_called_wrong() -> None:
 
 def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """NaN, a false SingularError, an untyped error, and a residual that is not |J a - k|."""
-    from linkwork.algorithms.iteration import Prox
+    from linkwork.algorithms.common.iteration import Prox
     from linkwork.errors import SingularError
 
-    made = next(t for t in map(Trial, map(recipes.draw, SEEDS))
-                if t.verdict.full and t.verdict.rank and t.verdict.kappa < 100 and t.verdict.decided)
+    made = next(
+        t
+        for t in map(Trial, map(recipes.draw, SEEDS))
+        if t.verdict.full and t.verdict.rank and t.verdict.kappa < 100 and t.verdict.decided
+    )
     at, nan = made.verdict, np.full(len(made.verdict.lam), np.nan)
 
     def verdict_on(problem: Exception) -> str:
@@ -218,5 +225,3 @@ def _in_pinocchio(pin, recipe: dict):
         model.appendBodyToJoint(j, pin.Inertia(l["mass"], np.array(l["com"]), np.array(l["I"])), pin.SE3.Identity())
     model.armature = np.array([x for l in recipe["links"] for x in l["armature"]])
     return model
-
-

@@ -141,8 +141,9 @@ class Trial:
         a = self.rng.normal(size=self.model.nv) * np.where(self.eq.linear, self.eq.extent, 1.0)
         f = lw.inverse_dynamics(self.model.without_constraints(), backend="numpy", external_forces=True)
         tau = f(self.q, self.v, a, self.fext).tau
-        return _compared(_worst(tau - self.eq.M @ a - self.eq.c, self.eq.M_terms @ np.abs(a) + self.eq.c_terms),
-                         C * judge.EPS)
+        return _compared(
+            _worst(tau - self.eq.M @ a - self.eq.c, self.eq.M_terms @ np.abs(a) + self.eq.c_terms), C * judge.EPS
+        )
 
     def forward_dynamics(self, m: Method) -> Outcome:
         if m.soft:
@@ -150,8 +151,9 @@ class Trial:
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", external_forces=True)
         return self.judged(m, f(self.q, self.v, self.tau, self.fext), f.prox)
 
-    def judged(self, m: Method | None, result: Any, prox: Any, verdict: judge.Verdict | None = None,
-               eps: float = judge.EPS) -> Outcome:
+    def judged(
+        self, m: Method | None, result: Any, prox: Any, verdict: judge.Verdict | None = None, eps: float = judge.EPS
+    ) -> Outcome:
         """Accelerations (or jumps of velocity) and forces against the judge's."""
         at = self.verdict if verdict is None else verdict
         a, lam = result[0], result[1]
@@ -160,7 +162,7 @@ class Trial:
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
-            bound = max(bound * self._loops.kappa ** 2, CHOSEN)
+            bound = max(bound * self._loops.kappa**2, CHOSEN)
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
@@ -228,8 +230,12 @@ class Trial:
         if m.operator:
             b = self.rng.normal(size=len(J))
             result = f(self.q, b)
-            return _compared(_worst(result.multiplied - J @ P @ J.T @ b,
-                                    terms @ spread @ self.eq.M_terms @ spread @ terms.T @ np.abs(b)), bound)
+            return _compared(
+                _worst(
+                    result.multiplied - J @ P @ J.T @ b, terms @ spread @ self.eq.M_terms @ spread @ terms.T @ np.abs(b)
+                ),
+                bound,
+            )
         if m.embeds:
             (_, outer), loops = self._clustered, self._loops
             eq = loops.eq
@@ -246,8 +252,9 @@ class Trial:
     def _loops(self) -> judge.Verdict:
         """The mechanism with the rows alone that clusters embed: their condition is part of such a method's problem."""
         inner, eq = self._clustered[0], self.eq
-        return judge.solve(replace(eq, J=eq.J[inner], k=eq.k[inner], J_terms=eq.J_terms[inner],
-                                   k_terms=eq.k_terms[inner]))
+        return judge.solve(
+            replace(eq, J=eq.J[inner], k=eq.k[inner], J_terms=eq.J_terms[inner], k_terms=eq.k_terms[inner])
+        )
 
     @cached_property
     def _clustered(self) -> tuple[list[int], list[int]]:
@@ -264,8 +271,14 @@ class Trial:
         v, e = self.rng.normal(size=self.model.nv) * np.where(self.eq.linear, self.eq.extent, 1.0), 0.5
         f = lw.impulse(self.model, method=m.name, backend="numpy", restitution=e)
         result, zero = f(self.q, v), np.zeros(self.model.nv)
-        eq = replace(self.eq, c=zero, tau=zero, k=-(1 + e) * self.eq.J @ v, c_terms=zero,
-                     k_terms=(1 + e) * self.eq.J_terms @ np.abs(v))
+        eq = replace(
+            self.eq,
+            c=zero,
+            tau=zero,
+            k=-(1 + e) * self.eq.J @ v,
+            c_terms=zero,
+            k_terms=(1 + e) * self.eq.J_terms @ np.abs(v),
+        )
         at = judge.solve(eq)
         moving = replace(at, free=v)
         jump = _Row(result, None, result[0] - v)
@@ -293,8 +306,11 @@ class Trial:
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", modes=True)
         on = self.rng.random(len(self.model.constraints)) < 0.6
         on[list(m.locked(self.model))] = True
-        few = {**self.recipe, "fext": [0.0] * len(self.fext),
-               "constraints": [c for c, keep in zip(self.recipe["constraints"], on, strict=True) if keep]}
+        few = {
+            **self.recipe,
+            "fext": [0.0] * len(self.fext),
+            "constraints": [c for c, keep in zip(self.recipe["constraints"], on, strict=True) if keep],
+        }
         at = judge.solve(judge.equations(few))
         result = f(self.q, self.v, self.tau, on.astype(float))
         rows = np.repeat(on, [c.rows for c in self.model.constraints])

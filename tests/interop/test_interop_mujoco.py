@@ -46,8 +46,9 @@ NAMES = {"base": ["x", "y", "yaw"], "cross": ["u1", "u2"], "screw": ["along", "a
 
 
 def body(mass: float) -> BodyInertia:
-    return BodyInertia(mass, np.array([0.1, -0.05, 0.2]),
-                       np.array([[0.4, 0.02, -0.03], [0.02, 0.5, 0.05], [-0.03, 0.05, 0.6]]))
+    return BodyInertia(
+        mass, np.array([0.1, -0.05, 0.2]), np.array([[0.4, 0.02, -0.03], [0.02, 0.5, 0.05], [-0.03, 0.05, 0.6]])
+    )
 
 
 def by_hand() -> Model:
@@ -60,12 +61,20 @@ def by_hand() -> Model:
     b.link("f", joint=Planar(), placement=at([1, 0, 0]), inertia=body(2), joint_name="base")
     b.link("g", "f", Universal("x", "z"), placement=at([0.2, 0, 0]), inertia=body(1), joint_name="cross")
     b.link("h", "g", Cylindrical("z"), placement=at([0, 0.2, 0]), inertia=body(1), joint_name="screw")
-    b.link("a", joint=Free(), placement=at([0.5, -0.4, 0.2], (0.3, 0.2, 0.9, -0.1)), inertia=body(3),
-           joint_name="float")
+    b.link(
+        "a", joint=Free(), placement=at([0.5, -0.4, 0.2], (0.3, 0.2, 0.9, -0.1)), inertia=body(3), joint_name="float"
+    )
     b.link("d", "a", Prismatic([0, 1, 1]), placement=at([-0.2, 0.1, 0]), inertia=body(1), joint_name="slide")
     b.link("e", "d", Revolute("y"), placement=at([0.1, 0, 0.2]), inertia=body(2))
-    b.link("b", "a", Spherical(), placement=at([0.3, 0, 0.1], (0.5, 0.5, 0.1, 0.2)), inertia=body(1), armature=0.1,
-           joint_name="ball")
+    b.link(
+        "b",
+        "a",
+        Spherical(),
+        placement=at([0.3, 0, 0.1], (0.5, 0.5, 0.1, 0.2)),
+        inertia=body(1),
+        armature=0.1,
+        joint_name="ball",
+    )
     b.link("c", "b", Revolute([1, 2, 3]), placement=at([0, 0.2, 0]), inertia=body(2), armature=0.2, joint_name="hinge")
     return b.build()
 
@@ -104,7 +113,7 @@ def test_all_kinds_built_by_hand(state: int) -> None:
 
 
 def test_all_kinds_loaded(tmp_path: Path) -> None:
-    from linkwork.model.load import load
+    from linkwork.io.load import load
 
     path = tmp_path / "robot.xml"
     path.write_text(ALL_KINDS)

@@ -101,8 +101,15 @@ def continuous_robot() -> object:
     m = pin.Model()
     root = m.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Random(), "root_joint")
     slanted = pin.JointModelRevoluteUnboundedUnaligned()
-    parts = [pin.JointModelRUBX(), pin.JointModelRUBY(), pin.JointModelRUBZ(), pin.JointModelHY(0.2),
-             pin.JointModelPX(), slanted, pin.JointModelRZ()]
+    parts = [
+        pin.JointModelRUBX(),
+        pin.JointModelRUBY(),
+        pin.JointModelRUBZ(),
+        pin.JointModelHY(0.2),
+        pin.JointModelPX(),
+        slanted,
+        pin.JointModelRZ(),
+    ]
     joints = [root]
     for k, (part, parent) in enumerate(zip(parts, (0, 1, 2, 1, 4, 0, 6), strict=True)):
         joints.append(m.addJoint(joints[parent], part, pin.SE3.Random(), f"joint{k}"))
@@ -143,8 +150,15 @@ def test_other_order_and_other_names() -> None:
     order = [1, *(k for leg in (3, 1, 2, 0) for k in range(2 + 3 * leg, 5 + 3 * leg))]
     for i in order:
         l = source.links[i]
-        b.link(l.name, source.links[l.parent].name, l.joint, placement=l.placement, inertia=l.inertia,
-               armature=l.armature, joint_name="floating" if i == 1 else l.joint_name)
+        b.link(
+            l.name,
+            source.links[l.parent].name,
+            l.joint,
+            placement=l.placement,
+            inertia=l.inertia,
+            armature=l.armature,
+            joint_name="floating" if i == 1 else l.joint_name,
+        )
     model = b.build()
     names = [l.joint_name for l in model.links[2:]]
     assert names != [l.joint_name for l in source.links[2:]]

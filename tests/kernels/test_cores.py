@@ -20,19 +20,37 @@ def container(root: Path, groups: str, files: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("groups", "files", "right"), [
-    ("0::/\n", {"sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
-    ("0::/\n", {"sys/fs/cgroup/cpu.max": "max 100000\n"}, float("inf")),
-    (f"0::{HERE}\n", {f"sys/fs/cgroup{HERE}/cpu.max": "400000 100000\n",
-                      "sys/fs/cgroup/docker/cpu.max": "200000 100000"}, 2.0),
-    (f"4:cpu,cpuacct:{HERE}\n1:memory:/x\n", {f"sys/fs/cgroup/cpu,cpuacct{HERE}/cpu.cfs_quota_us": "300000\n",
-                                              f"sys/fs/cgroup/cpu,cpuacct{HERE}/cpu.cfs_period_us": "100000\n"}, 3.0),
-    (f"4:cpu:{HERE}\n", {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000",
-                         "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 0.5),
-    ("4:cpu:/\n", {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
-     float("inf")),
-    ("0::/\n", {"sys/fs/cgroup/cpu.max": "nonsense\n"}, float("inf")),
-])
+@pytest.mark.parametrize(
+    ("groups", "files", "right"),
+    [
+        ("0::/\n", {"sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/\n", {"sys/fs/cgroup/cpu.max": "max 100000\n"}, float("inf")),
+        (
+            f"0::{HERE}\n",
+            {f"sys/fs/cgroup{HERE}/cpu.max": "400000 100000\n", "sys/fs/cgroup/docker/cpu.max": "200000 100000"},
+            2.0,
+        ),
+        (
+            f"4:cpu,cpuacct:{HERE}\n1:memory:/x\n",
+            {
+                f"sys/fs/cgroup/cpu,cpuacct{HERE}/cpu.cfs_quota_us": "300000\n",
+                f"sys/fs/cgroup/cpu,cpuacct{HERE}/cpu.cfs_period_us": "100000\n",
+            },
+            3.0,
+        ),
+        (
+            f"4:cpu:{HERE}\n",
+            {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
+            0.5,
+        ),
+        (
+            "4:cpu:/\n",
+            {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
+            float("inf"),
+        ),
+        ("0::/\n", {"sys/fs/cgroup/cpu.max": "nonsense\n"}, float("inf")),
+    ],
+)
 def test_quotas_of_control_groups(tmp_path: Path, groups: str, files: dict[str, str], right: float) -> None:
     assert quota(container(tmp_path, groups, files)) == right
 

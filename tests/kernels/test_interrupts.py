@@ -95,7 +95,9 @@ def test_an_interrupt_is_heard_and_the_next_call_works(what: str) -> None:
     assert max(late) < HEARD
 
 
-NEAR_THE_END = SCRIPT + """
+NEAR_THE_END = (
+    SCRIPT
+    + """
 run = lw.rollout(chain(12), method="aba", threads=4)
 q, v = np.zeros((40, 12)), np.zeros((40, 12))
 began = time.perf_counter()
@@ -112,13 +114,14 @@ for part in (0.85, 0.88, 0.91, 0.94, 0.97, 1.0):
     time.sleep(0.05)
     assert all((x == 7.0).all() for x in mine), "somebody wrote into an array of mine"
 """
+)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_nobody_writes_after_an_interrupt() -> None:
     """Interrupted near its end, a rollout on four threads killed two processes of three."""
     done = subprocess.run([sys.executable, "-c", NEAR_THE_END], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, (signal.Signals(-done.returncode) if done.returncode < 0 else done.stderr[-2000:])
+    assert done.returncode == 0, signal.Signals(-done.returncode) if done.returncode < 0 else done.stderr[-2000:]
 
 
 def endless() -> IterativeProgram:
@@ -135,8 +138,9 @@ def test_iterations_without_end_are_left(batch: int | None) -> None:
     kernel, x = Kernel(endless(), threads=1), np.ones(1 if batch is None else (batch, 1))
     np.testing.assert_array_equal(kernel(x, 0.0 * np.ones(1), 5.0 * np.ones(1)).s, 6 * x)
     here, until = threading.get_ident(), np.array([1e300])
-    timer = threading.Timer(0.1, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(here), ctypes.py_object(TimeoutError)))
+    timer = threading.Timer(
+        0.1, lambda: ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(here), ctypes.py_object(TimeoutError))
+    )
     timer.start()
     with pytest.raises(TimeoutError):
         kernel(x, np.zeros(1), until)

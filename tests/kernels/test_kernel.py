@@ -239,8 +239,9 @@ def test_long_rows_of_a_batch_start_on_cache_lines() -> None:
     nodes: list[Any] = [("input", 0, 0), ("input", 0, 1), *(("const", float(k)) for k in range(1, 150))]
     nodes += [("mul", k % 2, 2 + k) for k in range(149)]
     products = list(range(151, 300))
-    kernel = Kernel(Program([Port("x", (2,))], [Port("long", (149,)), Port("short", (5,))], nodes,
-                            [products, products[:5]]))
+    kernel = Kernel(
+        Program([Port("x", (2,))], [Port("long", (149,)), Port("short", (5,))], nodes, [products, products[:5]])
+    )
     x = np.random.default_rng(0).normal(size=(37, 2))
     long, short = kernel(x)
     assert all(row.ctypes.data % 64 == 0 for row in long)

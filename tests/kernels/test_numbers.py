@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from linkwork.errors import SingularError
-from linkwork.function import BACKENDS, Function
+from linkwork.functions.function import BACKENDS, Function
 from linkwork.kernels import Kernel, Program
 from linkwork.robots.mechanisms import chain
 
@@ -25,8 +25,9 @@ def copying(lanes: int, dtype: str) -> Kernel:
     return Kernel(Program.from_casadi(function), lanes=lanes, dtype=dtype, threads=1)
 
 
-@pytest.mark.parametrize(("lanes", "dtype"), [(1, "float64"), (1, "float32"), (2, "float64"), (8, "float64"),
-                                              (16, "float32")])
+@pytest.mark.parametrize(
+    ("lanes", "dtype"), [(1, "float64"), (1, "float32"), (2, "float64"), (8, "float64"), (16, "float32")]
+)
 def test_every_output_of_every_state_counts(lanes: int, dtype: str) -> None:
     kernel, rng, batch = copying(lanes, dtype), np.random.default_rng(0), 2 * lanes + 1
     good = [rng.normal(size=(batch, *np.atleast_1d(n))).astype(dtype) * 1e30 for n in SIZES.values()]

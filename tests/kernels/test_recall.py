@@ -33,7 +33,7 @@ def never(*args):
 def test_the_second_time_nothing_is_traced(empty_cache, monkeypatch, model) -> None:
     state = (model.neutral(), np.zeros(model.nv), np.ones(model.nv))
     first = lw.forward_dynamics(model)(*state).a
-    monkeypatch.setattr(lw.function.Function, "_written", never)
+    monkeypatch.setattr(lw.functions.function.Function, "_written", never)
     again = lw.forward_dynamics(model)
     assert isinstance(again._known, Sketch)
     assert np.array_equal(again(*state).a, first)
@@ -88,7 +88,7 @@ def test_functions_have_no_digest() -> None:
 def test_steps_of_rollouts_and_simulations_are_recalled_too(empty_cache, monkeypatch) -> None:
     """And with them the kernel: the second time nothing is compiled either."""
     from linkwork.kernels import rollout
-    from linkwork.simulate.rollout import Step
+    from linkwork.simulation.rollout import Step
 
     def run():
         model = four_bar()
@@ -129,6 +129,7 @@ print(repr(float(out.v[-1, 1])))
 
 def test_what_users_write_is_never_recalled(empty_cache) -> None:
     """A constraint of their own may do something else in the next run, under the same name and with the same fields."""
+
     def run(drift: float, backend: str) -> np.ndarray:
         code = OWN.replace("DRIFT", repr(drift))
         done = subprocess.run([sys.executable, "-c", code, backend], capture_output=True, text=True, timeout=120)
@@ -168,10 +169,16 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
         return [path.read_bytes() for path in recall.sources(tmp_path / "linkwork")]
 
     before = content()
-    for name in ("bench/tables.py", "cli.py", "view/server.py", "model/urdf.py", "robots/__init__.py"):
+    for name in ("cli/main.py", "viewer/server.py", "io/urdf.py", "robots/__init__.py"):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")
         assert content() == before, name
-    for name in ("algorithms/tree/aba.py", "joints/revolute.py", "kernels/values.py", "planner/inside.py", "api.py"):
+    for name in (
+        "algorithms/tree/aba.py",
+        "joints/revolute.py",
+        "kernels/values.py",
+        "rewrite/inside.py",
+        "functions/factories.py",
+    ):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")
         assert content() != before, name
         before = content()

@@ -24,8 +24,10 @@ def by_hand(steps, every, h, x, y, u):
     for k in range(steps):
         now = u[:, k * u.shape[1] // steps]
         extra = now * x
-        x, y = (x + h * (np.column_stack([y, y[:, 0] * y[:, 1]]) + now),
-                np.column_stack([np.sin(x[:, 0]) * y[:, 0], np.cos(x[:, 1]) * y[:, 1]]))
+        x, y = (
+            x + h * (np.column_stack([y, y[:, 0] * y[:, 1]]) + now),
+            np.column_stack([np.sin(x[:, 0]) * y[:, 0], np.cos(x[:, 1]) * y[:, 1]]),
+        )
         if (k + 1) % every == 0:
             for name, value in (("x", x), ("y", y), ("u", extra)):
                 out[name].append(value)

@@ -56,10 +56,22 @@ def test_what_is_known_costs_nothing():
     def body(xp, x):
         a, b = x[0, 0], x[1, 0]
         s, c = xp.sin(a), xp.cos(a)
-        return {"y": xp.vstack([
-            (a - b) + b - a, a * (1 / a) - 1, s * s + c * c - 1, b * (a / b) - a, (a * b) - (b * a), (a / b) * b - a,
-            a * 0.0, xp.where(xp.constant([[1.0]]) < 2.0, a, b) - a, (0 - (-a)) - a, b / b - 1,
-        ])}
+        return {
+            "y": xp.vstack(
+                [
+                    (a - b) + b - a,
+                    a * (1 / a) - 1,
+                    s * s + c * c - 1,
+                    b * (a / b) - a,
+                    (a * b) - (b * a),
+                    (a / b) * b - a,
+                    a * 0.0,
+                    xp.where(xp.constant([[1.0]]) < 2.0, a, b) - a,
+                    (0 - (-a)) - a,
+                    b / b - 1,
+                ]
+            )
+        }
 
     assert program(body, x=2).operations == 0
 

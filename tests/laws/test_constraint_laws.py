@@ -46,8 +46,11 @@ def _constraint(seed, k):
     return constraints_of(random_model(seed), seed)[k]
 
 
-ALL = [pytest.param(seed, k, id=f"{seed} {c.describe()}")
-       for seed in SEEDS for k, c in enumerate(constraints_of(random_model(seed), seed))]
+ALL = [
+    pytest.param(seed, k, id=f"{seed} {c.describe()}")
+    for seed in SEEDS
+    for k, c in enumerate(constraints_of(random_model(seed), seed))
+]
 
 
 @pytest.mark.parametrize(("seed", "k"), ALL)
@@ -154,11 +157,23 @@ def test_closures_hold_where_their_joint_allows(kind, seed):
     model, q, *_ = two_bodies(kind, seed)
     assert_close(position_error(motion(model, q)), np.zeros((model.rows, 1)))
     J = jacobian(motion(model, q))
-    assert np.linalg.matrix_rank(J) == model.rows == 6 - {"planar": 3, "spherical": 3, "universal": 2, "fixed": 0,
-                                                          "cylindrical": 2, "point_on_line": 4, "point_on_plane": 5,
-                                                          }.get(kind, 1)
-    slope = np.hstack([derivative(lambda t, e=e: position_error(motion(model, model.integrate(q, t * e))))
-                       for e in np.eye(model.nv)])
+    assert (
+        np.linalg.matrix_rank(J)
+        == model.rows
+        == 6
+        - {
+            "planar": 3,
+            "spherical": 3,
+            "universal": 2,
+            "fixed": 0,
+            "cylindrical": 2,
+            "point_on_line": 4,
+            "point_on_plane": 5,
+        }.get(kind, 1)
+    )
+    slope = np.hstack(
+        [derivative(lambda t, e=e: position_error(motion(model, model.integrate(q, t * e)))) for e in np.eye(model.nv)]
+    )
     G = slope @ np.linalg.pinv(J)
     assert_close(slope, G @ J, cond(J), eps=FIVE_POINT)
     assert np.linalg.eigvals(G).real.min() > 0.99
@@ -169,8 +184,9 @@ def test_closures_hold_where_their_joint_allows(kind, seed):
 @pytest.mark.parametrize("kind", CUT_JOINTS)
 def test_closures_without_slide_have_the_rate_J_v(kind):
     model, q, *_ = two_bodies(kind, 1, moved=False)
-    slope = np.hstack([derivative(lambda t, e=e: position_error(motion(model, model.integrate(q, t * e))))
-                       for e in np.eye(model.nv)])
+    slope = np.hstack(
+        [derivative(lambda t, e=e: position_error(motion(model, model.integrate(q, t * e)))) for e in np.eye(model.nv)]
+    )
     assert_close(slope, jacobian(motion(model, q)), eps=FIVE_POINT)
 
 
@@ -178,8 +194,11 @@ def test_closures_without_slide_have_the_rate_J_v(kind):
 def test_a_closure_leaves_the_freedom_of_its_joint(kind):
     """Rows times S of the joint of the same name vanish: what the tree's joint allows, the cut joint allows."""
     axis = "z" if kind == "planar" else [0.36, -0.48, 0.8]
-    j = make(kind, **({"axis": axis} if kind not in ("fixed", "planar", "spherical") else {}),
-             **({"pitch": 0.3} if kind == "helical" else {}))
+    j = make(
+        kind,
+        **({"axis": axis} if kind not in ("fixed", "planar", "spherical") else {}),
+        **({"pitch": 0.3} if kind == "helical" else {}),
+    )
     b = Builder()
     b.link("a", "world", j, inertia=body(np.random.default_rng(0)))
     model = b.build(merge_fixed=False).with_constraints(Closure("a", joint=kind, axis=axis, pitch=0.3))

@@ -114,8 +114,10 @@ def test_power_of_all_forces_changes_the_energy(case):
 def test_gravity_torque_is_the_slope_of_the_potential(case):
     model, q, *_ = case
     tau = rnea(motion(model, q), None)[:, 0]
-    slope = [derivative(lambda t, e=e: potential_energy(motion(model, model.integrate(q, t * e)))[0, 0])
-             for e in np.eye(model.nv)]
+    slope = [
+        derivative(lambda t, e=e: potential_energy(motion(model, model.integrate(q, t * e)))[0, 0])
+        for e in np.eye(model.nv)
+    ]
     assert_close(tau, slope, eps=FIVE_POINT, scale=10.0)
 
 
@@ -215,8 +217,9 @@ def test_external_forces_act_like_joint_forces_through_the_jacobian(case):
     """rnea(.., fext) = rnea - sum J_l^T f_l."""
     model, q, v, a = case
     m, f = motion(model, q, v), forces(model)
-    felt = sum(frame_jacobian(m, model.frame(model.links[i].name)).T @ col(f[6 * i - 6 : 6 * i])
-               for i in model.topology.links)
+    felt = sum(
+        frame_jacobian(m, model.frame(model.links[i].name)).T @ col(f[6 * i - 6 : 6 * i]) for i in model.topology.links
+    )
     assert_close(rnea(m, col(a), col(f)), rnea(m, col(a)) - felt, scale=10.0)
 
 
@@ -269,8 +272,15 @@ def test_merging_fixed_joints_changes_no_dynamics(seed):
     model = random_model(seed, 8)
     b = Builder("again")
     for link in model.links[1:]:
-        b.link(link.name, model.links[link.parent].name, link.joint, placement=link.placement, inertia=link.inertia,
-               armature=link.armature, joint_name=link.joint_name)
+        b.link(
+            link.name,
+            model.links[link.parent].name,
+            link.joint,
+            placement=link.placement,
+            inertia=link.inertia,
+            armature=link.armature,
+            joint_name=link.joint_name,
+        )
     merged = b.build()
     kinds = {l.name: l.joint.kind for l in model.links}
     assert merged.nlinks == sum(kinds[l.name] != "fixed" for l in model.links[1:])

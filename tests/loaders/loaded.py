@@ -12,10 +12,10 @@ import pytest
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.io import zoo
+from linkwork.io.load import LoadWarning, load
 from linkwork.model import Model
-from linkwork.model.load import LoadWarning, load
 from linkwork.model.motion import Motion
-from linkwork.robots import zoo
 
 EPS = float(np.finfo(float).eps)
 TIDY = 2e-12

@@ -16,14 +16,14 @@ from loaded import quiet_load
 
 import linkwork as lw
 from linkwork.errors import InputError, LinkworkError, LoadError
-from linkwork.model import files, mjcf_limits, xml
+from linkwork.io import files, mjcf_limits, xml
 from linkwork.model.visual import MeshFile
-from linkwork.view import collada as view_collada
-from linkwork.view import meshes
-from linkwork.view.files import locate
-from linkwork.view.meshes import read_mesh
-from linkwork.view.scene import MAX_VISUALS, make_scene
-from linkwork.view.surface import CROWD, smooth
+from linkwork.viewer import collada as view_collada
+from linkwork.viewer import meshes
+from linkwork.viewer.files import locate
+from linkwork.viewer.meshes import read_mesh
+from linkwork.viewer.scene import MAX_VISUALS, make_scene
+from linkwork.viewer.surface import CROWD, smooth
 
 SDF = '<sdf version="1.7"><model name="m">{}</model></sdf>'
 OBJ = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
@@ -64,15 +64,18 @@ def test_chains_of_frames() -> None:
     """Each frame is attached to the next, the last to the link: 9 000 of them took 10^11 comparisons."""
     frames = "".join(
         f'<frame name="f{i}" attached_to="f{i + 1}"><pose relative_to="f{i + 1}">1 0 0 0 0 0</pose></frame>'
-        for i in range(3000))
+        for i in range(3000)
+    )
     model = quiet_load(SDF.format(f'<link name="a"/>{frames}<frame name="f3000" attached_to="a"/>'))
     assert model.frame("f0").placement.p == pytest.approx([3000, 0, 0])
 
 
 def test_names_with_colons() -> None:
     """Flattened files have links called "model::link" without such a model."""
-    joint = ('<joint name="m::j" type="revolute"><parent>m::a</parent><child>b</child><axis>'
-             '<xyz expressed_in="m::a">0 1 0</xyz></axis></joint>')
+    joint = (
+        '<joint name="m::j" type="revolute"><parent>m::a</parent><child>b</child><axis>'
+        '<xyz expressed_in="m::a">0 1 0</xyz></axis></joint>'
+    )
     nested = '<model name="n"><link name="c"/><link name="x::d"/><frame name="f" attached_to="x::d"/></model>'
     model = quiet_load(SDF.format(f'<link name="m::a"/><link name="b"/>{joint}{nested}'))
     assert [l.name for l in model.links] == ["world", "m::a", "b", "n::c", "n::x::d"]
@@ -83,15 +86,21 @@ MANY = {
     "sdf links": SDF.format("".join(f'<link name="a{i}"/>' for i in range(xml.MAX_LINKS + 1))),
     "sdf frames": SDF.format('<link name="a"/>' + "".join(f'<frame name="f{i}"/>' for i in range(3 * xml.MAX_LINKS))),
     "sdf loops": SDF.format(
-        '<link name="a"/><link name="b"/>' + "".join(
+        '<link name="a"/><link name="b"/>'
+        + "".join(
             f'<joint name="j{i}" type="ball"><parent>a</parent><child>b</child></joint>'
-            for i in range(xml.MAX_CONSTRAINTS + 2))),
+            for i in range(xml.MAX_CONSTRAINTS + 2)
+        )
+    ),
     "urdf links": "<robot>" + "".join(f'<link name="a{i}"/>' for i in range(xml.MAX_LINKS + 1)) + "</robot>",
     "urdf loops": '<robot><link name="a"/>' + "<loop/>" * (xml.MAX_CONSTRAINTS + 1) + "</robot>",
-    "urdf couplings": "<robot>" + "".join(f'<link name="l{i}">{INERTIAL}</link>' for i in range(1000)) + "".join(
-        f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/></joint>'
-        for i in range(999)) + '<coupling name="c"><predecessor link="l0"/><successor link="l999"/><ratio value="1"/>'
-        "</coupling>" * 100 + "</robot>",
+    "urdf couplings": "<robot>"
+    + "".join(f'<link name="l{i}">{INERTIAL}</link>' for i in range(1000))
+    + "".join(
+        f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/></joint>' for i in range(999)
+    )
+    + '<coupling name="c"><predecessor link="l0"/><successor link="l999"/><ratio value="1"/>'
+    "</coupling>" * 100 + "</robot>",
 }
 
 
@@ -105,8 +114,10 @@ def test_long_lists_of_numbers() -> None:
     """They are not read beyond the count that is needed."""
     origin = f'<origin xyz="{"1 " * 5_000_000}"/>'
     with pytest.raises(LoadError, match="3 numbers"):
-        quiet_load('<robot><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/>'
-                   f'<child link="b"/>{origin}</joint></robot>')
+        quiet_load(
+            '<robot><link name="a"/><link name="b"/><joint name="j" type="fixed"><parent link="a"/>'
+            f'<child link="b"/>{origin}</joint></robot>'
+        )
 
 
 def test_hundreds_of_rows() -> None:
@@ -131,18 +142,26 @@ OUTSIZED = {
     "replicate": (world(f'<replicate count="100000">{BODY}</replicate>'), "copies"),
     "nested": (world('<replicate count="99">' * 3 + BODY + "</replicate>" * 3), "copies"),
     "wide": (world(f'<replicate count="1000">{BODY * 10}</replicate>'), "copies"),
-    "geoms": (world('<body><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate></replicate>'
-                    "</body>"), "copies"),
+    "geoms": (
+        world('<body><replicate count="1000"><replicate count="1000"><geom size="1"/></replicate></replicate></body>'),
+        "copies",
+    ),
     "infinite": (world(f'<replicate count="1e999">{BODY}</replicate>'), "copies"),
-    "none times all": (world(f'<replicate count="0"><composite count="1e308 1e308 0">{BODY}</composite></replicate>'),
-                       "copies"),
+    "none times all": (
+        world(f'<replicate count="0"><composite count="1e308 1e308 0">{BODY}</composite></replicate>'),
+        "copies",
+    ),
     "composite": (world('<body><composite type="cable" count="1000 1000 1"/></body>'), "copies"),
     "flexcomp": (world('<flexcomp name="f" count="1000 1000 1000" dim="3"/>'), "copies"),
     "hfield": (world("", '<asset><hfield name="h" nrow="19999" ncol="19999" size="1 1 1 1"/></asset>'), "nrow x ncol"),
-    "texture": (world("", '<asset><texture name="t" type="2d" builtin="flat" width="19999" height="19999"/></asset>'),
-                "width x height"),
-    "negative": (world("", '<asset><texture name="t" type="2d" builtin="flat" width="-99999" height="-9999"/></asset>'),
-                 "width x height"),
+    "texture": (
+        world("", '<asset><texture name="t" type="2d" builtin="flat" width="19999" height="19999"/></asset>'),
+        "width x height",
+    ),
+    "negative": (
+        world("", '<asset><texture name="t" type="2d" builtin="flat" width="-99999" height="-9999"/></asset>'),
+        "width x height",
+    ),
     "mesh": (world("", '<asset><mesh name="m" builtin="supersphere" params="100000 1 1"/></asset>'), "params"),
     "keys": (world("", '<size nkey="100000000"/>'), "nkey"),
     "user data": (world("", '<size nuserdata="1000000000"/>'), "nuserdata"),
@@ -188,10 +207,13 @@ def test_circles_of_files_end(what: str, tmp_path: Path) -> None:
         quiet_load(tmp_path / "a.xml")
 
 
-@pytest.mark.parametrize(("name", "data"), [
-    ("h.png", mjcf_limits.PNG + b"\0\0\0\rIHDR" + struct.pack(">II", 30000, 30000) + b"\x10\0\0\0\0"),
-    ("h.bin", struct.pack("<ii", 30000, 30000) + b"\0" * 64),
-])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("h.png", mjcf_limits.PNG + b"\0\0\0\rIHDR" + struct.pack(">II", 30000, 30000) + b"\x10\0\0\0\0"),
+        ("h.bin", struct.pack("<ii", 30000, 30000) + b"\0" * 64),
+    ],
+)
 def test_sizes_in_headers(name: str, data: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(data)
     (tmp_path / "robot.xml").write_text(world("", f'<asset><hfield name="h" file="{name}" size="1 1 1 1"/></asset>'))
@@ -199,8 +221,14 @@ def test_sizes_in_headers(name: str, data: bytes, tmp_path: Path) -> None:
         quiet_load(tmp_path / "robot.xml")
 
 
-@pytest.mark.parametrize("start", ["<!DOCTYPE mujoco [<!-- > <mujoco><include file='/etc/passwd'/></mujoco> -->]>",
-                                   "<?xml version='1.0' encoding='cp037'?>", "<?xml version='1.0' encoding='utf-7'?>"])
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<!DOCTYPE mujoco [<!-- > <mujoco><include file='/etc/passwd'/></mujoco> -->]>",
+        "<?xml version='1.0' encoding='cp037'?>",
+        "<?xml version='1.0' encoding='utf-7'?>",
+    ],
+)
 def test_two_readings_of_a_file(start: str) -> None:
     """MuJoCo's reader ends a document type at the first '>' and does not heed encodings: ours must see what it sees."""
     with pytest.raises(LoadError):
@@ -226,9 +254,20 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-OUTSIDE = ("../secret/s.obj", "deep/../../secret/s.obj", "{}/secret/s.obj", "link.obj", "folder/s.obj",
-           "file://{}/secret/s.obj", "package://secret/s.obj", "model://secret/s.obj", "package://robot/link.obj",
-           "package://robot/folder/s.obj", "package://robot/../secret/s.obj", "package://robot/%2e%2e/secret/s.obj")
+OUTSIDE = (
+    "../secret/s.obj",
+    "deep/../../secret/s.obj",
+    "{}/secret/s.obj",
+    "link.obj",
+    "folder/s.obj",
+    "file://{}/secret/s.obj",
+    "package://secret/s.obj",
+    "model://secret/s.obj",
+    "package://robot/link.obj",
+    "package://robot/folder/s.obj",
+    "package://robot/../secret/s.obj",
+    "package://robot/%2e%2e/secret/s.obj",
+)
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -284,13 +323,22 @@ def test_what_is_found_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> No
 MESH = '<asset><mesh name="m" file="{}"/></asset><worldbody><body><geom type="mesh" mesh="m"/></body></worldbody>'
 
 
-@pytest.mark.parametrize("inside", [
-    '<include file="../secret/s.xml"/>', '<include file="{}/secret/s.xml"/>', '<include file="link.xml"/>',
-    '<include file="folder/s.xml"/>', '<asset><model name="m" file="../secret/s.xml"/></asset>',
-    MESH.format("../secret/s.obj"), MESH.format("link.obj"), MESH.format("folder/s.obj"),
-    '<compiler meshdir="../secret"/>' + MESH.format("s.obj"), '<compiler assetdir="{}/secret"/>' + MESH.format("s.obj"),
-    '<compiler meshdir="folder"/>' + MESH.format("s.obj"),
-])
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<include file="../secret/s.xml"/>',
+        '<include file="{}/secret/s.xml"/>',
+        '<include file="link.xml"/>',
+        '<include file="folder/s.xml"/>',
+        '<asset><model name="m" file="../secret/s.xml"/></asset>',
+        MESH.format("../secret/s.obj"),
+        MESH.format("link.obj"),
+        MESH.format("folder/s.obj"),
+        '<compiler meshdir="../secret"/>' + MESH.format("s.obj"),
+        '<compiler assetdir="{}/secret"/>' + MESH.format("s.obj"),
+        '<compiler meshdir="folder"/>' + MESH.format("s.obj"),
+    ],
+)
 def test_includes_and_assets_of_others(inside: str, place: Path) -> None:
     (place / "robot/good.xml").write_text(f'<mujoco><include file="inner.xml"/>{MESH.format("own.obj")}</mujoco>')
     assert "own" in quiet_load(place / "robot/good.xml").frames
@@ -316,7 +364,8 @@ def collada(nodes: str, scene: str) -> str:
 def test_collada_bombs(tmp_path: Path) -> None:
     """Thirty nodes, each of which has the next twice."""
     nodes = '<node id="n30"><instance_geometry url="#g"/></node>' + "".join(
-        f'<node id="n{i}"><instance_node url="#n{i + 1}"/><instance_node url="#n{i + 1}"/></node>' for i in range(30))
+        f'<node id="n{i}"><instance_node url="#n{i + 1}"/><instance_node url="#n{i + 1}"/></node>' for i in range(30)
+    )
     bomb = tmp_path / "bomb.dae"
     bomb.write_text(collada(nodes, '<node><instance_node url="#n0"/></node>'))
     with pytest.raises(LoadError, match="nodes, instances counted"):
@@ -325,12 +374,15 @@ def test_collada_bombs(tmp_path: Path) -> None:
     assert len(read_mesh(bomb)[0][0].faces) == 1
 
 
-@pytest.mark.parametrize("polygons", [
-    "<polylist>{}<vcount>1000000000000</vcount><p>0 1 2</p></polylist>",
-    "<polylist>{}<vcount>-3 6</vcount><p>0 1 2</p></polylist>",
-    "<polylist>{}<vcount>9223372036854775807 3</vcount><p>0 1 2</p></polylist>",
-    '<triangles>{}<input semantic="X" source="#p" offset="1e29"/><p>0 1 2</p></triangles>',
-])
+@pytest.mark.parametrize(
+    "polygons",
+    [
+        "<polylist>{}<vcount>1000000000000</vcount><p>0 1 2</p></polylist>",
+        "<polylist>{}<vcount>-3 6</vcount><p>0 1 2</p></polylist>",
+        "<polylist>{}<vcount>9223372036854775807 3</vcount><p>0 1 2</p></polylist>",
+        '<triangles>{}<input semantic="X" source="#p" offset="1e29"/><p>0 1 2</p></triangles>',
+    ],
+)
 def test_collada_polygons(polygons: str, tmp_path: Path) -> None:
     shape = polygons.format('<input semantic="VERTEX" source="#p" offset="0"/>')
     text = collada("", '<node><instance_geometry url="#g"/></node>')
@@ -342,10 +394,16 @@ def test_collada_polygons(polygons: str, tmp_path: Path) -> None:
 
 
 MESHES = {
-    "faces.stl": b"\0" * 80 + b"\xff\xff\xff\xff" + b"\0" * 50, "junk.stl": bytes(range(256)) * 4,
-    "junk.obj": bytes(range(256)) * 4, "junk.dae": bytes(range(256)) * 4, "far.obj": OBJ.replace("1", "1e300").encode(),
-    "face.obj": b"v 0 0 0\nf 1 99999999999999999999 3\n", "nan.obj": OBJ.replace("1", "nan").encode(),
-    "gzip.stl": b"\x1f\x8b\x08\0" * 100, "empty.obj": b"", "index.obj": (OBJ + "f 1 2 9\n").encode(),
+    "faces.stl": b"\0" * 80 + b"\xff\xff\xff\xff" + b"\0" * 50,
+    "junk.stl": bytes(range(256)) * 4,
+    "junk.obj": bytes(range(256)) * 4,
+    "junk.dae": bytes(range(256)) * 4,
+    "far.obj": OBJ.replace("1", "1e300").encode(),
+    "face.obj": b"v 0 0 0\nf 1 99999999999999999999 3\n",
+    "nan.obj": OBJ.replace("1", "nan").encode(),
+    "gzip.stl": b"\x1f\x8b\x08\0" * 100,
+    "empty.obj": b"",
+    "index.obj": (OBJ + "f 1 2 9\n").encode(),
 }
 
 
@@ -360,8 +418,11 @@ def test_long_meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines and numbers are counted before they are kept."""
     (tmp_path / "m.obj").write_text(OBJ)
     (tmp_path / "m.dae").write_text(collada("", '<node><instance_geometry url="#g"/></node>'))
-    for name, module, limit, value in (("m.obj", meshes, "MAX_LINES", 5), ("m.dae", view_collada, "MAX_NUMBERS", 5),
-                                       ("m.dae", view_collada, "MAX_TRIANGLES", 0)):
+    for name, module, limit, value in (
+        ("m.obj", meshes, "MAX_LINES", 5),
+        ("m.dae", view_collada, "MAX_NUMBERS", 5),
+        ("m.dae", view_collada, "MAX_TRIANGLES", 0),
+    ):
         read_mesh(tmp_path / name)
         with monkeypatch.context() as lowered:
             lowered.setattr(module, limit, value)
@@ -396,9 +457,14 @@ def test_scenes_are_bounded(tmp_path: Path) -> None:
         visuals = lw.load(tmp_path / "r.urdf", "free").links[1].visuals
     assert len(visuals) == MAX_VISUALS
     (tmp_path / "r.urdf").write_text(
-        '<robot name="r">' + "".join(f'<link name="l{i}">{visual * 1000}</link>' for i in range(7)) + "".join(
+        '<robot name="r">'
+        + "".join(f'<link name="l{i}">{visual * 1000}</link>' for i in range(7))
+        + "".join(
             f'<joint name="j{i}" type="revolute"><parent link="l{i}"/><child link="l{i + 1}"/></joint>'
-            for i in range(6)) + "</robot>")
+            for i in range(6)
+        )
+        + "</robot>"
+    )
     scene = make_scene(lw.load(tmp_path / "r.urdf", "free"))
     assert any("visuals are left out" in note for note in scene.notes)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from linkwork.errors import InputError, LinkworkError, LoadError, MissingExtra, NotFound
-from linkwork.model import xml
-from linkwork.model.load import LoadWarning, load
+from linkwork.io import xml
+from linkwork.io.load import LoadWarning, load
 
 INERTIAL = """<inertial><mass value="{m}"/><inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="0" iyz="0"/>
   </inertial>"""
@@ -54,16 +54,28 @@ BAD_URDF = {
     "infinite mass": (heavy(m="inf"), "finite"),
     "no mass": ('<link name="a"><inertial><inertia ixx="1" iyy="1" izz="1"/></inertial></link>', "<mass> is missing"),
     "mimics itself": (links("a", "b") + joint("j", "a", "b", inside='<mimic joint="j"/>'), "itself"),
-    "mimics a free joint": (links("a", "b", "c") + joint("j", "a", "b", "floating") +
-                            joint("k", "b", "c", inside='<mimic joint="j"/>'), "one degree"),
-    "loop type": (links("a", "b") + joint("j", "a", "b") + '<loop name="l" type="x"><predecessor link="a"/>'
-                  '<successor link="b"/></loop>', "no cut joint called 'x'"),
-    "loop end": (links("a", "b") + joint("j", "a", "b") + '<loop name="l" type="fixed"><predecessor link="a"/></loop>',
-                 "<successor> is missing"),
-    "loop on one link": (links("a") + '<loop name="l" type="fixed"><predecessor link="a"/><successor link="a"/></loop>',
-                         "same link"),
-    "coupling of nothing": (links("a", "b") + joint("j", "a", "b") + '<coupling name="c"><predecessor link="b"/>'
-                            '<successor link="b"/><ratio value="1"/></coupling>', "no joint moves the successor"),
+    "mimics a free joint": (
+        links("a", "b", "c") + joint("j", "a", "b", "floating") + joint("k", "b", "c", inside='<mimic joint="j"/>'),
+        "one degree",
+    ),
+    "loop type": (
+        links("a", "b") + joint("j", "a", "b") + '<loop name="l" type="x"><predecessor link="a"/>'
+        '<successor link="b"/></loop>',
+        "no cut joint called 'x'",
+    ),
+    "loop end": (
+        links("a", "b") + joint("j", "a", "b") + '<loop name="l" type="fixed"><predecessor link="a"/></loop>',
+        "<successor> is missing",
+    ),
+    "loop on one link": (
+        links("a") + '<loop name="l" type="fixed"><predecessor link="a"/><successor link="a"/></loop>',
+        "same link",
+    ),
+    "coupling of nothing": (
+        links("a", "b") + joint("j", "a", "b") + '<coupling name="c"><predecessor link="b"/>'
+        '<successor link="b"/><ratio value="1"/></coupling>',
+        "no joint moves the successor",
+    ),
 }
 
 
@@ -84,24 +96,47 @@ BAD_SDF = {
     "two models": ('<sdf version="1.7"><model name="a"/><model name="b"/></sdf>', "2 models"),
     "version": ('<sdf version="x"/>', "version"),
     "no links": ('<sdf version="1.7"><model name="m"/></sdf>', "no <link>"),
-    "missing link": (f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
-                     "<child>c</child></joint></model></sdf>", "no link, joint or frame called 'c'"),
-    "child world": (f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
-                    "<child>world</child></joint></model></sdf>", "called 'world'"),
-    "itself": (f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
-               "<child>a</child></joint></model></sdf>", "both 'a'"),
-    "joint type": (f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="bal"><parent>a</parent>'
-                   "<child>b</child></joint></model></sdf>", "Did you mean 'ball'"),
-    "no axis": (f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="revolute"><parent>a</parent>'
-                "<child>b</child></joint></model></sdf>", "<axis> is missing"),
+    "missing link": (
+        f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
+        "<child>c</child></joint></model></sdf>",
+        "no link, joint or frame called 'c'",
+    ),
+    "child world": (
+        f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
+        "<child>world</child></joint></model></sdf>",
+        "called 'world'",
+    ),
+    "itself": (
+        f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="ball"><parent>a</parent>'
+        "<child>a</child></joint></model></sdf>",
+        "both 'a'",
+    ),
+    "joint type": (
+        f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="bal"><parent>a</parent>'
+        "<child>b</child></joint></model></sdf>",
+        "Did you mean 'ball'",
+    ),
+    "no axis": (
+        f'<sdf version="1.7"><model name="m">{SDF_LINKS}<joint name="j" type="revolute"><parent>a</parent>'
+        "<child>b</child></joint></model></sdf>",
+        "<axis> is missing",
+    ),
     "pose": ('<sdf version="1.7"><model name="m"><link name="a"><pose>1 2</pose></link></model></sdf>', "6 numbers"),
-    "circle of poses": ('<sdf version="1.7"><model name="m"><link name="a"><pose relative_to="f"/></link>'
-                        '<frame name="f"><pose relative_to="a"/></frame></model></sdf>', "circle"),
-    "circle of frames": ('<sdf version="1.7"><model name="m"><link name="a"/><frame name="f" attached_to="g"/>'
-                         '<frame name="g" attached_to="f"/></model></sdf>', "circle"),
+    "circle of poses": (
+        '<sdf version="1.7"><model name="m"><link name="a"><pose relative_to="f"/></link>'
+        '<frame name="f"><pose relative_to="a"/></frame></model></sdf>',
+        "circle",
+    ),
+    "circle of frames": (
+        '<sdf version="1.7"><model name="m"><link name="a"/><frame name="f" attached_to="g"/>'
+        '<frame name="g" attached_to="f"/></model></sdf>',
+        "circle",
+    ),
     "same name": ('<sdf version="1.7"><model name="m"><link name="a"/><link name="a"/></model></sdf>', "taken"),
-    "negative mass": ('<sdf version="1.7"><model name="m"><link name="a"><inertial><mass>-1</mass></inertial></link>'
-                      "</model></sdf>", "negative"),
+    "negative mass": (
+        '<sdf version="1.7"><model name="m"><link name="a"><inertial><mass>-1</mass></inertial></link></model></sdf>',
+        "negative",
+    ),
 }
 
 
@@ -117,9 +152,12 @@ def test_sdf(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", "<mujoco><nonsense/></mujoco>",
-     '<mujoco><include file="not_there.xml"/></mujoco>',
-     '<mujoco><worldbody><body pos="1 2"><geom size="1"/></body></worldbody></mujoco>'],
+    [
+        "<mujoco><worldbody><body><joint/></body></worldbody></mujoco>",
+        "<mujoco><nonsense/></mujoco>",
+        '<mujoco><include file="not_there.xml"/></mujoco>',
+        '<mujoco><worldbody><body pos="1 2"><geom size="1"/></body></worldbody></mujoco>',
+    ],
 )
 def test_mjcf(text: str, tmp_path: Path) -> None:
     pytest.importorskip("mujoco")
@@ -130,9 +168,11 @@ def test_mjcf(text: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
-BILLION = "<!DOCTYPE r [<!ENTITY a 'ha'>" + "".join(
-    f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-) + "]>"
+BILLION = (
+    "<!DOCTYPE r [<!ENTITY a 'ha'>"
+    + "".join(f"<!ENTITY {b} '{f'&{a};' * 10}'>" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+    + "]>"
+)
 QUADRATIC = b"<!DOCTYPE r [<!ENTITY a '" + b"x" * 100_000 + b"'>]><robot>" + b"&a;" * 1000 + b"</robot>"
 BAD_BYTES = {
     "empty": (b"", "empty"),

@@ -13,14 +13,46 @@ from hypothesis import strategies as st
 from loaded import NO_ROBOTS
 
 from linkwork.errors import LinkworkError
-from linkwork.model import xml
-from linkwork.model.load import load
-from linkwork.robots import zoo
+from linkwork.io import xml, zoo
+from linkwork.io.load import load
 
-JUNK = ["", " ", "0", "-1", "1", "nan", "inf", "-inf", "1e400", "1e308", "-1e29", "1e-320", "0 0 0", "1 2",
-        "1 2 3 4 5 6 7", "x", "world", "__model__", "a::b", "true", "\u00e9\u4e16",
-        "fixed", "floating", "ball", "universal", "revolute",
-        "planar", "free", "hinge", "1_0", "0x10", "../..", "-", "1,2,3", "9" * 400]
+JUNK = [
+    "",
+    " ",
+    "0",
+    "-1",
+    "1",
+    "nan",
+    "inf",
+    "-inf",
+    "1e400",
+    "1e308",
+    "-1e29",
+    "1e-320",
+    "0 0 0",
+    "1 2",
+    "1 2 3 4 5 6 7",
+    "x",
+    "world",
+    "__model__",
+    "a::b",
+    "true",
+    "\u00e9\u4e16",
+    "fixed",
+    "floating",
+    "ball",
+    "universal",
+    "revolute",
+    "planar",
+    "free",
+    "hinge",
+    "1_0",
+    "0x10",
+    "../..",
+    "-",
+    "1,2,3",
+    "9" * 400,
+]
 CHANGES = ("delete", "duplicate", "attribute", "drop attribute", "text", "swap", "rename", "move")
 
 

@@ -15,8 +15,8 @@ from loaded import EPS, State, assert_near, quiet_load, robots, states
 import linkwork as lw
 from linkwork import interop
 from linkwork.errors import LoadError, UnsupportedError
+from linkwork.io.zoo import Robot
 from linkwork.model import Model
-from linkwork.robots.zoo import Robot
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo reads MJCF")
 
@@ -155,15 +155,19 @@ def test_missing_meshes_are_passed_over(tmp_path: Path) -> None:
 
 def test_outsized_files_are_refused() -> None:
     with pytest.raises(LoadError, match="copies"):
-        quiet_load('<mujoco><worldbody><replicate count="100000"><replicate count="100000"><body><geom size="1"/>'
-                   "</body></replicate></replicate></worldbody></mujoco>")
+        quiet_load(
+            '<mujoco><worldbody><replicate count="100000"><replicate count="100000"><body><geom size="1"/>'
+            "</body></replicate></replicate></worldbody></mujoco>"
+        )
     with pytest.raises(LoadError, match="width"):
-        quiet_load('<mujoco><asset><texture name="t" type="2d" builtin="flat" width="1000000" height="1000000"/>'
-                   "</asset></mujoco>")
+        quiet_load(
+            '<mujoco><asset><texture name="t" type="2d" builtin="flat" width="1000000" height="1000000"/>'
+            "</asset></mujoco>"
+        )
 
 
 def test_other_equalities_are_told() -> None:
-    from linkwork.model.load import LoadWarning, load
+    from linkwork.io.load import LoadWarning, load
 
     text = """<mujoco><worldbody><body><joint name="a"/><geom size=".1" pos=".1 0 0"/></body></worldbody>
       <tendon><fixed name="t"><joint joint="a" coef="1"/></fixed></tendon>
@@ -201,8 +205,11 @@ def test_armature_of_tendons_and_actuators() -> None:
     if hasattr(mujoco.MjModel, "actuator_armature"):
         geared = TRANSMISSION.format("", ' armature=".125"')
         compare(quiet_load(geared), mujoco.MjModel.from_xml_string(geared))
-        pulled = geared.replace('joint="k" gear', 'tendon="t" gear').replace("</fixed>", '<joint joint="k" coef="1"/>'
-                                                                            "</fixed>").replace("0.25", "0")
+        pulled = (
+            geared.replace('joint="k" gear', 'tendon="t" gear')
+            .replace("</fixed>", '<joint joint="k" coef="1"/></fixed>')
+            .replace("0.25", "0")
+        )
         with pytest.raises(LoadError, match="actuator 'm' has an armature"):
             quiet_load(pulled)
 

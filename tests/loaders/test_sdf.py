@@ -12,11 +12,11 @@ import pytest
 from loaded import EPS, State, assert_near, quiet_load, robots, states
 
 from linkwork.errors import LoadError
+from linkwork.io import zoo
+from linkwork.io.sdf import _read_pose
+from linkwork.io.xml import parse
+from linkwork.io.zoo import Robot
 from linkwork.model import Model, Placement
-from linkwork.model.sdf import _read_pose
-from linkwork.model.xml import parse
-from linkwork.robots import zoo
-from linkwork.robots.zoo import Robot
 
 
 def at_zero(model: Model) -> State:
@@ -82,10 +82,21 @@ def as_sdf(model: Model, seed: int, turned_round: bool, newer: bool) -> str:
             continue
         R, p = s.motion.poses[i]
         X, inertia = Placement(R, p[:, 0]), l.inertia
-        inertial = (f"<inertial><pose>{vector(inertia.com)} 0 0 0</pose><mass>{inertia.mass:.17g}</mass><inertia>" +
-                    "".join(f"<{t}>{inertia.I[a, b]:.17g}</{t}>" for t, a, b in
-                            (("ixx", 0, 0), ("iyy", 1, 1), ("izz", 2, 2), ("ixy", 0, 1), ("ixz", 0, 2), ("iyz", 1, 2)))
-                    + "</inertia></inertial>")
+        inertial = (
+            f"<inertial><pose>{vector(inertia.com)} 0 0 0</pose><mass>{inertia.mass:.17g}</mass><inertia>"
+            + "".join(
+                f"<{t}>{inertia.I[a, b]:.17g}</{t}>"
+                for t, a, b in (
+                    ("ixx", 0, 0),
+                    ("iyy", 1, 1),
+                    ("izz", 2, 2),
+                    ("ixy", 0, 1),
+                    ("ixz", 0, 2),
+                    ("iyz", 1, 2),
+                )
+            )
+            + "</inertia></inertial>"
+        )
         parts.append(f'<link name="{l.name}"><pose>{pose(X)}</pose>{inertial}</link>')
         if l.parent == 0 and l.joint.kind == "free":
             continue
@@ -154,8 +165,14 @@ LOOP = """<sdf version="1.7"><world name="w"><gravity>0 0 -1</gravity><model nam
 
 @pytest.mark.parametrize(
     ("kind", "cut", "nv"),
-    [("revolute", "revolute", 2), ("ball", "spherical", 2), ("universal", "universal", 2), ("screw", "helical", 2),
-     ("prismatic", "prismatic", 2), ("fixed", "revolute", 1)],
+    [
+        ("revolute", "revolute", 2),
+        ("ball", "spherical", 2),
+        ("universal", "universal", 2),
+        ("screw", "helical", 2),
+        ("prismatic", "prismatic", 2),
+        ("fixed", "revolute", 1),
+    ],
 )
 def test_loops(kind: str, cut: str, nv: int) -> None:
     model = quiet_load(LOOP.format(kind))

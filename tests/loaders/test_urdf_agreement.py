@@ -12,8 +12,8 @@ import pytest
 from loaded import EPS, TIDY, assert_near, quiet_load, robots, states
 
 from linkwork.errors import LoadError
+from linkwork.io.zoo import Robot
 from linkwork.model import Model
-from linkwork.robots.zoo import Robot
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio (package pin) is the oracle")
 
@@ -40,8 +40,11 @@ def pinocchio_q(model: Model, peer: object, q: np.ndarray) -> np.ndarray:
 
 def rounding(model: Model, peer: object) -> float:
     """The largest difference of a constant rotation, which is the loader's rounding and no more."""
-    pairs = [(l.placement.R, peer.jointPlacements[i].rotation)  # type: ignore[attr-defined]
-             for i, l in enumerate(model.links) if i]
+    pairs = [
+        (l.placement.R, peer.jointPlacements[i].rotation)  # type: ignore[attr-defined]
+        for i, l in enumerate(model.links)
+        if i
+    ]
     for frame in peer.frames:  # type: ignore[attr-defined]
         if frame.type == pin.FrameType.BODY and frame.name in model.frames:
             pairs.append((model.frames[frame.name].placement.R, frame.placement.rotation))
@@ -102,8 +105,16 @@ SMALL = """<robot name="small"><link name="root"/>
 
 @pytest.mark.parametrize(
     ("kind", "axis"),
-    [("revolute", "1 2 3"), ("revolute", "0 0 -1"), ("continuous", "0 1 0"), ("continuous", "3 2 1"),
-     ("prismatic", "1 0 2"), ("floating", "1 0 0"), ("planar", "0 0 1"), ("fixed", "1 0 0")],
+    [
+        ("revolute", "1 2 3"),
+        ("revolute", "0 0 -1"),
+        ("continuous", "0 1 0"),
+        ("continuous", "3 2 1"),
+        ("prismatic", "1 0 2"),
+        ("floating", "1 0 0"),
+        ("planar", "0 0 1"),
+        ("fixed", "1 0 0"),
+    ],
 )
 def test_joint_types(kind: str, axis: str) -> None:
     text = SMALL.format(kind=kind, axis=axis)

@@ -7,8 +7,8 @@ import pytest
 from loaded import EPS, NO_ROBOTS, State, quiet_load
 
 from linkwork.errors import LinkworkError
+from linkwork.io import zoo
 from linkwork.model import Model
-from linkwork.robots import zoo
 
 
 def robot(name: str) -> Model:
@@ -40,8 +40,15 @@ def test_six_bar() -> None:
 
 @pytest.mark.parametrize(
     ("name", "couplings", "dependent"),
-    [("mini_cheetah", 12, 12), ("mit_humanoid", 18, 18), ("mit_humanoid_leg", 5, 5), ("jvrc1_humanoid", 25, 25),
-     ("revolute_rotor_chain", 3, 3), ("tello_humanoid", 0, 18), ("mini_cheetah_approximate", 0, 0)],
+    [
+        ("mini_cheetah", 12, 12),
+        ("mit_humanoid", 18, 18),
+        ("mit_humanoid_leg", 5, 5),
+        ("jvrc1_humanoid", 25, 25),
+        ("revolute_rotor_chain", 3, 3),
+        ("tello_humanoid", 0, 18),
+        ("mini_cheetah_approximate", 0, 0),
+    ],
 )
 def test_couplings(name: str, couplings: int, dependent: int) -> None:
     model = robot(name)

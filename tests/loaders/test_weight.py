@@ -26,14 +26,24 @@ ARM = ("a", "b", "c", "d")
 def arm(off: str, massless: str = "") -> str:
     """An arm of four links, of which gravity does not pull some, or some have no mass."""
     bodies = "".join(
-        BODY.format(n=n, x=0.4 * k, gravity=OFF if n in off else "", m=0 if n in massless else 1 + k,
-                    i=0 if n in massless else 0.1 * (1 + k)) for k, n in enumerate(ARM))
+        BODY.format(
+            n=n,
+            x=0.4 * k,
+            gravity=OFF if n in off else "",
+            m=0 if n in massless else 1 + k,
+            i=0 if n in massless else 0.1 * (1 + k),
+        )
+        for k, n in enumerate(ARM)
+    )
     joints = "".join(
         f'<joint name="{p}{c}" type="{kind}"><parent>{p}</parent><child>{c}</child><axis><xyz>0 1 0.5</xyz></axis>'
         "</joint>"
-        for p, c, kind in (("a", "b", "revolute"), ("b", "c", "fixed"), ("c", "d", "prismatic")))
-    return (f'<sdf version="1.7"><world name="w"><gravity>1 2 -9</gravity><model name="m">{bodies}{joints}</model>'
-            "</world></sdf>")
+        for p, c, kind in (("a", "b", "revolute"), ("b", "c", "fixed"), ("c", "d", "prismatic"))
+    )
+    return (
+        f'<sdf version="1.7"><world name="w"><gravity>1 2 -9</gravity><model name="m">{bodies}{joints}</model>'
+        "</world></sdf>"
+    )
 
 
 @pytest.mark.parametrize("off", ["a", "b", "c", "d", "bd", "abcd"])
@@ -89,12 +99,15 @@ def test_weight_in_combinations_and_elsewhere() -> None:
 WORLD = '<sdf version="1.7">{}<model name="m"><link name="a"/></model>{}</sdf>'
 
 
-@pytest.mark.parametrize(("before", "after", "g"), [
-    ('<world name="w"><gravity>0 1 -3</gravity>', "</world>", (0, 1, -3)),
-    ('<world name="w"><physics type="ode"><gravity>0 2 -3</gravity></physics>', "</world>", (0, 2, -3)),
-    ('<world name="w">', "</world>", (0, 0, -9.8)),
-    ("", "", (0, 0, -9.81)),
-])
+@pytest.mark.parametrize(
+    ("before", "after", "g"),
+    [
+        ('<world name="w"><gravity>0 1 -3</gravity>', "</world>", (0, 1, -3)),
+        ('<world name="w"><physics type="ode"><gravity>0 2 -3</gravity></physics>', "</world>", (0, 2, -3)),
+        ('<world name="w">', "</world>", (0, 0, -9.8)),
+        ("", "", (0, 0, -9.81)),
+    ],
+)
 def test_gravity_of_worlds(before: str, after: str, g: tuple[float, float, float]) -> None:
     """A world without <gravity> has SDF's, a model without a world Linkwork's."""
     assert quiet_load(WORLD.format(before, after)).gravity.tolist() == list(g)
@@ -102,8 +115,10 @@ def test_gravity_of_worlds(before: str, after: str, g: tuple[float, float, float
 
 def automatic(*collisions: str, inside: str = "") -> lw.BodyInertia:
     shapes = "".join(f'<collision name="c{n}">{c}</collision>' for n, c in enumerate(collisions))
-    text = (f'<sdf version="1.11"><model name="m"><link name="a"><inertial auto="true">{inside}</inertial>{shapes}'
-            "</link></model></sdf>")
+    text = (
+        f'<sdf version="1.11"><model name="m"><link name="a"><inertial auto="true">{inside}</inertial>{shapes}'
+        "</link></model></sdf>"
+    )
     return quiet_load(text).links[1].inertia
 
 
@@ -121,14 +136,26 @@ def sampled(inside: object, box: tuple[float, float, float]) -> tuple[float, np.
 SOLIDS = {
     "box": ("<box><size>0.2 0.4 0.6</size></box>", lambda x, y, z: x < 2, (0.1, 0.2, 0.3)),
     "sphere": ("<sphere><radius>0.3</radius></sphere>", lambda x, y, z: x * x + y * y + z * z < 0.09, (0.3, 0.3, 0.3)),
-    "ellipsoid": ("<ellipsoid><radii>0.1 0.2 0.3</radii></ellipsoid>",
-                  lambda x, y, z: (x / 0.1) ** 2 + (y / 0.2) ** 2 + (z / 0.3) ** 2 < 1, (0.1, 0.2, 0.3)),
-    "cylinder": ("<cylinder><radius>0.2</radius><length>0.6</length></cylinder>",
-                 lambda x, y, z: x * x + y * y < 0.04, (0.2, 0.2, 0.3)),
-    "capsule": ("<capsule><radius>0.2</radius><length>0.6</length></capsule>",
-                lambda x, y, z: x * x + y * y + np.maximum(np.abs(z) - 0.3, 0) ** 2 < 0.04, (0.2, 0.2, 0.5)),
-    "cone": ("<cone><radius>0.2</radius><length>0.6</length></cone>",
-             lambda x, y, z: np.sqrt(x * x + y * y) < 0.2 * (0.3 - z) / 0.6, (0.2, 0.2, 0.3)),
+    "ellipsoid": (
+        "<ellipsoid><radii>0.1 0.2 0.3</radii></ellipsoid>",
+        lambda x, y, z: (x / 0.1) ** 2 + (y / 0.2) ** 2 + (z / 0.3) ** 2 < 1,
+        (0.1, 0.2, 0.3),
+    ),
+    "cylinder": (
+        "<cylinder><radius>0.2</radius><length>0.6</length></cylinder>",
+        lambda x, y, z: x * x + y * y < 0.04,
+        (0.2, 0.2, 0.3),
+    ),
+    "capsule": (
+        "<capsule><radius>0.2</radius><length>0.6</length></capsule>",
+        lambda x, y, z: x * x + y * y + np.maximum(np.abs(z) - 0.3, 0) ** 2 < 0.04,
+        (0.2, 0.2, 0.5),
+    ),
+    "cone": (
+        "<cone><radius>0.2</radius><length>0.6</length></cone>",
+        lambda x, y, z: np.sqrt(x * x + y * y) < 0.2 * (0.3 - z) / 0.6,
+        (0.2, 0.2, 0.3),
+    ),
 }
 
 
@@ -153,13 +180,16 @@ def test_densities_and_masses() -> None:
     assert scaled.I[1, 1] == pytest.approx(6 / 6 + 6)
 
 
-@pytest.mark.parametrize(("shapes", "message"), [
-    ((), "auto=\"true\" needs <collision> shapes"),
-    (("<geometry><mesh><uri>a.stl</uri></mesh></geometry>",), "no inertia is computed from 'mesh'"),
-    (("<geometry><plane/></geometry>",), "no inertia is computed from 'plane'"),
-    (("<geometry><sphere><radius>0</radius></sphere></geometry>",), "above zero"),
-    (("<geometry><sphere><radius>1</radius></sphere></geometry><density>-1</density>",), "density is -1"),
-])
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ((), 'auto="true" needs <collision> shapes'),
+        (("<geometry><mesh><uri>a.stl</uri></mesh></geometry>",), "no inertia is computed from 'mesh'"),
+        (("<geometry><plane/></geometry>",), "no inertia is computed from 'plane'"),
+        (("<geometry><sphere><radius>0</radius></sphere></geometry>",), "above zero"),
+        (("<geometry><sphere><radius>1</radius></sphere></geometry><density>-1</density>",), "density is -1"),
+    ],
+)
 def test_inertias_that_cannot_be_computed(shapes: tuple[str, ...], message: str) -> None:
     with pytest.raises(LoadError, match=message):
         automatic(*shapes)

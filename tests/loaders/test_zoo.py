@@ -10,8 +10,8 @@ import pytest
 from loaded import NO_ROBOTS
 
 from linkwork.errors import LoadError, NotFound
-from linkwork.model.load import load
-from linkwork.robots import zoo
+from linkwork.io import zoo
+from linkwork.io.load import load
 
 TEXT = '<robot name="r"><link name="a"/></robot>'
 
@@ -19,8 +19,15 @@ TEXT = '<robot name="r"><link name="a"/></robot>'
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two directories of robots and nothing else on the machine."""
-    for name in ("one/thing.urdf", "one/deep/er/other.urdf", "two/thing.urdf", "two/pkg_description/urdf/twin.urdf",
-                 "two/second_data/twin.urdf", "one/meshes/mesh.urdf", "one/go1.urdf"):
+    for name in (
+        "one/thing.urdf",
+        "one/deep/er/other.urdf",
+        "two/thing.urdf",
+        "two/pkg_description/urdf/twin.urdf",
+        "two/second_data/twin.urdf",
+        "one/meshes/mesh.urdf",
+        "one/go1.urdf",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TEXT)
@@ -72,10 +79,19 @@ def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("alias", "file", "base"),
-    [("talos", "talos_reduced.urdf", "free"), ("ur5", "ur5_robot.urdf", "fixed"), ("panda", "panda.urdf", "fixed"),
-     ("solo12", "solo12.urdf", "free"), ("anymal", "anymal.urdf", "free"), ("icub", "icub.urdf", "free"),
-     ("cassie_v2", "cassie_v2.sdf", None), ("hyq", "hyq_no_sensors.urdf", "free"),
-     ("talos_left_arm", "talos_left_arm.urdf", "fixed"), ("z1", "z1.urdf", "fixed"), ("b1-z1", "b1-z1.urdf", "free")],
+    [
+        ("talos", "talos_reduced.urdf", "free"),
+        ("ur5", "ur5_robot.urdf", "fixed"),
+        ("panda", "panda.urdf", "fixed"),
+        ("solo12", "solo12.urdf", "free"),
+        ("anymal", "anymal.urdf", "free"),
+        ("icub", "icub.urdf", "free"),
+        ("cassie_v2", "cassie_v2.sdf", None),
+        ("hyq", "hyq_no_sensors.urdf", "free"),
+        ("talos_left_arm", "talos_left_arm.urdf", "fixed"),
+        ("z1", "z1.urdf", "fixed"),
+        ("b1-z1", "b1-z1.urdf", "free"),
+    ],
 )
 def test_usual_names(alias: str, file: str, base: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(zoo.VARIABLE, "")

@@ -14,7 +14,7 @@ from linkwork.errors import InputError, LinkworkError, NotFound, UnsupportedErro
 from linkwork.joints import KINDS, Helical, Revolute
 from linkwork.model import Model, Motion
 from linkwork.robots import mechanisms as mech
-from linkwork.robots.mechanisms.quadruped import LEGS
+from linkwork.robots.mechanisms.quadrupeds import LEGS
 
 EPS = np.finfo(float).eps
 
@@ -151,11 +151,19 @@ def test_shapes_against_point_clouds() -> None:
     assert along @ slanted.I @ along == pytest.approx(2.0 * 0.2**2 / 2, rel=1e-14)
 
 
-@pytest.mark.parametrize(("name", "driven", "step"), [
-    ("four-bar", "crank_joint", 0.4), ("six-bar", "crank_joint", 0.3), ("bricard", "bar1_joint", 0.3),
-    ("bricard, hinge", "bar1_joint", 0.3), ("planar leg", "crank", 0.5), ("gripper, four-bar", "left_drive", 0.4),
-    ("ring", "link2_joint", 0.2), ("humanoid, four-bar legs", "left_crank", 0.6),
-])
+@pytest.mark.parametrize(
+    ("name", "driven", "step"),
+    [
+        ("four-bar", "crank_joint", 0.4),
+        ("six-bar", "crank_joint", 0.3),
+        ("bricard", "bar1_joint", 0.3),
+        ("bricard, hinge", "bar1_joint", 0.3),
+        ("planar leg", "crank", 0.5),
+        ("gripper, four-bar", "left_drive", 0.4),
+        ("ring", "link2_joint", 0.2),
+        ("humanoid, four-bar legs", "left_crank", 0.6),
+    ],
+)
 def test_loops_move(name: str, driven: str, step: float) -> None:
     """A finite motion, not only an infinitesimal one: drive one joint, the others follow, mobility stays."""
     make, *_, mobility = CASES[name]
@@ -185,8 +193,19 @@ def test_bricard_hinges_are_at_right_angles() -> None:
 
 def test_couplings_turn_the_rotors() -> None:
     m = mech.belt_chain(4, 5.0)
-    q = mech.posture(m, {"link1_joint": 0.1, "link2_joint": 0.2, "link3_joint": 0.4, "link4_joint": -0.3,
-                         "rotor1_joint": 0.5, "rotor2_joint": 1.5, "rotor3_joint": 2.0, "rotor4_joint": 0.5})
+    q = mech.posture(
+        m,
+        {
+            "link1_joint": 0.1,
+            "link2_joint": 0.2,
+            "link3_joint": 0.4,
+            "link4_joint": -0.3,
+            "rotor1_joint": 0.5,
+            "rotor2_joint": 1.5,
+            "rotor3_joint": 2.0,
+            "rotor4_joint": 0.5,
+        },
+    )
     assert gap(m, q) < 4 * EPS
     assert gap(m, q + 0.1) > 0.1
     assert [m.links[m.links[m.link(f"rotor{k}")].parent].name for k in (1, 2, 3, 4)] == ["world"] * 2 + ["link2"] * 2
@@ -276,16 +295,30 @@ def test_random_tree_shapes() -> None:
 
 def _fingerprint(m: Model) -> str:
     frames = {n: (f.link, f.placement.R.tobytes(), f.placement.p.tobytes()) for n, f in m.frames.items()}
-    links = [(l.name, l.parent, l.joint.kind, sorted(map(str, vars(l.joint).items())), l.placement.R.tobytes(),
-              l.placement.p.tobytes(), l.inertia.I.tobytes(), l.armature.tobytes()) for l in m.links]
+    links = [
+        (
+            l.name,
+            l.parent,
+            l.joint.kind,
+            sorted(map(str, vars(l.joint).items())),
+            l.placement.R.tobytes(),
+            l.placement.p.tobytes(),
+            l.inertia.I.tobytes(),
+            l.armature.tobytes(),
+        )
+        for l in m.links
+    ]
     return repr((frames, links, m.constraints))
 
 
-@pytest.mark.parametrize("make", [
-    lambda s: mech.chain(5, seed=s),
-    lambda s: mech.random_tree(6, s, tuple(KINDS), armature=0.1),
-    lambda s: mech.random_mechanism(s, duplicates=2, contacts=1),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s: mech.chain(5, seed=s),
+        lambda s: mech.random_tree(6, s, tuple(KINDS), armature=0.1),
+        lambda s: mech.random_mechanism(s, duplicates=2, contacts=1),
+    ],
+)
 def test_seeds_reproduce(make) -> None:  # type: ignore[no-untyped-def]
     assert _fingerprint(make(5)) == _fingerprint(make(5))
     assert _fingerprint(make(5)) != _fingerprint(make(6))
@@ -310,8 +343,17 @@ def test_random_mechanisms_are_closed_and_sound() -> None:
 
 
 def test_random_mechanism_counts() -> None:
-    m = mech.random_mechanism(0, 12, joints=("revolute", "prismatic"), loops=2, contacts=3, couplings=2, distances=4,
-                              duplicates=5, cuts=("fixed",))
+    m = mech.random_mechanism(
+        0,
+        12,
+        joints=("revolute", "prismatic"),
+        loops=2,
+        contacts=3,
+        couplings=2,
+        distances=4,
+        duplicates=5,
+        cuts=("fixed",),
+    )
     assert len(m.constraints) == 16
     assert m.nlinks == m.nv == 12
     assert mech.random_mechanism(0, 1, joints=("spherical",)).rows == 1  # a rod only: no second link, no two joints
@@ -328,36 +370,39 @@ def test_closed_joins_frames_where_they_meet() -> None:
         assert gap(mech.closed(m, "linktip", "link2", cut, [1, 2, 3], q), q) < 1e-14
 
 
-@pytest.mark.parametrize(("call", "says"), [
-    (lambda: mech.chain(0), "at least 1, not 0"),
-    (lambda: mech.chain(2.5), "whole number"),  # type: ignore[arg-type]
-    (lambda: mech.chain(True), "whole number"),
-    (lambda: mech.chain(3, length=-1.0), "length"),
-    (lambda: mech.chain(3, length=np.nan), "length"),
-    (lambda: mech.chain(3, "revolut"), "revolute"),
-    (lambda: mech.chain(3, []), "at least one"),
-    (lambda: mech.chain(3, base="floating"), "free"),
-    (lambda: mech.random_tree(3, branching=1.5), "branching"),
-    (lambda: mech.random_tree(3, joints="gear"), "revolute"),
-    (lambda: mech.ladder(0), "rungs"),
-    (lambda: mech.stem(3, 0), "branches"),
-    (lambda: mech.stem(3, 1, cut="glue"), "spherical"),
-    (lambda: mech.ring(2), "at least 3"),
-    (lambda: mech.star_of_loops(4, joined="all"), "hub"),
-    (lambda: mech.four_bar(1.0, 0.2, 0.2, 0.2), "cannot be assembled"),
-    (lambda: mech.four_bar(crank=0.0), "crank"),
-    (lambda: mech.four_bar(cut="planar"), "revolute"),
-    (lambda: mech.bricard(cut="spherical"), "fixed"),
-    (lambda: mech.gripper("suction"), "parallel"),
-    (lambda: mech.geared_chain(3, 0.0), "ratio"),
-    (lambda: mech.belt_chain(3, group=0), "group"),
-    (lambda: mech.differential(ratio=np.inf), "ratio"),
-    (lambda: mech.random_mechanism(0, loops=-1), "loops"),
-    (lambda: mech.random_mechanism(0, joints=("hinge",)), "revolute"),
-    (lambda: mech.random_mechanism(0, joints=()), "at least one"),
-    (lambda: mech.random_mechanism(0, cuts=("gear",)), "spherical"),
-    (lambda: mech.standing(mech.quadruped(), 2.0), "crouch"),
-])
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: mech.chain(0), "at least 1, not 0"),
+        (lambda: mech.chain(2.5), "whole number"),  # type: ignore[arg-type]
+        (lambda: mech.chain(True), "whole number"),
+        (lambda: mech.chain(3, length=-1.0), "length"),
+        (lambda: mech.chain(3, length=np.nan), "length"),
+        (lambda: mech.chain(3, "revolut"), "revolute"),
+        (lambda: mech.chain(3, []), "at least one"),
+        (lambda: mech.chain(3, base="floating"), "free"),
+        (lambda: mech.random_tree(3, branching=1.5), "branching"),
+        (lambda: mech.random_tree(3, joints="gear"), "revolute"),
+        (lambda: mech.ladder(0), "rungs"),
+        (lambda: mech.stem(3, 0), "branches"),
+        (lambda: mech.stem(3, 1, cut="glue"), "spherical"),
+        (lambda: mech.ring(2), "at least 3"),
+        (lambda: mech.star_of_loops(4, joined="all"), "hub"),
+        (lambda: mech.four_bar(1.0, 0.2, 0.2, 0.2), "cannot be assembled"),
+        (lambda: mech.four_bar(crank=0.0), "crank"),
+        (lambda: mech.four_bar(cut="planar"), "revolute"),
+        (lambda: mech.bricard(cut="spherical"), "fixed"),
+        (lambda: mech.gripper("suction"), "parallel"),
+        (lambda: mech.geared_chain(3, 0.0), "ratio"),
+        (lambda: mech.belt_chain(3, group=0), "group"),
+        (lambda: mech.differential(ratio=np.inf), "ratio"),
+        (lambda: mech.random_mechanism(0, loops=-1), "loops"),
+        (lambda: mech.random_mechanism(0, joints=("hinge",)), "revolute"),
+        (lambda: mech.random_mechanism(0, joints=()), "at least one"),
+        (lambda: mech.random_mechanism(0, cuts=("gear",)), "spherical"),
+        (lambda: mech.standing(mech.quadruped(), 2.0), "crouch"),
+    ],
+)
 def test_bad_parameters(call, says: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(LinkworkError, match=says):
         call()

@@ -11,12 +11,12 @@ import linkwork as lw
 from helpers import EPS, MOVING, assert_close, closed_at, cond, constraints_of, motion, random_model, random_state
 from linkwork.algorithms.tree.kinematics import centre_of_mass, kinetic_energy, momentum, potential_energy
 from linkwork.constraints.closure import Closure
+from linkwork.io.zoo import find
 from linkwork.model.body import Moments
-from linkwork.planner.frame_choice import choose
-from linkwork.planner.frames import moved, operations, reframed
-from linkwork.planner.lumping import lumped
+from linkwork.rewrite.frame_choice import choose
+from linkwork.rewrite.frames import moved, operations, reframed
+from linkwork.rewrite.lumping import lumped
 from linkwork.robots.mechanisms import random_mechanism
-from linkwork.robots.zoo import find
 
 CHANGES = {"lumped": lumped, "moved": lambda m: moved(m, choose(m)), "both": lambda m: lumped(moved(m, choose(m)))}
 
@@ -28,8 +28,11 @@ def same_dynamics(model, new, seed, backend="numpy", eps=EPS):
     M = lw.mass_matrix(model, backend="numpy")(q)[0]
     kappa = cond(M)
     assert_close(lw.mass_matrix(new, backend=backend)(q)[0], M, eps=eps)
-    for factory, method, k in ((lw.inverse_dynamics, "rnea", 1.0), (lw.forward_dynamics, "aba", kappa),
-                               (lw.forward_dynamics, "crba_ltl", kappa)):
+    for factory, method, k in (
+        (lw.inverse_dynamics, "rnea", 1.0),
+        (lw.forward_dynamics, "aba", kappa),
+        (lw.forward_dynamics, "crba_ltl", kappa),
+    ):
         expected = factory(model, method=method, backend="numpy", external_forces=True)(q, v, x, fext)[0]
         found = factory(new, method=method, backend=backend, external_forces=True)(q, v, x, fext)[0]
         assert_close(found, expected, k, eps=eps)
@@ -54,8 +57,9 @@ def test_places_momentum_and_energy_stay_the_same(seed):
     new = CHANGES["both"](model)
     q, v, _ = random_state(model, seed)
     frames = [*(l.name for l in model.links[1:]), *model.frames]
-    for found, expected in zip(*(lw.forward_kinematics(m, frames, backend="numpy")(q) for m in (new, model)),
-                               strict=True):
+    for found, expected in zip(
+        *(lw.forward_kinematics(m, frames, backend="numpy")(q) for m in (new, model)), strict=True
+    ):
         assert_close(found, expected)
     a, b = motion(new, q, v), motion(model, q, v)
     for quantity in (centre_of_mass, momentum, kinetic_energy, potential_energy):
@@ -169,10 +173,12 @@ def test_what_gains_nothing_is_left_alone():
 
 
 def contacts(name, model):
-    feet = {"iiwa": [lw.surface("lbr_iiwa_link_7")],
-            "go1": [lw.point(f"{leg}_foot") for leg in ("FL", "FR", "RL", "RR")],
-            "atlas": [lw.surface("l_foot"), lw.surface("r_foot")],
-            "talos": [lw.surface("leg_left_6_link"), lw.surface("leg_right_6_link")]}
+    feet = {
+        "iiwa": [lw.surface("lbr_iiwa_link_7")],
+        "go1": [lw.point(f"{leg}_foot") for leg in ("FL", "FR", "RL", "RR")],
+        "atlas": [lw.surface("l_foot"), lw.surface("r_foot")],
+        "talos": [lw.surface("leg_left_6_link"), lw.surface("leg_right_6_link")],
+    }
     return model.with_constraints(*feet[name])
 
 
@@ -184,8 +190,10 @@ def robot(name):
     return lw.load(name)
 
 
-@pytest.mark.parametrize(("name", "free", "held", "inverse"), [
-    ("iiwa", 1250, 1530, 640), ("go1", 3040, 3575, 1670), ("atlas", 6350, 6760, 3165), ("talos", 8260, 8710, 4300)])
+@pytest.mark.parametrize(
+    ("name", "free", "held", "inverse"),
+    [("iiwa", 1250, 1530, 640), ("go1", 3040, 3575, 1670), ("atlas", 6350, 6760, 3165), ("talos", 8260, 8710, 4300)],
+)
 def test_operations_of_robots(name, free, held, inverse):
     """In their files' frames they take 1494, 3529, 7173, 9060 operations free, 1736, 3876, 7567, 9465 in contact."""
     model = robot(name)

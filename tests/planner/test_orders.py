@@ -10,9 +10,9 @@ import pytest
 
 import linkwork as lw
 from linkwork.kernels import recall
-from linkwork.planner import elimination
-from linkwork.planner.elimination import best_order, coupled_links, eliminate, ordered
 from linkwork.robots import mechanisms as mech
+from linkwork.structure import elimination
+from linkwork.structure.elimination import best_order, coupled_links, eliminate, ordered
 
 
 def tangled(seed: int) -> lw.Model:
@@ -28,8 +28,11 @@ def test_a_short_search_finds_the_best_order_and_beats_minimum_degree_on_some() 
     for seed in range(60):
         model = tangled(seed)
         coupled = coupled_links(model)
-        plain, found, best = eliminate(model.topology, coupled), ordered(model.topology, coupled), best_order(
-            model.topology, coupled)
+        plain, found, best = (
+            eliminate(model.topology, coupled),
+            ordered(model.topology, coupled),
+            best_order(model.topology, coupled),
+        )
         assert best is not None
         assert best.fill == found.fill <= plain.fill
         better += found.fill < plain.fill
@@ -46,9 +49,7 @@ def test_a_search_that_is_cut_short_still_has_minimum_degree(monkeypatch: pytest
     assert best_order(model.topology, coupled_links(model), limit=1) is None
 
 
-def test_better_orders_save_operations_and_change_no_result(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_better_orders_save_operations_and_change_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     gains = {}
     for seed in range(60):
         coupled = coupled_links(model := tangled(seed))

@@ -10,15 +10,15 @@ import pytest
 
 import linkwork as lw
 from helpers import motion
+from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.constrained.prox_bbo import on_tree
-from linkwork.algorithms.iteration import Prox, run
 from linkwork.constraints import jacobian
-from linkwork.constraints.clusters import links_alone, local_loops
 from linkwork.constraints.rows import constraint_rows, holders
-from linkwork.planner.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
+from linkwork.structure.clusters import links_alone, local_loops
+from linkwork.structure.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
 
 
 def tangled(seed: int) -> lw.Model:
@@ -41,8 +41,11 @@ def mixtures(model: lw.Model) -> list[Mixture]:
     held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
     nodes, loops = links_alone(model).clusters, [c for c, r in enumerate(rows) if len(r.links) > 1]
     others = frozenset(range(len(rows))).difference(loops)
-    return [play(model.topology, held, sizes, nodes, penalised | alone)
-            for alone in (others, frozenset()) for penalised in subsets(loops)]
+    return [
+        play(model.topology, held, sizes, nodes, penalised | alone)
+        for alone in (others, frozenset())
+        for penalised in subsets(loops)
+    ]
 
 
 def gripping() -> lw.Model:
@@ -55,8 +58,10 @@ def ways(model: lw.Model) -> list[tuple[str, ...]]:
     """All that can be done with the constraints of a model whose local loops come first."""
     local = {n for _, group in local_loops(model) for n in group}
     rows = constraint_rows(motion(model, *states(model, 0)))
-    able = [[PENALISED, *([CARRIED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
-            for n, r in enumerate(rows)]
+    able = [
+        [PENALISED, *([CARRIED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
+        for n, r in enumerate(rows)
+    ]
     return list(product(*able))
 
 
@@ -118,8 +123,15 @@ def test_a_cam_is_embedded_only_by_promise() -> None:
     """Where a polynomial is level, the joint that drives does not follow from the one that is driven."""
     b = lw.Builder("cam")
     for name in ("driven", "cam"):
-        b.link(name, "world", "revolute", axis="y", inertia=lw.BodyInertia(1.0, np.array([0.1, 0, 0]), np.eye(3)),
-               joint_name=f"{name}_joint", actuated=name == "driven")
+        b.link(
+            name,
+            "world",
+            "revolute",
+            axis="y",
+            inertia=lw.BodyInertia(1.0, np.array([0.1, 0, 0]), np.eye(3)),
+            joint_name=f"{name}_joint",
+            actuated=name == "driven",
+        )
     b.constraints.append(lw.Coupling("driven_joint", {"cam_joint": [0.0, 2.0]}))
     model = b.build()
     assert not chosen(model, "couplings").embedded
@@ -133,8 +145,11 @@ def test_each_loop_decides_for_itself() -> None:
     """A linkage belongs into a cluster; a closed rope beside it, whose joints stay free but for three, does not."""
     base = lw.Builder("base")
     base.link("base", "world", "free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
-    both = lw.combine(base.build(), lw.Part(mech.four_bar(), "bars/", to="base"),
-                      lw.Part(mech.chain(6, ["spherical"]), "rope/", to="base"))
+    both = lw.combine(
+        base.build(),
+        lw.Part(mech.four_bar(), "bars/", to="base"),
+        lw.Part(mech.chain(6, ["spherical"]), "rope/", to="base"),
+    )
     model = both.with_constraints(lw.Connect(both.links[-1].name, "base", name="closed"))
     mix = chosen(model, "loops")
     assert [model.constraints[n].name for n in mix.ends] == ["closed"]
@@ -157,8 +172,10 @@ def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
     base = lw.Builder("base")
     base.link("base", "world", "free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
     robot = lw.combine(base.build(), lw.Part(mech.four_bar(), "bars/", to="base"))
-    behind, before = (robot.with_constraints(*robot.constraints, lw.point(link, name="contact"))
-                      for link in (robot.links[-1].name, "base"))
+    behind, before = (
+        robot.with_constraints(*robot.constraints, lw.point(link, name="contact"))
+        for link in (robot.links[-1].name, "base")
+    )
 
     def reasons(model: lw.Model) -> dict[str, str]:
         return {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}

@@ -144,7 +144,7 @@ def test_a_plan_is_made_once(empty_cache, monkeypatch) -> None:
     def never(*arguments, **options):
         raise AssertionError("it was traced again")
 
-    monkeypatch.setattr(lw.function.Function, "traced", never)
+    monkeypatch.setattr(lw.functions.function.Function, "traced", never)
     assert lw.plan(standing()) == first
     with pytest.raises(AssertionError):
         lw.plan(mech.chain(7))
@@ -154,8 +154,9 @@ def test_other_costs_make_another_plan(empty_cache) -> None:
     before = lw.plan(standing(), independent=True)
     assert machine() == USUAL
     free = dict.fromkeys(FEATURES, 0.0)
-    slow = Machine({**free, "numbers": 1.0}, {**free, "numbers": 1.0}, USUAL.yardstick,
-                   "a machine that only reads and writes")
+    slow = Machine(
+        {**free, "numbers": 1.0}, {**free, "numbers": 1.0}, USUAL.yardstick, "a machine that only reads and writes"
+    )
     remember_machine(slow)
     assert machine() == slow
     after = lw.plan(standing(), independent=True)
@@ -171,8 +172,10 @@ def test_features_of_a_program() -> None:
 
 def test_a_workspace_beyond_the_data_cache() -> None:
     """Its share that does not fit is a share of all operations, as often as they run."""
-    start, again, finish = ({"arithmetic": 1000, "kept": 0, "slow": 0, "pairs": 0, "numbers": n, "chain": 0}
-                            for n in (LARGE / 1.5, LARGE / 1.5, 0))
+    start, again, finish = (
+        {"arithmetic": 1000, "kept": 0, "slow": 0, "pairs": 0, "numbers": n, "chain": 0}
+        for n in (LARGE / 1.5, LARGE / 1.5, 0)
+    )
     assert in_all([start])["large"] == 0
     assert in_all([start, again, finish], 1)["large"] == pytest.approx(0.5 * 2000)
     assert in_all([start, again, finish], 3)["large"] == pytest.approx(0.5 * 4000)
@@ -204,7 +207,7 @@ def test_traces_are_given_up_when_they_outgrow() -> None:
 def test_command_line() -> None:
     from typer.testing import CliRunner
 
-    from linkwork.cli import app
+    from linkwork.cli.main import app
 
     runner = CliRunner()
     told = runner.invoke(app, ["plan", "go1", "--contact", "FR_foot:point", "--json"])

@@ -14,12 +14,12 @@ from linkwork.algorithms.constrained.pv import pv
 from linkwork.algorithms.tree.aba import aba
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import jacobian
+from linkwork.io.zoo import find
 from linkwork.model import Motion
-from linkwork.planner.frame_choice import choose
-from linkwork.planner.frames import moved, operations, reframed
-from linkwork.planner.lumping import lumped
-from linkwork.planner.rooting import Based, based, operations_based
-from linkwork.robots.zoo import find
+from linkwork.rewrite.frame_choice import choose
+from linkwork.rewrite.frames import moved, operations, reframed
+from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.rooting import Based, based, operations_based
 
 
 def with_another_base(model):
@@ -89,6 +89,7 @@ def test_kernels_convert_and_only_the_base_moves():
         kappa = cond(lw.mass_matrix(model, backend="numpy")(q).M)
         assert_close(found, expected, kappa, scale=float(np.abs(expected).max()))
     turning = random_model(5, 4, ("free",))
-    turning = replace(turning, links=(turning.links[0], replace(turning.links[1], armature=np.full(6, 0.3)),
-                                      *turning.links[2:]))
+    turning = replace(
+        turning, links=(turning.links[0], replace(turning.links[1], armature=np.full(6, 0.3)), *turning.links[2:])
+    )
     assert based(turning) is None

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.model import Model
-from linkwork.planner.pivots import chosen
 from linkwork.planner.trees import search
+from linkwork.structure.pivots import chosen
 
 
 def graph(seed: int, links: int = 10, loops: int = 3, limited: tuple[int, ...] = ()) -> str:
@@ -30,8 +30,10 @@ def graph(seed: int, links: int = 10, loops: int = 3, limited: tuple[int, ...] =
         kind, limit = "ball" if n % 5 == 4 else "revolute", ""
         if n in limited:
             kind, limit = "revolute", "<limit><lower>-1</lower><upper>1</upper></limit>"
-        text += (f'<joint name="j{n}" type="{kind}"><parent>l{a}</parent><child>l{b}</child>'
-                 f"<axis><xyz>{numbers(3)}</xyz>{limit}</axis></joint>")
+        text += (
+            f'<joint name="j{n}" type="{kind}"><parent>l{a}</parent><child>l{b}</child>'
+            f"<axis><xyz>{numbers(3)}</xyz>{limit}</axis></joint>"
+        )
     return f'<sdf version="1.7"><model name="graph {seed}">{text}</model></sdf>'
 
 

@@ -9,8 +9,9 @@ import pytest
 def cluster(tmp_path_factory):
     distributed = pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("dask")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
-                                  local_directory=str(folder)) as made:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", local_directory=str(folder)
+    ) as made:
         yield made
 
 

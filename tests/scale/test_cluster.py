@@ -126,8 +126,10 @@ def test_a_cluster_without_scheduler_or_workers_is_an_error():
         scale.rollout(four_bar(), cluster="tcp://127.0.0.1:1", patience=0.3, **OPTIONS)(q, v, tau)
     with pytest.raises(InputError, match="neither the address"):
         scale.rollout(four_bar(), cluster=8786, **OPTIONS)(q, v, tau)
-    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as idle, \
-            pytest.raises(ClusterError, match="dask worker"):
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as idle,
+        pytest.raises(ClusterError, match="dask worker"),
+    ):
         scale.rollout(four_bar(), cluster=idle, patience=0.3, **OPTIONS)(q, v, tau)
 
 

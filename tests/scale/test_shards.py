@@ -34,8 +34,14 @@ def test_a_program_that_travelled_computes_the_same_to_the_bit():
     run = run_of(four_bar())
     again = RolloutKernel(unpacked(packed(run.program)))
     rng = np.random.default_rng(1)
-    inputs = {"q": four_bar().neutral(), "v": np.zeros(3), "tau": rng.normal(size=(9, 4, 3)), "dt": np.array([1e-3]),
-              "work": np.zeros(2), "limit": np.array([1e6])}
+    inputs = {
+        "q": four_bar().neutral(),
+        "v": np.zeros(3),
+        "tau": rng.normal(size=(9, 4, 3)),
+        "dt": np.array([1e-3]),
+        "work": np.zeros(2),
+        "limit": np.array([1e6]),
+    }
     here, there = run.kernel(20, 5, inputs, 9), again(20, 5, inputs, 9)
     assert here.keys() == there.keys()
     for name, values in here.items():
@@ -61,8 +67,14 @@ def packed_with(data: bytes, old: str, new: str) -> bytes:
 def test_bytes_of_a_state_are_its_own_inputs_and_records():
     model = four_bar()
     program = run_of(model).program
-    shared = {"q": np.zeros(3), "v": np.zeros(3), "work": np.zeros(2), "tau": np.zeros((7, 3)), "dt": np.ones(1),
-              "limit": np.ones(1)}
+    shared = {
+        "q": np.zeros(3),
+        "v": np.zeros(3),
+        "work": np.zeros(2),
+        "tau": np.zeros((7, 3)),
+        "dt": np.ones(1),
+        "limit": np.ones(1),
+    }
     recorded = 8 * (4 * (3 + 3 + 2 + model.rows) + 1)
     assert state_bytes(program, shared, 4, 8) == recorded
     own = {**shared, "q": np.zeros((50, 3)), "tau": np.zeros((50, 7, 3))}

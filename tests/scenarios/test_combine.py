@@ -38,8 +38,10 @@ def test_parts_side_by_side_do_not_notice_each_other(seed: int) -> None:
     assert_close(M, np.block([[M1, zero], [zero.T, M2]]))
     assert_close(h, np.concatenate([h1, h2]))
     assert_close(position_error(motion(both, q)), np.zeros((both.rows, 1)), c=1e4)
-    separate = [lw.forward_dynamics(m, method="kkt", backend="numpy")(*s, np.ones(m.nv)).a
-                for m, s in zip((one, two), states, strict=True)]
+    separate = [
+        lw.forward_dynamics(m, method="kkt", backend="numpy")(*s, np.ones(m.nv)).a
+        for m, s in zip((one, two), states, strict=True)
+    ]
     together = lw.forward_dynamics(both, method="kkt", backend="numpy")(q, v, np.ones(both.nv)).a
     assert_close(together, np.concatenate(separate), cond(M) * cond(jacobian(motion(both, q))))
 
@@ -111,8 +113,9 @@ def test_loops_with_the_world_go_along() -> None:
 def test_a_custom_function_and_a_gear_keep_their_joints() -> None:
     chain = mech.chain(3)
     joints = [l.joint_name for l in chain.links[1:]]
-    chain = chain.with_constraints(lw.Custom(lambda a, b: casadi.sin(a) * b, joints[:2]),
-                                   lw.Coupling(joints[2], {joints[0]: [2.0]}))
+    chain = chain.with_constraints(
+        lw.Custom(lambda a, b: casadi.sin(a) * b, joints[:2]), lw.Coupling(joints[2], {joints[0]: [2.0]})
+    )
     both = lw.combine(mech.chain(1), lw.Part(chain, "x/"))
     assert both.constraints[0].joints == ("x/" + joints[0], "x/" + joints[1])
     assert dict(both.constraints[1].terms) == {"x/" + joints[0]: (2.0,)}

@@ -8,11 +8,11 @@ import pytest
 import linkwork as lw
 from helpers import assert_close, cond, motion
 from linkwork.algorithms.tree.crba import crba
+from linkwork.closure.assembly import REDUNDANT
 from linkwork.constraints import jacobian, position_error, velocity_error
 from linkwork.errors import LinkworkError, LoadError, NotFound
 from linkwork.model import Model
 from linkwork.robots.scenarios import SCENARIOS, cassie, digit, scenario
-from linkwork.simulate.assembly import REDUNDANT
 
 SIZES = {
     "four_bar": (3, 5),
@@ -54,8 +54,9 @@ def test_sizes_and_closed_states(name: str) -> None:
     assert np.abs(velocity_error(motion(model, q, v))).max() <= REDUNDANT * scale
 
 
-@pytest.mark.parametrize("name", ["cassie", "cassie_sdf", "digit", "digit_cut", "digit_rods_standing",
-                                  "two_allegros_cube", "digit_standing"])
+@pytest.mark.parametrize(
+    "name", ["cassie", "cassie_sdf", "digit", "digit_cut", "digit_rods_standing", "two_allegros_cube", "digit_standing"]
+)
 def test_random_states(name: str) -> None:
     model = built(name)
     for seed in range(2):
@@ -72,7 +73,7 @@ def test_every_scenario_is_tested() -> None:
 
 
 def test_missing_robots_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linkwork.robots import zoo
+    from linkwork.io import zoo
 
     monkeypatch.setattr(zoo, "robots", list)
     monkeypatch.setattr(zoo, "_described", dict)

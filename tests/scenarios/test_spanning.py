@@ -11,7 +11,7 @@ import linkwork as lw
 from helpers import assert_close, motion
 from linkwork.constraints import position_error
 from linkwork.errors import LoadError, ModelError, NotFound
-from linkwork.model.spanning import GraphJoint, spanning_tree
+from linkwork.io.spanning import GraphJoint, spanning_tree
 
 
 def ring(n: int, **options: dict[int, dict[str, object]]) -> list[GraphJoint]:
@@ -29,8 +29,11 @@ def test_a_ring_is_cut_opposite_to_its_root(n: int) -> None:
 
 
 def test_joints_with_more_freedom_are_cut_first_and_driven_ones_last() -> None:
-    cases = [({"j1": {"freedom": 3}, "j2": {"freedom": 2}}, "j1"), ({"j1": {"freedom": 0}}, "j2"),
-             ({"j2": {"driven": True}, "j3": {"driven": True}, "j0": {"driven": True}}, "j1")]
+    cases = [
+        ({"j1": {"freedom": 3}, "j2": {"freedom": 2}}, "j1"),
+        ({"j1": {"freedom": 0}}, "j2"),
+        ({"j2": {"driven": True}, "j3": {"driven": True}, "j0": {"driven": True}}, "j1"),
+    ]
     for options, expected in cases:
         _, (cut,) = spanning_tree(names(4), ring(4, **options), ["l0"])
         if expected == "j2":
@@ -54,8 +57,11 @@ def test_the_user_cuts() -> None:
 @given(st.integers(2, 12), st.integers(0, 8), st.integers(0, 10**6))
 def test_any_graph_becomes_a_forest(n: int, extra: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    joints = [GraphJoint(f"j{k}", f"l{a}", f"l{b}", int(rng.integers(4)), bool(rng.integers(2)))
-              for k, (a, b) in enumerate(rng.integers(0, n, (n + extra, 2))) if a != b]
+    joints = [
+        GraphJoint(f"j{k}", f"l{a}", f"l{b}", int(rng.integers(4)), bool(rng.integers(2)))
+        for k, (a, b) in enumerate(rng.integers(0, n, (n + extra, 2)))
+        if a != b
+    ]
     kept, cut = spanning_tree(names(n), joints, ["l0"])
     assert sorted(j.name for j in [*kept, *cut]) == sorted(j.name for j in joints)
     part = {l: {l} for l in names(n)}
@@ -73,8 +79,10 @@ def test_any_graph_becomes_a_forest(n: int, extra: int, seed: int) -> None:
 SQUARE = """<sdf version="1.7"><model name="square"><link name="a"/><link name="b"><pose>1 0 0 0 0 0</pose></link>
   <link name="c"><pose>1 1 0 0 0 0</pose></link><link name="d"><pose>0 1 0 0 0 0</pose></link>{}</model></sdf>"""
 AXIS = "<axis><xyz>0 0 1</xyz></axis>"
-SIDES = "".join(f'<joint name="{p}{c}" type="revolute"><parent>{p}</parent><child>{c}</child>{AXIS}</joint>'
-                for p, c in ("ab", "bc", "cd", "da"))
+SIDES = "".join(
+    f'<joint name="{p}{c}" type="revolute"><parent>{p}</parent><child>{c}</child>{AXIS}</joint>'
+    for p, c in ("ab", "bc", "cd", "da")
+)
 
 
 @pytest.mark.parametrize("cut", ["ab", "bc", "cd", "da"])

@@ -13,7 +13,7 @@ import pytest
 import linkwork as lw
 from linkwork.errors import InputError, LinkworkError
 from linkwork.robots.mechanisms import four_bar
-from linkwork.simulate.trajectory import ABOUT, TABLES
+from linkwork.simulation.trajectory import ABOUT, TABLES
 
 FORMATS = (".csv", ".npz", ".parquet")
 
@@ -25,8 +25,12 @@ def run() -> lw.Trajectory:
 
 
 def same(one: lw.Trajectory, other: lw.Trajectory) -> bool:
-    about = (one.names, one.units, one.events, one.model_name) == (other.names, other.units, other.events,
-                                                                   other.model_name)
+    about = (one.names, one.units, one.events, one.model_name) == (
+        other.names,
+        other.units,
+        other.events,
+        other.model_name,
+    )
     return about and all(np.array_equal(getattr(one, n), getattr(other, n)) for n in ("t", *TABLES))
 
 

@@ -9,8 +9,8 @@ from motions import angular_momentum, energy, pendulum
 import linkwork as lw
 from linkwork.errors import StepError
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
-from linkwork.simulate.energy import Ledger, energies_of
-from linkwork.simulate.turning import turns
+from linkwork.simulation.energy import Ledger, energies_of
+from linkwork.simulation.turning import turns
 
 
 def heavy_top(joint: str = "spherical") -> lw.Model:
@@ -30,8 +30,11 @@ def gimbals() -> lw.Model:
     """A gyroscope whose rotor hangs on three hinges."""
     b, ring = lw.Builder("gimbals"), lw.BodyInertia(0.1, np.zeros(3), 1e-4 * np.eye(3))
     rotor = lw.BodyInertia(1.0, np.array([0, 0, 0.1]), np.diag([5e-4, 5e-4, 8e-4]))
-    for name, parent, axis, body in (("outer", "world", "z", ring), ("inner", "outer", "x", ring),
-                                     ("rotor", "inner", "z", rotor)):
+    for name, parent, axis, body in (
+        ("outer", "world", "z", ring),
+        ("inner", "outer", "x", ring),
+        ("rotor", "inner", "z", rotor),
+    ):
         b.link(name, parent, joint="revolute", axis=axis, inertia=body)
     return b.build()
 
@@ -40,8 +43,14 @@ def floating_chain() -> lw.Model:
     b, body = lw.Builder("floating chain"), lw.BodyInertia(1.0, np.array([0, 0, -0.15]), np.diag([0.01, 0.012, 0.003]))
     b.link("link0", joint="free", inertia=body)
     for k in range(1, 6):
-        b.link(f"link{k}", f"link{k - 1}", joint="revolute", axis="xy"[k % 2], inertia=body,
-               placement=lw.Placement.at((0, 0, -0.3)))
+        b.link(
+            f"link{k}",
+            f"link{k - 1}",
+            joint="revolute",
+            axis="xy"[k % 2],
+            inertia=body,
+            placement=lw.Placement.at((0, 0, -0.3)),
+        )
     return b.build().with_gravity((0, 0, 0))
 
 
@@ -119,8 +128,10 @@ def test_a_body_in_a_plane_keeps_its_momentum():
     np.testing.assert_allclose(E, E[0], rtol=1e-12)
     np.testing.assert_allclose(run.v[:, 2], 100.0, rtol=1e-12)
     falling, q = model.with_gravity((0, -9.81, 0)), [0.3, 0.2, np.cos(0.3), np.sin(0.3)]
-    right, run = (lw.simulate(falling, q, [1.0, -0.5, 3.0], duration=0.3, integrator=i)
-                  for i in ("dormand_prince", "semi_implicit"))
+    right, run = (
+        lw.simulate(falling, q, [1.0, -0.5, 3.0], duration=0.3, integrator=i)
+        for i in ("dormand_prince", "semi_implicit")
+    )
     np.testing.assert_allclose(run.q[-1], right.q[-1], atol=5e-3)
 
 
@@ -168,8 +179,12 @@ def test_a_motion_that_gains_energy_from_nowhere_ends_with_an_error():
         lw.simulate(model, model.neutral(), v, duration=0.5)
     assert np.isfinite(lw.simulate(model, model.neutral(), v, duration=0.2, integrator="rk4").q).all()
     with pytest.raises(StepError, match="gained"):
-        lw.simulate(heavy_top("free").with_constraints(lw.point("top")), [0, 0, 0, *TILTED], [0, 0, 0, 0, 0, 224.0],
-                    duration=0.5)
+        lw.simulate(
+            heavy_top("free").with_constraints(lw.point("top")),
+            [0, 0, 0, *TILTED],
+            [0, 0, 0, 0, 0, 224.0],
+            duration=0.5,
+        )
 
 
 @pytest.mark.parametrize("backend", ["kernel", "numpy"])

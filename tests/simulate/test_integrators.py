@@ -9,8 +9,8 @@ from motions import angular_momentum, ball_chain, energy, free_body, julia_four_
 import linkwork as lw
 from linkwork.backends import get
 from linkwork.errors import InputError, NotFound, SingularError
-from linkwork.simulate.dormand_prince import dormand_prince
-from linkwork.simulate.integrators import ORDERS, TRACEABLE, midpoint
+from linkwork.simulation.dormand_prince import dormand_prince
+from linkwork.simulation.integrators import ORDERS, TRACEABLE, midpoint
 
 STARTS = {
     "pendulum": (pendulum, [0.8], [1.5]),
@@ -140,8 +140,13 @@ def test_a_step_is_the_same_in_every_backend(method):
     fd = lw.forward_dynamics(model, backend="numpy")
     f = fd.casadi()
     step = TRACEABLE[method]
-    plain = step(model, lambda x, y: fd(x[:, 0], y[:, 0], np.zeros(6)).a[:, None], q[:, None], v[:, None], 0.01,
-                 get("numpy")) if method == "semi_implicit" else None
+    plain = (
+        step(
+            model, lambda x, y: fd(x[:, 0], y[:, 0], np.zeros(6)).a[:, None], q[:, None], v[:, None], 0.01, get("numpy")
+        )
+        if method == "semi_implicit"
+        else None
+    )
     x, y = casadi.SX.sym("q", model.nq), casadi.SX.sym("v", model.nv)
     traced = step(model, lambda a, b: f(a, b, np.zeros(6))[0], x, y, 0.01, get("casadi"))
     at = casadi.Function("step", [x, y], list(traced))(q, v)

@@ -19,8 +19,9 @@ def on_four_feet() -> lw.Model:
 
 def both(model, *args, record=(), **options):
     """The same rollout by the kernel and by NumPy."""
-    call = {k: options.pop(k) for k in list(options) if k in ("steps", "every", "active", "kp", "kd", "target",
-                                                              "target_v")}
+    call = {
+        k: options.pop(k) for k in list(options) if k in ("steps", "every", "active", "kp", "kd", "target", "target_v")
+    }
     return [lw.rollout(model, backend=b, record=record, **options)(*args, **call) for b in ("kernel", "numpy")]
 
 
@@ -44,8 +45,20 @@ def test_contact_schedule_and_joint_control():
     active = rng.integers(0, 2, size=(5, 6, 4))
     target = np.tile(q, (3, 1))
     target[1:, 7:] += 0.1
-    fast, slow = both(model, np.tile(q, (5, 1)), np.zeros(18), steps=6, every=3, modes=True, pd=True, active=active,
-                      kp=rng.uniform(20, 40, size=(5, 18)), kd=1.0, target=target, record=("lam", "tau"))
+    fast, slow = both(
+        model,
+        np.tile(q, (5, 1)),
+        np.zeros(18),
+        steps=6,
+        every=3,
+        modes=True,
+        pd=True,
+        active=active,
+        kp=rng.uniform(20, 40, size=(5, 18)),
+        kd=1.0,
+        target=target,
+        record=("lam", "tau"),
+    )
     for name, tolerance in (("q", 1e-11), ("v", 2e-9), ("tau", 1e-8), ("lam", 1e-5)):
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), atol=tolerance)
     assert np.all(fast.tau[..., :6] == 0)

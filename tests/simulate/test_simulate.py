@@ -7,9 +7,9 @@ import pytest
 from motions import energy, gap, julia_four_bar, pendulum
 
 import linkwork as lw
+from linkwork.cli.demo import squatting_humanoid
 from linkwork.constraints import base
 from linkwork.constraints.base import SHARE
-from linkwork.demo import squatting_humanoid
 from linkwork.errors import InputError, NotFound
 from linkwork.robots.mechanisms import bricard, four_bar, quadruped, standing
 from linkwork.robots.scenarios import cassie
@@ -218,6 +218,8 @@ def test_prox_bbo_lands_on_its_feet_and_rolls_out():
     assert [(e.kind, e.contact) for e in one.events] == [(e.kind, e.contact) for e in other.events]
     np.testing.assert_allclose(one.q, other.q, atol=1e-6)
     active = np.array([[1.0, 1.0], [1.0, 0.0]])
-    rolled = [lw.rollout(model, method=m, modes=True, steps=20)(q, np.zeros(model.nv), active=active).q
-              for m in (None, "prox_bbo")]
+    rolled = [
+        lw.rollout(model, method=m, modes=True, steps=20)(q, np.zeros(model.nv), active=active).q
+        for m in (None, "prox_bbo")
+    ]
     np.testing.assert_allclose(*rolled, atol=1e-6)

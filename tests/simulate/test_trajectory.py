@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.errors import InputError, MissingExtra, NotFound
 from linkwork.robots.mechanisms import four_bar
-from linkwork.simulate.trajectory import column_units
+from linkwork.simulation.trajectory import column_units
 
 
 @pytest.fixture(scope="module")

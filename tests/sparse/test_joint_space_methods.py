@@ -10,9 +10,9 @@ import pytest
 
 import linkwork as lw
 from helpers import EPS, assert_close, col, cond, motion, random_state
+from linkwork.algorithms.common.iteration import Prox, run, unrolled
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.iteration import Prox, run, unrolled
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
@@ -124,7 +124,8 @@ def test_conflicting_rows_are_met_in_the_middle():
     foot = "left_sole"
     K = random_rows(foot, 3)
     model = humanoid(hands=False).with_constraints(
-        lw.LinkRows({foot: K.K[foot]}, [1.0, 2.0, 3.0]), lw.LinkRows({foot: K.K[foot]}, [3.0, 2.0, 1.0]))
+        lw.LinkRows({foot: K.K[foot]}, [1.0, 2.0, 3.0]), lw.LinkRows({foot: K.K[foot]}, [3.0, 2.0, 1.0])
+    )
     m, tau = state(model)
     expected, _ = kkt(m, tau)
     a, *_ = run(solver("prox_ltl")(m, tau, mu=1e4), Prox(MU, tolerance=0.0, max_iterations=4))

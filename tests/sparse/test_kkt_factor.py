@@ -17,8 +17,11 @@ from linkwork.constraints.rows import constraint_rows
 from linkwork.robots.mechanisms import chain_of_loops, humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, one_link_cases, random_rows
 
-CASES = {k: m for k, m in {**one_link_cases(), **loop_cases()}.items()
-         if k.startswith(("humanoid", "tree", "floating", "mechanism", "four", "chain", "quadruped", "fingers"))}
+CASES = {
+    k: m
+    for k, m in {**one_link_cases(), **loop_cases()}.items()
+    if k.startswith(("humanoid", "tree", "floating", "mechanism", "four", "chain", "quadruped", "fingers"))
+}
 
 
 def factor_of(model, seed=0, damping=0.1):
@@ -95,8 +98,14 @@ def test_constraints_that_no_joint_couples_stay_apart():
     model = lw.Builder("two arms")
     for arm in "ab":
         for i in range(4):
-            model.link(f"{arm}{i}", f"{arm}{i - 1}" if i else "world", "revolute", axis="xyzx"[i],
-                       placement=lw.Placement.at((0.1, 0.2, 0.3)), inertia=quadruped().links[1].inertia)
+            model.link(
+                f"{arm}{i}",
+                f"{arm}{i - 1}" if i else "world",
+                "revolute",
+                axis="xyzx"[i],
+                placement=lw.Placement.at((0.1, 0.2, 0.3)),
+                inertia=quadruped().links[1].inertia,
+            )
     two = model.build().with_constraints(random_rows("a3", 3), random_rows("b3", 3))
     factor, K, kappa = factor_of(two)
     assert all(set(row) <= {0, 1, 2} for row in factor.constraints.L[:3])

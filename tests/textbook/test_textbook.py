@@ -54,8 +54,12 @@ def test_double_pendulum(q, v, tau):
     b.link("lower", "upper", Revolute("z"), placement=Placement.at((0, -l1, 0)), inertia=bob(m2, (0, -l2, 0)))
     (q1, q2), (w1, w2) = q, v
     c2, s2 = np.cos(q2), np.sin(q2)
-    M = np.array([[m1 * l1**2 + m2 * (l1**2 + 2 * l1 * l2 * c2 + l2**2), m2 * (l1 * l2 * c2 + l2**2)],
-                  [m2 * (l1 * l2 * c2 + l2**2), m2 * l2**2]])
+    M = np.array(
+        [
+            [m1 * l1**2 + m2 * (l1**2 + 2 * l1 * l2 * c2 + l2**2), m2 * (l1 * l2 * c2 + l2**2)],
+            [m2 * (l1 * l2 * c2 + l2**2), m2 * l2**2],
+        ]
+    )
     h = np.array([-m2 * l1 * l2 * s2 * (2 * w1 * w2 + w2**2), m2 * l1 * l2 * s2 * w1**2])
     g = np.array([(m1 + m2) * l1 * G * np.sin(q1) + m2 * G * l2 * np.sin(q1 + q2), m2 * G * l2 * np.sin(q1 + q2)])
     model = b.build()
@@ -190,10 +194,16 @@ def test_parallelogram_linkage_is_one_pendulum():
     l, d, m, Jc, theta, tau = 0.4, 0.9, 1.5, 0.05, 0.6, 2.0
     b = Builder(gravity=np.array([0, -G, 0]))
     b.link("left", "world", Revolute("z"), inertia=bob(0.2, (0, 0, 0), (Jc, Jc, Jc)))
-    b.link("coupler", "left", Revolute("z"), placement=Placement.at((l, 0, 0)),
-           inertia=bob(m, (d / 2, 0.1, 0), (1, 1, 0.07)))
-    b.link("right", "world", Revolute("z"), placement=Placement.at((d, 0, 0)),
-           inertia=bob(0.2, (0, 0, 0), (Jc, Jc, Jc)))
+    b.link(
+        "coupler",
+        "left",
+        Revolute("z"),
+        placement=Placement.at((l, 0, 0)),
+        inertia=bob(m, (d / 2, 0.1, 0), (1, 1, 0.07)),
+    )
+    b.link(
+        "right", "world", Revolute("z"), placement=Placement.at((d, 0, 0)), inertia=bob(0.2, (0, 0, 0), (Jc, Jc, Jc))
+    )
     b.frame("end", "coupler", Placement.at((d, 0, 0)))
     b.frame("pin", "right", Placement.at((l, 0, 0)))
     model = b.build().with_constraints(lw.Hinge("end", "pin", axis="z"))

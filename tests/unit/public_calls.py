@@ -12,9 +12,10 @@ import numpy as np
 import linkwork as lw
 from linkwork import interop, joints, scale
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Visual
 from linkwork.model.visual import Box
-from linkwork.robots import mechanisms, scenarios, zoo
+from linkwork.robots import mechanisms, scenarios
 
 NUMPY_BACKEND = {"backend": "numpy"}
 OPTIONS = {"backend": "numpy", "dtype": "float64", "threads": 1}
@@ -73,9 +74,11 @@ def run() -> lw.Trajectory:
     return lw.simulate(arm(), arm().neutral(), duration=0.003, backend="numpy", method="aba")
 
 
-URDF = ('<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
-        'ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
-        '<limit effort="1" velocity="1" lower="-1" upper="1"/></joint></robot>')
+URDF = (
+    '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
+    'ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="revolute"><parent link="a"/><child link="b"/>'
+    '<limit effort="1" velocity="1" lower="-1" upper="1"/></joint></robot>'
+)
 
 
 def public_calls(folder: Any) -> Iterator[Call]:
@@ -103,18 +106,32 @@ def _models() -> Iterator[Call]:
         b.link("bob", joint="revolute", inertia=body)
         return b.build()
 
-    yield Call("Builder", built, {"name": "b", "gravity": [0, 0, -9.81], "constraints": [], "independent": [],
-                                  "strict": True})
+    yield Call(
+        "Builder", built, {"name": "b", "gravity": [0, 0, -9.81], "constraints": [], "independent": [], "strict": True}
+    )
 
     def with_link(**given: Any) -> lw.Model:
         b = lw.Builder()
         b.link(**given)
         return b.build()
 
-    yield Call("Builder.link", with_link, {
-        "name": "bob", "parent": "world", "joint": "revolute", "axis": "z", "placement": place, "inertia": body,
-        "armature": 0.1, "joint_name": "j", "limits": Limits(-1, 1), "actuated": True,
-        "weightless": lw.BodyInertia()})
+    yield Call(
+        "Builder.link",
+        with_link,
+        {
+            "name": "bob",
+            "parent": "world",
+            "joint": "revolute",
+            "axis": "z",
+            "placement": place,
+            "inertia": body,
+            "armature": 0.1,
+            "joint_name": "j",
+            "limits": Limits(-1, 1),
+            "actuated": True,
+            "weightless": lw.BodyInertia(),
+        },
+    )
     yield Call("Builder.link of a joint", with_link, {"name": "bob", "joint": joints.Free(), "inertia": body})
 
     def with_more(**given: Any) -> lw.Model:
@@ -129,12 +146,32 @@ def _models() -> Iterator[Call]:
     yield Call("Builder.build", lambda **given: lw.Builder().build(**given), {"merge_fixed": True})
     yield Call("Limits", Limits, {"lower": -1.0, "upper": 1.0, "effort": 1.0, "velocity": 1.0})
     yield Call("Frame", Frame, {"link": 0, "placement": place})
-    link = {"name": "l", "parent": 0, "joint": joints.Revolute(), "joint_name": "j", "placement": place,
-            "inertia": body, "armature": np.zeros(1), "limits": Limits(), "actuated": True, "looks": (),
-            "weightless": body}
+    link = {
+        "name": "l",
+        "parent": 0,
+        "joint": joints.Revolute(),
+        "joint_name": "j",
+        "placement": place,
+        "inertia": body,
+        "armature": np.zeros(1),
+        "limits": Limits(),
+        "actuated": True,
+        "looks": (),
+        "weightless": body,
+    }
     yield Call("Link", Link, link)
-    yield Call("Model", lw.Model, {"name": "m", "links": arm().links, "frames": dict(arm().frames),
-                                   "gravity": [0, 0, -9.81], "constraints": (), "independent": ()})
+    yield Call(
+        "Model",
+        lw.Model,
+        {
+            "name": "m",
+            "links": arm().links,
+            "frames": dict(arm().frames),
+            "gravity": [0, 0, -9.81],
+            "constraints": (),
+            "independent": (),
+        },
+    )
     m = robot()
     yield Call("Model.with_constraints", m.with_constraints, {"c": lw.surface("base")}, ("c",))
     yield Call("Model.with_frame", m.with_frame, {"name": "f", "on": "arm", "placement": place})
@@ -149,10 +186,17 @@ def _models() -> Iterator[Call]:
     yield Call("Model.normalised", m.normalised, {"q": m.neutral()})
     yield Call("Model.check_position", m.check_position, {"q": m.neutral()})
     yield Call("Part", lw.Part, {"model": m, "prefix": "p/", "to": "world", "placement": place, "base": "keep"})
-    yield Call("combine", lw.combine, {"part": m, "other": lw.Part(arm(), "a/"), "name": "both",
-                                       "gravity": [0, 0, -9.81], "merge_fixed": False}, ("part", "other"))
-    yield Call("load", lw.load, {"source": URDF, "base": "fixed", "format": "urdf", "merge_fixed": True,
-                                 "gravity": [0, 0, -9.81], "cut": ()})
+    yield Call(
+        "combine",
+        lw.combine,
+        {"part": m, "other": lw.Part(arm(), "a/"), "name": "both", "gravity": [0, 0, -9.81], "merge_fixed": False},
+        ("part", "other"),
+    )
+    yield Call(
+        "load",
+        lw.load,
+        {"source": URDF, "base": "fixed", "format": "urdf", "merge_fixed": True, "gravity": [0, 0, -9.81], "cut": ()},
+    )
 
 
 def _joints() -> Iterator[Call]:
@@ -168,40 +212,76 @@ def _joints() -> Iterator[Call]:
 def _constraints() -> Iterator[Call]:
     soft = lw.Stabilisation()
     yield Call("Stabilisation", lw.Stabilisation, {"period": 0.1, "damping": 1.0})
-    yield Call("Closure", lambda **given: robot().with_constraints(lw.Closure(**given)), {
-        "a": "tip", "b": "base", "joint": "universal", "axis": "z", "second": [1, 0, 0], "pitch": 0.1, "name": "c",
-        "stabilisation": soft})
+    yield Call(
+        "Closure",
+        lambda **given: robot().with_constraints(lw.Closure(**given)),
+        {
+            "a": "tip",
+            "b": "base",
+            "joint": "universal",
+            "axis": "z",
+            "second": [1, 0, 0],
+            "pitch": 0.1,
+            "name": "c",
+            "stabilisation": soft,
+        },
+    )
     for name in ("Weld", "Connect", "Hinge"):
         make = getattr(lw, name)
-        yield Call(name, lambda make=make, **given: robot().with_constraints(make(**given)),
-                   {"a": "tip", "b": "world", "name": "c", "stabilisation": soft})
+        yield Call(
+            name,
+            lambda make=make, **given: robot().with_constraints(make(**given)),
+            {"a": "tip", "b": "world", "name": "c", "stabilisation": soft},
+        )
     yield Call("Hinge's axis", lw.Hinge, {"a": "tip", "axis": [0, 0, 1], "second": "x"})
     for name in ("point", "surface"):
         make = getattr(lw, name)
-        yield Call(name, lambda make=make, **given: robot().with_constraints(make(**given)),
-                   {"frame": "tip", "name": "c", "stabilisation": soft})
-    yield Call("Coupling", lambda **given: robot().with_constraints(lw.Coupling(**given)), {
-        "joint": "arm_joint", "terms": {"hand_joint": [6.0]}, "offset": 0.1, "name": "c", "stabilisation": soft})
+        yield Call(
+            name,
+            lambda make=make, **given: robot().with_constraints(make(**given)),
+            {"frame": "tip", "name": "c", "stabilisation": soft},
+        )
+    yield Call(
+        "Coupling",
+        lambda **given: robot().with_constraints(lw.Coupling(**given)),
+        {"joint": "arm_joint", "terms": {"hand_joint": [6.0]}, "offset": 0.1, "name": "c", "stabilisation": soft},
+    )
     yield Call("Coupling's terms", lambda x: lw.Coupling("arm_joint", {"hand_joint": x}), {"x": [1.0, 2.0]})
     yield Call("Coupling's coefficient", lambda x: lw.Coupling("arm_joint", {"hand_joint": [x]}), {"x": 1.0})
     yield Call("Coupling's other", lambda x: lw.Coupling("arm_joint", {_key(x): [1.0]}), {"x": "hand_joint"})
-    yield Call("Distance", lambda **given: robot().with_constraints(lw.Distance(**given)), {
-        "a": "tip", "b": "world", "length": 0.5, "name": "c", "stabilisation": soft})
-    yield Call("LinkRows", lambda **given: robot().with_constraints(lw.LinkRows(**given)), {
-        "K": {"arm": np.ones((2, 6))}, "k": [0.0, 1.0], "name": "c", "stabilisation": None})
+    yield Call(
+        "Distance",
+        lambda **given: robot().with_constraints(lw.Distance(**given)),
+        {"a": "tip", "b": "world", "length": 0.5, "name": "c", "stabilisation": soft},
+    )
+    yield Call(
+        "LinkRows",
+        lambda **given: robot().with_constraints(lw.LinkRows(**given)),
+        {"K": {"arm": np.ones((2, 6))}, "k": [0.0, 1.0], "name": "c", "stabilisation": None},
+    )
     yield Call("LinkRows' K", lambda x: lw.LinkRows({"arm": x}), {"x": np.ones((2, 6))})
-    yield Call("LinkRows' link", lambda x: robot().with_constraints(lw.LinkRows({_key(x): np.ones((2, 6))})),
-               {"x": "arm"})
-    yield Call("CentreOfMass", lambda **given: robot().with_constraints(lw.CentreOfMass(**given)), {
-        "target": (0.0, 0.0, 1.0), "name": "c", "stabilisation": soft})
-    yield Call("Custom", lambda **given: robot().with_constraints(lw.Custom(**given)), {
-        "phi": lambda a, b: a - b, "joints": ("arm_joint", "hand_joint"), "name": "c", "stabilisation": soft})
+    yield Call(
+        "LinkRows' link", lambda x: robot().with_constraints(lw.LinkRows({_key(x): np.ones((2, 6))})), {"x": "arm"}
+    )
+    yield Call(
+        "CentreOfMass",
+        lambda **given: robot().with_constraints(lw.CentreOfMass(**given)),
+        {"target": (0.0, 0.0, 1.0), "name": "c", "stabilisation": soft},
+    )
+    yield Call(
+        "Custom",
+        lambda **given: robot().with_constraints(lw.Custom(**given)),
+        {"phi": lambda a, b: a - b, "joints": ("arm_joint", "hand_joint"), "name": "c", "stabilisation": soft},
+    )
     yield Call("Prox", lw.Prox, {"mu": 1e6, "tolerance": 1e-8, "max_iterations": 20, "redundant": 1e-6})
     yield Call("clusters", lw.clusters, {"model": loop(), "embed": None})
     yield Call("approximate", lw.approximate, {"model": mechanisms.geared_chain(1), "reflected": True, "lump": True})
     one = np.eye(1)
-    yield Call("KKTCholesky", lw.KKTCholesky, {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY,
-                                               "least": None})
+    yield Call(
+        "KKTCholesky",
+        lw.KKTCholesky,
+        {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY, "least": None},
+    )
     factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,), NUMPY)
     for method in ("multiply", "multiply_U", "multiply_UT", "multiply_D"):
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"x": np.ones((2, 1))})
@@ -213,29 +293,75 @@ def _factories() -> Iterator[Call]:
     m, q, v = robot(), robot().random_q(0), np.full(robot().nv, 0.1)
     a, flat = arm(), np.full(2, 0.1)
     prox = lw.Prox()
-    yield Call("forward_dynamics", lw.forward_dynamics, {
-        "model": m, "method": "prox_ltl", "use": "state", "independent": False, **OPTIONS, "external_forces": False,
-        "prox": prox, "R": None, "modes": False, "frames": "given"})
-    yield Call("forward_dynamics softly", lw.forward_dynamics, {"model": m, "R": [1.0, 2.0, 3.0],
-                                                                "method": "ltl_soft", **NUMPY_BACKEND})
-    yield Call("inverse_dynamics", lw.inverse_dynamics, {
-        "model": a, "method": "rnea", **OPTIONS, "external_forces": False, "frames": "given"})
-    yield Call("constrained_inverse_dynamics", lw.constrained_inverse_dynamics, {
-        "model": a, "actuated": ["link1_joint", "link2_joint"], "weight": 1e-3, "underactuated": True, **OPTIONS,
-        "external_forces": False})
-    yield Call("impulse", lw.impulse, {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox,
-                                       "modes": False})
+    yield Call(
+        "forward_dynamics",
+        lw.forward_dynamics,
+        {
+            "model": m,
+            "method": "prox_ltl",
+            "use": "state",
+            "independent": False,
+            **OPTIONS,
+            "external_forces": False,
+            "prox": prox,
+            "R": None,
+            "modes": False,
+            "frames": "given",
+        },
+    )
+    yield Call(
+        "forward_dynamics softly",
+        lw.forward_dynamics,
+        {"model": m, "R": [1.0, 2.0, 3.0], "method": "ltl_soft", **NUMPY_BACKEND},
+    )
+    yield Call(
+        "inverse_dynamics",
+        lw.inverse_dynamics,
+        {"model": a, "method": "rnea", **OPTIONS, "external_forces": False, "frames": "given"},
+    )
+    yield Call(
+        "constrained_inverse_dynamics",
+        lw.constrained_inverse_dynamics,
+        {
+            "model": a,
+            "actuated": ["link1_joint", "link2_joint"],
+            "weight": 1e-3,
+            "underactuated": True,
+            **OPTIONS,
+            "external_forces": False,
+        },
+    )
+    yield Call(
+        "impulse",
+        lw.impulse,
+        {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False},
+    )
     yield Call("delassus", lw.delassus, {"model": m, "method": "ltl", **OPTIONS, "frames": "given"})
-    yield Call("operational_space_inertia", lw.operational_space_inertia, {
-        "model": m, "method": "ltl", **OPTIONS, "frames": "given"})
-    yield Call("mass_matrix", lw.mass_matrix, {"model": m, "method": "crba", "packed": False, **OPTIONS,
-                                               "frames": "given"})
+    yield Call(
+        "operational_space_inertia",
+        lw.operational_space_inertia,
+        {"model": m, "method": "ltl", **OPTIONS, "frames": "given"},
+    )
+    yield Call(
+        "mass_matrix", lw.mass_matrix, {"model": m, "method": "crba", "packed": False, **OPTIONS, "frames": "given"}
+    )
     yield Call("mass_pattern", lw.mass_pattern, {"model": m})
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
-    yield Call("plan", lw.plan, {"model": a, "task": "forward_dynamics", "use": "state", "independent": False,
-                                 "soft": False, "modes": False, "measure": False})
+    yield Call(
+        "plan",
+        lw.plan,
+        {
+            "model": a,
+            "task": "forward_dynamics",
+            "use": "state",
+            "independent": False,
+            "soft": False,
+            "modes": False,
+            "measure": False,
+        },
+    )
     yield Call("best_cuts", lw.best_cuts, {"source": URDF, "use": "state", "independent": False, "base": "fixed"})
 
     fd = lw.forward_dynamics(m, method="ltl", backend="numpy", external_forces=True)
@@ -265,12 +391,26 @@ def _factories() -> Iterator[Call]:
 def _states() -> Iterator[Call]:
     m, l = robot(), loop()
     q, v = m.random_q(0), np.full(m.nv, 0.1)
-    yield Call("assemble", lw.assemble, {
-        "model": l, "q": l.neutral() + 0.01, "locked": ["crank_joint"], "only": ["coupler_end~rocker_end"],
-        "tolerance": 1e-9, "max_iterations": 50, "attempts": 2, "seed": 0})
+    yield Call(
+        "assemble",
+        lw.assemble,
+        {
+            "model": l,
+            "q": l.neutral() + 0.01,
+            "locked": ["crank_joint"],
+            "only": ["coupler_end~rocker_end"],
+            "tolerance": 1e-9,
+            "max_iterations": 50,
+            "attempts": 2,
+            "seed": 0,
+        },
+    )
     yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
-    yield Call("project_velocity of a batch", lw.project_velocity, {
-        "model": m, "q": np.stack([q, q]), "v": np.stack([v, v]), "norm": "joint"})
+    yield Call(
+        "project_velocity of a batch",
+        lw.project_velocity,
+        {"model": m, "q": np.stack([q, q]), "v": np.stack([v, v]), "norm": "joint"},
+    )
     yield Call("expand a motion", lw.expand, {"model": l, "y": [[0.01], [0.02]], "ydot": [[0.1], [0.2]]})
     yield Call("project_velocity", lw.project_velocity, {"model": m, "q": q, "v": v, "norm": "mass"})
     yield Call("random_state", lw.random_state, {"model": l, "seed": 0, "batch": 2, "only": None, "tolerance": 1e-9})
@@ -279,49 +419,187 @@ def _states() -> Iterator[Call]:
 
 def _motions(folder: Any) -> Iterator[Call]:
     a, flat = arm(), np.full(2, 0.1)
-    yield Call("rollout", lw.rollout, {
-        "model": a, "dt": 1e-3, "integrator": "rk4", "steps": 4, "every": 2, "method": "aba", "modes": False,
-        "pd": False, "prox": None, "iterations": 2, "stabilisation": None, "record": ("a",), "limit": 1e6, **OPTIONS})
+    yield Call(
+        "rollout",
+        lw.rollout,
+        {
+            "model": a,
+            "dt": 1e-3,
+            "integrator": "rk4",
+            "steps": 4,
+            "every": 2,
+            "method": "aba",
+            "modes": False,
+            "pd": False,
+            "prox": None,
+            "iterations": 2,
+            "stabilisation": None,
+            "record": ("a",),
+            "limit": 1e6,
+            **OPTIONS,
+        },
+    )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
-    yield Call("Rollout()", roll, {"q0": flat, "v0": flat, "tau": flat, "steps": 4, "every": 2, "dt": 1e-3,
-                                   "target": flat, "target_v": flat, "kp": 1.0, "kd": flat})
+    yield Call(
+        "Rollout()",
+        roll,
+        {
+            "q0": flat,
+            "v0": flat,
+            "tau": flat,
+            "steps": 4,
+            "every": 2,
+            "dt": 1e-3,
+            "target": flat,
+            "target_v": flat,
+            "kp": 1.0,
+            "kd": flat,
+        },
+    )
     native = lw.rollout(a, method="aba", pd=True)
-    yield Call("a kernel's Rollout()", native, {"q0": flat, "v0": flat, "tau": flat, "steps": 4, "every": 2, "dt": 1e-3,
-                                                "target": flat, "target_v": flat, "kp": 1.0, "kd": flat})
+    yield Call(
+        "a kernel's Rollout()",
+        native,
+        {
+            "q0": flat,
+            "v0": flat,
+            "tau": flat,
+            "steps": 4,
+            "every": 2,
+            "dt": 1e-3,
+            "target": flat,
+            "target_v": flat,
+            "kp": 1.0,
+            "kd": flat,
+        },
+    )
     switched = lw.rollout(robot(), backend="numpy", method="constrained_aba", modes=True)
-    yield Call("Rollout() with modes", switched, {"q0": robot().neutral(), "v0": np.zeros(8), "active": [1.0],
-                                                  "steps": 1})
-    yield Call("Rollout", lw.Rollout, {"step": roll.step, "dt": 1e-3, "steps": 4, "every": 2, "backend": "numpy",
-                                       "dtype": "float64", "threads": 1, "limit": 1e6})
-    yield Call("simulate", lw.simulate, {
-        "model": a, "q0": flat, "v0": flat, "controller": lambda t, q, v: np.zeros(2), "dt": 0.05, "duration": 0.1,
-        "integrator": "semi_implicit", "method": "aba", "prox": None, "iterations": 2, "stabilisation": True,
-        "projection": False, "ground": None, "restitution": 0.0, "every": 1, "backend": "numpy", "progress": False})
-    yield Call("simulate's controller", lambda tau: lw.simulate(a, flat, None, lambda t, q, v: tau, duration=0.001,
-                                                                method="aba", backend="numpy"), {"tau": flat})
-    yield Call("simulate continuously", lambda tau: lw.simulate(
-        a, flat, None, lambda t, q, v: tau, duration=0.001, method="aba", backend="numpy",
-        integrator="dormand_prince"), {"tau": flat})
-    yield Call("simulate on the ground", lw.simulate, {
-        "model": robot(), "q0": robot().neutral(), "dt": 0.05, "duration": 0.05, "ground": -1.0, "restitution": 0.5,
-        "method": "constrained_aba", "backend": "numpy"})
+    yield Call(
+        "Rollout() with modes", switched, {"q0": robot().neutral(), "v0": np.zeros(8), "active": [1.0], "steps": 1}
+    )
+    yield Call(
+        "Rollout",
+        lw.Rollout,
+        {
+            "step": roll.step,
+            "dt": 1e-3,
+            "steps": 4,
+            "every": 2,
+            "backend": "numpy",
+            "dtype": "float64",
+            "threads": 1,
+            "limit": 1e6,
+        },
+    )
+    yield Call(
+        "simulate",
+        lw.simulate,
+        {
+            "model": a,
+            "q0": flat,
+            "v0": flat,
+            "controller": lambda t, q, v: np.zeros(2),
+            "dt": 0.05,
+            "duration": 0.1,
+            "integrator": "semi_implicit",
+            "method": "aba",
+            "prox": None,
+            "iterations": 2,
+            "stabilisation": True,
+            "projection": False,
+            "ground": None,
+            "restitution": 0.0,
+            "every": 1,
+            "backend": "numpy",
+            "progress": False,
+        },
+    )
+    yield Call(
+        "simulate's controller",
+        lambda tau: lw.simulate(a, flat, None, lambda t, q, v: tau, duration=0.001, method="aba", backend="numpy"),
+        {"tau": flat},
+    )
+    yield Call(
+        "simulate continuously",
+        lambda tau: lw.simulate(
+            a,
+            flat,
+            None,
+            lambda t, q, v: tau,
+            duration=0.001,
+            method="aba",
+            backend="numpy",
+            integrator="dormand_prince",
+        ),
+        {"tau": flat},
+    )
+    yield Call(
+        "simulate on the ground",
+        lw.simulate,
+        {
+            "model": robot(),
+            "q0": robot().neutral(),
+            "dt": 0.05,
+            "duration": 0.05,
+            "ground": -1.0,
+            "restitution": 0.5,
+            "method": "constrained_aba",
+            "backend": "numpy",
+        },
+    )
     t = run()
     yield Call("Event", lw.Event, {"t": 0.1, "kind": "touchdown", "contact": "c"})
-    yield Call("Trajectory", lw.Trajectory, {n: getattr(t, n) for n in (
-        "t", "q", "v", "tau", "lam", "active", "names", "events", "model_name", "units")})
+    yield Call(
+        "Trajectory",
+        lw.Trajectory,
+        {n: getattr(t, n) for n in ("t", "q", "v", "tau", "lam", "active", "names", "events", "model_name", "units")},
+    )
     yield Call("Trajectory.column", t.column, {"table": "q", "name": "link1_joint"})
     yield Call("Trajectory.save", t.save, {"path": folder / "run.npz"})
     yield Call("Trajectory.read", lw.Trajectory.read, {"path": t.save(folder / "read.csv")})
     yield Call("Trajectory.plot", t.plot, {"tables": ["q"], "names": ["link1_joint"]})
-    yield Call("write_html", lw.write_html, {"path": folder / "a.html", "model": a, "trajectory": t, "q": None,
-                                             "fps": 50.0, "triangles": 100, "title": "a"})
+    yield Call(
+        "write_html",
+        lw.write_html,
+        {
+            "path": folder / "a.html",
+            "model": a,
+            "trajectory": t,
+            "q": None,
+            "fps": 50.0,
+            "triangles": 100,
+            "title": "a",
+        },
+    )
     yield Call("write_html at", lw.write_html, {"path": folder / "b.html", "model": robot(), "q": robot().neutral()})
-    yield Call("view", lambda **given: lw.view(**given).stop(), {
-        "model": a, "trajectory": None, "q": flat, "host": "127.0.0.1", "port": 18080, "fps": 50.0, "triangles": 100,
-        "open_browser": False})
-    yield Call("scale.rollout", scale.rollout, {
-        "model": a, "cluster": None, "shards": 2, "progress": False, "patience": 1.0, "threads": 1, "method": "aba",
-        "dt": 1e-3})
+    yield Call(
+        "view",
+        lambda **given: lw.view(**given).stop(),
+        {
+            "model": a,
+            "trajectory": None,
+            "q": flat,
+            "host": "127.0.0.1",
+            "port": 18080,
+            "fps": 50.0,
+            "triangles": 100,
+            "open_browser": False,
+        },
+    )
+    yield Call(
+        "scale.rollout",
+        scale.rollout,
+        {
+            "model": a,
+            "cluster": None,
+            "shards": 2,
+            "progress": False,
+            "patience": 1.0,
+            "threads": 1,
+            "method": "aba",
+            "dt": 1e-3,
+        },
+    )
 
 
 def _mechanisms() -> Iterator[Call]:
@@ -329,31 +607,72 @@ def _mechanisms() -> Iterator[Call]:
         "all_coupled_loops": {"loops": 2, "spacing": 4, "cut": "fixed", "length": 0.2, "base": "fixed"},
         "arm": {"n": 2},
         "ball": {"mass": 1.0, "radius": 0.1, "centre": (0, 0, 0)},
-        "belt_chain": {"n": 2, "ratio": 6.0, "group": 2, "length": 0.3, "twist": 0.1, "base": "fixed",
-                       "rotor": lw.BodyInertia(0.1), "name": "b"},
+        "belt_chain": {
+            "n": 2,
+            "ratio": 6.0,
+            "group": 2,
+            "length": 0.3,
+            "twist": 0.1,
+            "base": "fixed",
+            "rotor": lw.BodyInertia(0.1),
+            "name": "b",
+        },
         "box": {"mass": 1.0, "size": (1, 2, 3), "centre": (0, 0, 0)},
         "bricard": {"length": 0.5, "cut": "fixed"},
         "chain": {"n": 2, "joint": "revolute", "seed": 0, "length": 0.3, "twist": 0.1, "turn": 0.1, "base": "fixed"},
         "chain_of_loops": {"loops": 1, "links": 3, "cut": "fixed", "length": 0.2, "base": "fixed"},
-        "closed": {"model": arm(), "a": "linktip", "b": "world", "cut": "fixed", "axis": "z", "q": arm().neutral(),
-                   "name": "c"},
+        "closed": {
+            "model": arm(),
+            "a": "linktip",
+            "b": "world",
+            "cut": "fixed",
+            "axis": "z",
+            "q": arm().neutral(),
+            "name": "c",
+        },
         "cylinder": {"mass": 1.0, "radius": 0.1, "length": 1.0, "axis": "z", "centre": (0, 0, 0)},
         "differential": {"stages": 1, "ratio": 6.0, "length": 0.3, "base": "fixed", "rotor": lw.BodyInertia(0.1)},
-        "four_bar": {"ground": 1.0, "crank": 0.5, "coupler": 1.0, "rocker": 0.5, "angle": 1.0, "crossed": False,
-                     "cut": "revolute"},
+        "four_bar": {
+            "ground": 1.0,
+            "crank": 0.5,
+            "coupler": 1.0,
+            "rocker": 0.5,
+            "angle": 1.0,
+            "crossed": False,
+            "cut": "revolute",
+        },
         "frame_pose": {"model": arm(), "frame": "linktip", "q": arm().neutral()},
-        "geared_chain": {"n": 2, "ratio": 6.0, "length": 0.3, "twist": 0.1, "base": "fixed",
-                         "rotor": lw.BodyInertia(0.1)},
+        "geared_chain": {
+            "n": 2,
+            "ratio": 6.0,
+            "length": 0.3,
+            "twist": 0.1,
+            "base": "fixed",
+            "rotor": lw.BodyInertia(0.1),
+        },
         "gripper": {"kind": "parallel", "base": "fixed"},
-        "grounded": {"model": mechanisms.quadruped(), "q": mechanisms.quadruped().neutral(),
-                     "feet": ("front_left_foot",)},
+        "grounded": {
+            "model": mechanisms.quadruped(),
+            "q": mechanisms.quadruped().neutral(),
+            "feet": ("front_left_foot",),
+        },
         "humanoid": {"hands": False, "four_bar_legs": False},
         "ladder": {"rungs": 1, "rung_links": 2, "segment_links": 1, "length": 0.2, "cut": "fixed", "base": "fixed"},
         "planar_leg": {"thigh": 0.3, "shank": 0.3, "lever": 0.06, "base": "fixed"},
         "posture": {"model": arm(), "joints": {"link1_joint": 0.1}},
         "quadruped": {},
-        "random_mechanism": {"seed": 0, "n": 3, "joints": ("revolute",), "branching": 0.4, "loops": 1,
-                             "cuts": ("fixed",), "contacts": 1, "couplings": 1, "distances": 1, "duplicates": 1},
+        "random_mechanism": {
+            "seed": 0,
+            "n": 3,
+            "joints": ("revolute",),
+            "branching": 0.4,
+            "loops": 1,
+            "cuts": ("fixed",),
+            "contacts": 1,
+            "couplings": 1,
+            "distances": 1,
+            "duplicates": 1,
+        },
         "random_tree": {"n": 2, "seed": 0, "joints": "revolute", "branching": 0.5, "base": "fixed", "armature": 0.1},
         "ring": {"n": 3, "cut": "fixed", "length": 0.2, "base": "fixed"},
         "rod": {"mass": 1.0, "tip": (0, 0, 1), "radius": 0.03},
@@ -369,8 +688,11 @@ def _mechanisms() -> Iterator[Call]:
 def _others(folder: Any) -> Iterator[Call]:
     m = robot()
     q, v = m.random_q(0), np.full(m.nv, 0.1)
-    yield Call("interop.drake", interop.drake, {"model": arm(), "plant": None, "names": None,
-                                                "order": ["link1_joint", "link2_joint"]})
+    yield Call(
+        "interop.drake",
+        interop.drake,
+        {"model": arm(), "plant": None, "names": None, "order": ["link1_joint", "link2_joint"]},
+    )
     to = interop.drake(m)
     yield Call("Map.q_to", to.q_to, {"q": q})
     yield Call("Map.q_from", to.q_from, {"q": to.q_to(q)})
@@ -388,6 +710,10 @@ def _others(folder: Any) -> Iterator[Call]:
 
 
 ATTACKED_ELSEWHERE = {
-    "ActuationError", "AssemblyError", "LinkworkError", "__version__",  # not called with arguments
-    "RolloutResult", "Viewer",  # made by rollout and view
+    "ActuationError",
+    "AssemblyError",
+    "LinkworkError",
+    "__version__",  # not called with arguments
+    "RolloutResult",
+    "Viewer",  # made by rollout and view
 }

@@ -46,26 +46,63 @@ class Odd:
 
 
 NOT_NUMBERS: dict[str, Callable[[], Any]] = {
-    "NaN": lambda: np.nan, "infinity": lambda: np.inf, "-infinity": lambda: -np.inf, "complex": lambda: 1 + 2j,
-    "text": lambda: "x", "a number as text": lambda: "1", "empty text": lambda: "", "bytes": lambda: b"x",
-    "an object": object, "odd": Odd, "a function": lambda: lambda *args: 1, "a class": lambda: dict,
-    "a link": lambda: arm().links[1], "a generator": count, "a dictionary": dict, "a set": lambda: {1.0},
-    "ragged": lambda: [[1.0], [2.0, 3.0]], "a module": lambda: np, "a date": lambda: np.datetime64("2020-01-01"),
-    "NaNs": lambda: np.full(3, np.nan), "surrogate": lambda: "\ud800", "NUL": lambda: "a\0b",
-    "an array of text": lambda: np.array(["1", "2"]), "an array of objects": lambda: np.array([1.0, None, 2.0]),
-    "a masked number": lambda: np.ma.masked, "complex array": lambda: np.ones(2) * 1j,
+    "NaN": lambda: np.nan,
+    "infinity": lambda: np.inf,
+    "-infinity": lambda: -np.inf,
+    "complex": lambda: 1 + 2j,
+    "text": lambda: "x",
+    "a number as text": lambda: "1",
+    "empty text": lambda: "",
+    "bytes": lambda: b"x",
+    "an object": object,
+    "odd": Odd,
+    "a function": lambda: lambda *args: 1,
+    "a class": lambda: dict,
+    "a link": lambda: arm().links[1],
+    "a generator": count,
+    "a dictionary": dict,
+    "a set": lambda: {1.0},
+    "ragged": lambda: [[1.0], [2.0, 3.0]],
+    "a module": lambda: np,
+    "a date": lambda: np.datetime64("2020-01-01"),
+    "NaNs": lambda: np.full(3, np.nan),
+    "surrogate": lambda: "\ud800",
+    "NUL": lambda: "a\0b",
+    "an array of text": lambda: np.array(["1", "2"]),
+    "an array of objects": lambda: np.array([1.0, None, 2.0]),
+    "a masked number": lambda: np.ma.masked,
+    "complex array": lambda: np.ones(2) * 1j,
 }
 """Never taken where the valid value is a number, or an array of them."""
 
 ABSURD: dict[str, Callable[[], Any]] = {
     **NOT_NUMBERS,
-    "None": lambda: None, "-1": lambda: -1, "0": lambda: 0, "1e300": lambda: 1e300, "-1e300": lambda: -1e300,
-    "1e-300": lambda: 1e-300, "10**30": lambda: 10**30, "-10**30": lambda: -10**30, "10**400": lambda: 10**400,
-    "2**62": lambda: 2**62, "0.5": lambda: 0.5, "True": lambda: True, "a float32": lambda: np.float32(0.5),
-    "an array without axes": lambda: np.array(0.5), "an empty list": list, "an empty array": lambda: np.zeros(0),
-    "1 x 1": lambda: np.ones((1, 1)), "a long list": lambda: [0.1] * 101, "many axes": lambda: np.zeros((1,) * 9),
-    "a list of names": lambda: ["a", "b"], "a list of None": lambda: [None], "huge numbers": lambda: [10**30] * 3,
-    "a str subclass": lambda: Text("x"), "a model": arm, "a range": lambda: range(3), "long text": lambda: "x" * 10_000,
+    "None": lambda: None,
+    "-1": lambda: -1,
+    "0": lambda: 0,
+    "1e300": lambda: 1e300,
+    "-1e300": lambda: -1e300,
+    "1e-300": lambda: 1e-300,
+    "10**30": lambda: 10**30,
+    "-10**30": lambda: -(10**30),
+    "10**400": lambda: 10**400,
+    "2**62": lambda: 2**62,
+    "0.5": lambda: 0.5,
+    "True": lambda: True,
+    "a float32": lambda: np.float32(0.5),
+    "an array without axes": lambda: np.array(0.5),
+    "an empty list": list,
+    "an empty array": lambda: np.zeros(0),
+    "1 x 1": lambda: np.ones((1, 1)),
+    "a long list": lambda: [0.1] * 101,
+    "many axes": lambda: np.zeros((1,) * 9),
+    "a list of names": lambda: ["a", "b"],
+    "a list of None": lambda: [None],
+    "huge numbers": lambda: [10**30] * 3,
+    "a str subclass": lambda: Text("x"),
+    "a model": arm,
+    "a range": lambda: range(3),
+    "long text": lambda: "x" * 10_000,
     "bools": lambda: [True, False, True],
 }
 
@@ -177,8 +214,9 @@ def test_every_argument_is_attacked(calls) -> None:
     for name in [n for n in (*lw.__all__, *mechanisms.__all__) if n not in ATTACKED_ELSEWHERE]:
         function = getattr(lw, name, None) or getattr(mechanisms, name)
         given = {a for c in calls.values() if c.name.startswith(name) for a in c.arguments}
-        plain = [n for n, p in signature(function).parameters.items() if p.kind not in (p.VAR_KEYWORD,
-                                                                                       p.VAR_POSITIONAL)]
+        plain = [
+            n for n, p in signature(function).parameters.items() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        ]
         assert {n for n in plain if not n.startswith("_")} <= given | {"self"}, name
 
 
@@ -188,8 +226,11 @@ def test_every_argument_is_declared() -> None:
         function = getattr(lw, name, None) or getattr(mechanisms, name)
         parameters = signature(function).parameters
         declared = getattr(function.__init__ if isinstance(function, type) else function, "kinds", {})
-        missing = [n for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD and not n.startswith("_")
-                   and n not in declared]
+        missing = [
+            n
+            for n, p in parameters.items()
+            if p.kind is not p.VAR_KEYWORD and not n.startswith("_") and n not in declared
+        ]
         assert not missing, f"{name}: {missing}"
 
 

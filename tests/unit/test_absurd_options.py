@@ -6,23 +6,62 @@ import pytest
 from public_calls import URDF
 from typer.testing import CliRunner
 
-from linkwork.cli import app, main
+from linkwork.cli.main import app, main
 from linkwork.errors import LinkworkError
 
-ABSURD = ("nan", "inf", "-inf", "-1", "0", "1e300", "1e-300", "1" + "0" * 30, "x", "", "1,2,3", "x" * 10_000, "nan,nan",
-          "\udcff", "../..", "None", "True")
+ABSURD = (
+    "nan",
+    "inf",
+    "-inf",
+    "-1",
+    "0",
+    "1e300",
+    "1e-300",
+    "1" + "0" * 30,
+    "x",
+    "",
+    "1,2,3",
+    "x" * 10_000,
+    "nan,nan",
+    "\udcff",
+    "../..",
+    "None",
+    "True",
+)
 
 COMMANDS = {
     "solve": ["base", "method", "backend", "contact", "connect", "q", "v", "tau", "seed"],
-    "simulate": ["base", "method", "contact", "connect", "q", "v", "seed", "kp", "kd", "dt", "duration", "integrator",
-                 "ground", "restitution", "every", "output", "plot", "html"],
+    "simulate": [
+        "base",
+        "method",
+        "contact",
+        "connect",
+        "q",
+        "v",
+        "seed",
+        "kp",
+        "kd",
+        "dt",
+        "duration",
+        "integrator",
+        "ground",
+        "restitution",
+        "every",
+        "output",
+        "plot",
+        "html",
+    ],
     "plan": ["base", "contact", "connect", "task", "use"],
     "export": ["base", "function", "method", "contact", "connect", "output"],
     "info": ["base"],
     "view": ["base", "contact", "connect", "q", "fps", "triangles", "trajectory", "html"],
 }
-ALWAYS = {"simulate": ["--duration", "0.01", "--dt", "0.005", "--method", "aba"], "export": ["-o", "c"],
-          "view": ["--html", "a.html"], "solve": ["--method", "aba"]}
+ALWAYS = {
+    "simulate": ["--duration", "0.01", "--dt", "0.005", "--method", "aba"],
+    "export": ["-o", "c"],
+    "view": ["--html", "a.html"],
+    "solve": ["--method", "aba"],
+}
 
 
 @pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in COMMANDS.items() for o in options])

@@ -14,12 +14,20 @@ from linkwork.spatial import Transform
 
 OBLIQUE = (0.36, -0.48, 0.8)
 CASES = [
-    *((k, axis) for k in ("revolute", "prismatic", "helical", "cylindrical", "universal")
-      for axis in ("x", "y", "z", "-x", "-y", "-z", OBLIQUE)),
-    ("spherical", None), ("planar", None), ("free", None), ("fixed", None),
+    *(
+        (k, axis)
+        for k in ("revolute", "prismatic", "helical", "cylindrical", "universal")
+        for axis in ("x", "y", "z", "-x", "-y", "-z", OBLIQUE)
+    ),
+    ("spherical", None),
+    ("planar", None),
+    ("free", None),
+    ("fixed", None),
 ]
-JOINTS = [pytest.param(joint(k, np.random.default_rng(3), a), id=f"{k} {'oblique' if a is OBLIQUE else a or ''}")
-          for k, a in CASES]
+JOINTS = [
+    pytest.param(joint(k, np.random.default_rng(3), a), id=f"{k} {'oblique' if a is OBLIQUE else a or ''}")
+    for k, a in CASES
+]
 
 
 def pose(j: Joint, q: np.ndarray) -> np.ndarray:

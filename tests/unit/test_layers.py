@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,48 +16,21 @@ import linkwork
 from linkwork.backends.ops import Ops
 
 ROOT = Path(linkwork.__file__).parent
-FILES = {".".join(["linkwork", *f.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): f
-         for f in sorted(ROOT.rglob("*.py"))}
+FILES = {
+    ".".join(["linkwork", *f.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__"): f
+    for f in sorted(ROOT.rglob("*.py"))
+}
 
-LAYERS = [
-    ["errors", "forks"],
-    ["lazy"],
-    ["checks"],
-    ["backends"],
-    ["spatial"],
-    ["joints"],
-    ["model"],
-    ["constraints"],
-    ["planner.elimination", "planner.pivots", "model.xml", "model.load", "model.urdf", "model.mjcf", "model.sdf",
-     "model.looks", "model.solids", "model.mjcf_limits"],
-    ["algorithms", "kernels"],
-    ["simulate.assembly"],
-    ["planner"],
-    ["judge"],
-    ["function"],
-    ["simulate.actuation"],
-    ["api"],
-    ["robots", "simulate", "interop"],
-    ["scale", "view"],
-    [""],
-    ["cli_arguments"],
-    ["view.cli"],
-    ["bench", "simulate.cli", "demo"],
-    ["cli"],
-]
-"""From the bottom to the top; of several that fit a module, the longest name counts. "" is the package itself."""
-
-UPWARDS = {("linkwork.model.load", "linkwork.robots")}
-"""Looked up when a robot is asked for by name, and never imported before."""
+TABLE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+LAYERS = re.findall(r"^\| `(\w+)` \|", TABLE, re.MULTILINE)[::-1]
+"""From the bottom to the top: the table of docs/architecture.md is the list."""
 
 
-def layer(module: str) -> tuple[int, str]:
-    """How high a module is, and the entry that says so."""
-    short = module.removeprefix("linkwork").removeprefix(".")
-    fits = [(len(name), height, name) for height, names in enumerate(LAYERS) for name in names
-            if short == name or (name and short.startswith(name + "."))]
-    assert fits, f"{module} is in no layer: add it to LAYERS"
-    return max(fits)[1:]
+def layer(module: str) -> int:
+    """How high the package of a module stands; "linkwork" is the package itself."""
+    package = (module.split(".") + ["linkwork"])[1] if module != "linkwork" else "linkwork"
+    assert package in LAYERS, f"{module} is in no layer: add its package to the table of docs/architecture.md"
+    return LAYERS.index(package)
 
 
 def guarded(tree: ast.Module) -> set[ast.AST]:
@@ -81,25 +57,50 @@ def imports(file: Path) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("module", FILES)
 def test_dependencies_point_downwards(module):
-    height, own = layer(module)
+    height = layer(module)
     for name, line in imports(FILES[module]):
-        if name.split(".")[0] != "linkwork" or (module, name.rsplit(".", 1)[0]) in UPWARDS or (module, name) in UPWARDS:
+        if name.split(".")[0] != "linkwork" or name.split(".")[1:2] == module.split(".")[1:2]:
             continue
-        other, theirs = layer(name)
-        together = other == height and own.split(".")[0] == theirs.split(".")[0]
-        assert other < height or together, f"{module}:{line} imports {name}, which is not below it"
+        assert layer(name) < height, f"{module}:{line} imports {name}, which is not below it"
+
+
+def test_every_package_is_in_the_table_once():
+    packages = {(m.split(".") + ["linkwork"])[1] for m in FILES} | {"linkwork"}
+    assert sorted(LAYERS) == sorted(packages)
+
+
+@pytest.mark.parametrize("module", [m for m, f in FILES.items() if f.name == "__init__.py"])
+def test_no_name_hides_a_module(module):
+    """`import linkwork.simulation.rollout` gives the module, whatever functions the packages export."""
+    package = importlib.import_module(module)
+    for name in (m.removeprefix(module + ".") for m in FILES if m.startswith(module + ".")):
+        if "." not in name and name in vars(package):
+            assert inspect.ismodule(vars(package)[name]), f"{module}.{name} is a module and something else"
 
 
 def test_the_lint_sees_what_it_should():
     assert layer("linkwork.model.motion") < layer("linkwork.constraints.rows") < layer("linkwork.algorithms.tree.aba")
-    assert layer("linkwork.model.urdf") > layer("linkwork.constraints")
+    assert layer("linkwork.io.urdf") > layer("linkwork.constraints")
     names = [n for n, _ in imports(FILES["linkwork.algorithms.tree.ltl"])]
     assert "linkwork.algorithms.tree.crba" in names
     assert "linkwork.constraints" not in [n for n, _ in imports(FILES["linkwork.model.model"])]
 
 
-OPTIONAL = ("casadi", "llvmlite", "mujoco", "pinocchio", "viser", "yourdfpy", "typer", "rich", "robot_descriptions",
-            "distributed", "dask", "matplotlib", "pyarrow")
+OPTIONAL = (
+    "casadi",
+    "llvmlite",
+    "mujoco",
+    "pinocchio",
+    "viser",
+    "yourdfpy",
+    "typer",
+    "rich",
+    "robot_descriptions",
+    "distributed",
+    "dask",
+    "matplotlib",
+    "pyarrow",
+)
 
 
 def test_importing_linkwork_imports_no_heavy_package():
@@ -143,8 +144,13 @@ def test_algorithms_never_import_or_name_a_backend(module):
         assert not asks, f"{module}:{node.lineno} asks which backend it runs on"
 
 
-@pytest.mark.parametrize("module", [*ALGORITHMS, *(m for m in FILES if m.startswith(("linkwork.spatial.",
-                                    "linkwork.joints.", "linkwork.constraints.")))])
+@pytest.mark.parametrize(
+    "module",
+    [
+        *ALGORITHMS,
+        *(m for m in FILES if m.startswith(("linkwork.spatial.", "linkwork.joints.", "linkwork.constraints."))),
+    ],
+)
 def test_only_operations_of_the_contract_are_used(module):
     contract = {n for n in (*vars(Ops), *Ops.__annotations__) if not n.startswith("_")}
     for node in ast.walk(ast.parse(FILES[module].read_text())):

@@ -21,8 +21,13 @@ BODY = BodyInertia(1.0, np.array([0.1, 0.0, 0.0]), np.eye(3) * 0.01)
 def tree() -> Model:
     """world - a - b - c, and d on a; e on the world. Given out of order."""
     b = Builder("tree")
-    for name, parent, kind in [("c", "b", "spherical"), ("a", "world", "free"), ("d", "a", "prismatic"),
-                               ("b", "a", "revolute"), ("e", "world", "planar")]:
+    for name, parent, kind in [
+        ("c", "b", "spherical"),
+        ("a", "world", "free"),
+        ("d", "a", "prismatic"),
+        ("b", "a", "revolute"),
+        ("e", "world", "planar"),
+    ]:
         b.link(name, parent, kind, inertia=BODY)
     return b.build()
 
@@ -284,10 +289,16 @@ CONSTRAINTS = {
     "universal axes": (lambda m: lw.Closure("a", "b", "universal", axis="z", second="z"), ModelError, "perpendicular"),
     "zero rod": (lambda m: lw.Distance("a", "b", 0.0), ModelError, "above zero.*Connect"),
     "nan rod": (lambda m: lw.Distance("a", "b", float("nan")), InputError, "length"),
-    "coupling of a ball": (lambda m: m.with_constraints(lw.Coupling("a_joint", {"b_joint": [1.0]})), ModelError,
-                           "joint 'b_joint' is spherical and has 3 degrees of freedom.*Custom"),
-    "coupling to itself": (lambda m: m.with_constraints(lw.Coupling("a_joint", {"a_joint": [1.0]})), ModelError,
-                           "cannot depend on itself"),
+    "coupling of a ball": (
+        lambda m: m.with_constraints(lw.Coupling("a_joint", {"b_joint": [1.0]})),
+        ModelError,
+        "joint 'b_joint' is spherical and has 3 degrees of freedom.*Custom",
+    ),
+    "coupling to itself": (
+        lambda m: m.with_constraints(lw.Coupling("a_joint", {"a_joint": [1.0]})),
+        ModelError,
+        "cannot depend on itself",
+    ),
     "coupling unknown": (lambda m: m.with_constraints(lw.Coupling("a_joint", {"x": [1.0]})), NotFound, "no joint"),
     "custom untraceable": (lambda m: m.with_constraints(lw.Custom(lambda x: 1 / 0, ["a_joint"])), ModelError, "traced"),
     "custom without joints": (lambda m: lw.Custom(lambda: 0, []), InputError, "names of the joints"),
@@ -295,8 +306,11 @@ CONSTRAINTS = {
     "rows of five": (lambda m: lw.LinkRows({"a": np.ones((1, 5))}), InputError, "m x 6"),
     "rows differ": (lambda m: lw.LinkRows({"a": np.ones((1, 6)), "b": np.ones((2, 6))}), InputError, "same m"),
     "rows k": (lambda m: lw.LinkRows({"a": np.ones((1, 6))}, [1.0, 2.0]), InputError, r"these rows need \(1,\)"),
-    "rows stabilised": (lambda m: lw.LinkRows({"a": np.ones((1, 6))}, stabilisation=lw.Stabilisation()), InputError,
-                        "cannot be stabilised"),
+    "rows stabilised": (
+        lambda m: lw.LinkRows({"a": np.ones((1, 6))}, stabilisation=lw.Stabilisation()),
+        InputError,
+        "cannot be stabilised",
+    ),
     "rows on nobody": (lambda m: m.with_constraints(lw.LinkRows({"x": np.ones((1, 6))})), NotFound, "no link called"),
     "stabilisation": (lambda m: lw.Stabilisation(period=0.0), InputError, "period is a finite number above 0"),
     "stabilisation nan": (lambda m: lw.Stabilisation(damping=float("nan")), InputError, "damping"),

@@ -34,20 +34,33 @@ def dense(R: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 def about(k: int, angle: float) -> np.ndarray:
     c, s = np.cos(angle), np.sin(angle)
-    return {0: np.array([[1, 0, 0], [0, c, -s], [0, s, c]]), 1: np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]),
-            2: np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])}[k]
+    return {
+        0: np.array([[1, 0, 0], [0, c, -s], [0, s, c]]),
+        1: np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]),
+        2: np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]),
+    }[k]
 
 
 def chain(seed: int) -> tuple[Transform, np.ndarray]:
     """Five moves of all kinds, and their dense product."""
     rng = np.random.default_rng(seed)
     k, angle, R, p, r = int(rng.integers(3)), rng.uniform(-3, 3), rotation(rng), rng.normal(size=3), rng.normal(size=3)
-    moves = (Translate(col(p), xp), Turn(k, np.cos(angle), np.sin(angle), xp), Rotate(R, xp), Translate(col(r), xp),
-             Turn((k + 1) % 3, np.cos(1.0), np.sin(1.0), xp))
+    moves = (
+        Translate(col(p), xp),
+        Turn(k, np.cos(angle), np.sin(angle), xp),
+        Rotate(R, xp),
+        Translate(col(r), xp),
+        Turn((k + 1) % 3, np.cos(1.0), np.sin(1.0), xp),
+    )
     z = np.zeros(3)
     X = np.eye(6)
-    for A in (dense(np.eye(3), p), dense(about(k, angle), z), dense(R, z), dense(np.eye(3), r),
-              dense(about((k + 1) % 3, 1.0), z)):
+    for A in (
+        dense(np.eye(3), p),
+        dense(about(k, angle), z),
+        dense(R, z),
+        dense(np.eye(3), r),
+        dense(about((k + 1) % 3, 1.0), z),
+    ):
         X = A @ X
     return Transform(moves, xp), X
 

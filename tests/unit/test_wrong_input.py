@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError
 
 
@@ -22,8 +22,15 @@ def test_an_archive_that_is_no_trajectory(tmp_path) -> None:
         lw.Trajectory.read(tmp_path / "other.npz")
 
 
-@pytest.mark.parametrize("words", [["bench", "rollout", "--robots", "nobody"], ["plan", "nobody"], ["plan"],
-                                   ["bench", "papers", "--paper", "nobody"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bench", "rollout", "--robots", "nobody"],
+        ["plan", "nobody"],
+        ["plan"],
+        ["bench", "papers", "--paper", "nobody"],
+    ],
+)
 def test_commands_say_what_is_wrong(words) -> None:
     told = CliRunner().invoke(app, words)
     assert isinstance(told.exception, LinkworkError)

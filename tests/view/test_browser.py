@@ -8,8 +8,10 @@ import browser as shared
 
 
 def test_the_browser_draws_with_webgl(page):
-    page.set_content("<canvas></canvas><script>document.title = "
-                     "document.querySelector('canvas').getContext('webgl2') ? 'drawn' : 'none'</script>")
+    page.set_content(
+        "<canvas></canvas><script>document.title = "
+        "document.querySelector('canvas').getContext('webgl2') ? 'drawn' : 'none'</script>"
+    )
     assert page.title() == "drawn"
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.cli import app
+from linkwork.cli.main import app
 
 URDF = """<robot name="swing"><link name="base"/><link name="bob"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
 <inertia ixx="0.01" iyy="0.01" izz="0.01"/></inertial></link><joint name="hinge" type="continuous"><parent link="base"/>
@@ -51,7 +51,7 @@ def test_the_viewer_runs_until_it_is_stopped(robot, monkeypatch):
 
 
 def test_the_demo_ends_with_a_replay(tmp_path, monkeypatch):
-    from linkwork import demo
+    from linkwork.cli import demo
 
     model, q, controller = demo.squatting_humanoid()
     motion = lw.simulate(model, q, None, controller, duration=0.02, ground=0.0)

@@ -10,10 +10,10 @@ import pytest
 import linkwork as lw
 from linkwork.errors import LoadError
 from linkwork.model.visual import Mesh, MeshFile
-from linkwork.view import shapes
-from linkwork.view.files import locate
-from linkwork.view.meshes import read_mesh
-from linkwork.view.surface import Surface, smooth, thinned, thinned_to
+from linkwork.viewer import shapes
+from linkwork.viewer.files import locate
+from linkwork.viewer.meshes import read_mesh
+from linkwork.viewer.surface import Surface, smooth, thinned, thinned_to
 
 BOX = shapes.box((1.0, 2.0, 3.0))
 
@@ -28,8 +28,13 @@ def stl_bytes(s: Surface, text: bool) -> bytes:
     if text:
         rows = ["solid box"]
         for f in s.faces:
-            rows += ["facet normal 0 0 0", "outer loop", *("vertex {} {} {}".format(*s.vertices[k]) for k in f),
-                     "endloop", "endfacet"]
+            rows += [
+                "facet normal 0 0 0",
+                "outer loop",
+                *("vertex {} {} {}".format(*s.vertices[k]) for k in f),
+                "endloop",
+                "endfacet",
+            ]
         return "\n".join([*rows, "endsolid"]).encode()
     out = io.BytesIO()
     out.write(b"solid but binary".ljust(80) + len(s.faces).to_bytes(4, "little"))
@@ -83,9 +88,17 @@ def test_every_format_gives_the_same_box(tmp_path, kind):
     assert colour == {".obj": (1, 0, 0, 1), ".dae": (0, 1, 0, 1)}.get(path.suffix)
 
 
-@pytest.mark.parametrize(("kind", "text"), [
-    ("a.stl", "not a mesh"), ("a.obj", "v 0 0 0\nf 1 2 3"), ("a.obj", "v 0 nan 0\nf 1 1 1"), ("a.dae", "<COLLADA/>"),
-    ("a.dae", "<COLLADA>"), ("a.obj", "v 1 x 2")])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("a.stl", "not a mesh"),
+        ("a.obj", "v 0 0 0\nf 1 2 3"),
+        ("a.obj", "v 0 nan 0\nf 1 1 1"),
+        ("a.dae", "<COLLADA/>"),
+        ("a.dae", "<COLLADA>"),
+        ("a.obj", "v 1 x 2"),
+    ],
+)
 def test_nonsense_is_refused(tmp_path, kind, text):
     (tmp_path / kind).write_text(text)
     with pytest.raises(LoadError, match=r"a\.(stl|obj|dae)"):
@@ -103,25 +116,36 @@ def robot(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [
-    "package://pack/meshes/a%20b.stl", "package:///pack/meshes/a b.stl", "model://pack/urdf/../meshes/a b.stl",
-    "../meshes/a b.stl", "{root}/pack/meshes/a b.stl", "file://{root}/pack/meshes/a%20b.stl"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "package://pack/meshes/a%20b.stl",
+        "package:///pack/meshes/a b.stl",
+        "model://pack/urdf/../meshes/a b.stl",
+        "../meshes/a b.stl",
+        "{root}/pack/meshes/a b.stl",
+        "file://{root}/pack/meshes/a%20b.stl",
+    ],
+)
 def test_meshes_are_found_where_the_description_says(robot, name):
     mesh = MeshFile(name.format(root=robot), str(robot / "pack/urdf/r.urdf"))
     assert locate(mesh).samefile(robot / "pack/meshes/a b.stl")
 
 
-@pytest.mark.parametrize(("name", "reason"), [
-    ("package://pack/../other/secret.stl", "leaves its package"),
-    ("package://../other/secret.stl", "leaves its package"),
-    ("package://nobody/x.stl", "ROS_PACKAGE_PATH"),
-    ("../../other/secret.stl", "outside"),
-    ("{root}/other/secret.stl", "outside"),
-    ("file://{root}/other/secret.stl", "outside"),
-    ("http://example.org/x.stl", "not followed"),
-    ("../meshes/a.glb", "is not read"),
-    ("../meshes/missing.stl", "is not there"),
-])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("package://pack/../other/secret.stl", "leaves its package"),
+        ("package://../other/secret.stl", "leaves its package"),
+        ("package://nobody/x.stl", "ROS_PACKAGE_PATH"),
+        ("../../other/secret.stl", "outside"),
+        ("{root}/other/secret.stl", "outside"),
+        ("file://{root}/other/secret.stl", "outside"),
+        ("http://example.org/x.stl", "not followed"),
+        ("../meshes/a.glb", "is not read"),
+        ("../meshes/missing.stl", "is not there"),
+    ],
+)
 def test_nothing_else_is_opened(robot, name, reason):
     with pytest.raises(LoadError, match=reason):
         locate(MeshFile(name.format(root=robot), str(robot / "pack/urdf/r.urdf")))
@@ -141,8 +165,10 @@ def test_a_box_keeps_its_edges_and_a_sphere_is_smooth():
 
 
 def test_thinning_keeps_the_shape():
-    fine = shapes.turned([(np.sin(t), -np.cos(t)) if 0 < t < np.pi - 1e-9 else (0.0, -np.cos(t))
-                          for t in np.linspace(0, np.pi, 120)], around=200)
+    fine = shapes.turned(
+        [(np.sin(t), -np.cos(t)) if 0 < t < np.pi - 1e-9 else (0.0, -np.cos(t)) for t in np.linspace(0, np.pi, 120)],
+        around=200,
+    )
     before = volume(fine.vertices, fine.faces)
     (coarse,) = thinned_to([fine], 3000)
     assert 500 < len(coarse.faces) <= 3000 < len(fine.faces)
@@ -151,9 +177,15 @@ def test_thinning_keeps_the_shape():
     assert len(same.faces) == len(fine.faces)
 
 
-@pytest.mark.parametrize(("shape", "expected"), [
-    (shapes.ellipsoid((1, 2, 3)), 8 * np.pi), (shapes.cylinder(1, 2), 2 * np.pi),
-    (shapes.capsule(1, 1, 3), 3 * np.pi + 4 / 3 * np.pi), (BOX, 6.0)])
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        (shapes.ellipsoid((1, 2, 3)), 8 * np.pi),
+        (shapes.cylinder(1, 2), 2 * np.pi),
+        (shapes.capsule(1, 1, 3), 3 * np.pi + 4 / 3 * np.pi),
+        (BOX, 6.0),
+    ],
+)
 def test_shapes_have_their_volume_and_normals_look_outwards(shape, expected):
     assert volume(shape.vertices, shape.faces) == pytest.approx(expected, rel=0.07)
     a, b, c = (shape.vertices[shape.faces[:, k]] for k in range(3))

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
-from linkwork.bench.report.html import html
-from linkwork.bench.report.markdown import markdown
-from linkwork.bench.report.page import Cell, Dot, Dots, Head, Page, Row, Section, Sheet
-from linkwork.cli import app
+from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
+from linkwork_bench.report.html import html
+from linkwork_bench.report.markdown import markdown
+from linkwork_bench.report.page import Cell, Dot, Dots, Head, Page, Row, Section, Sheet
 
 RUN = "document.title='run'"
 NASTY = {
@@ -32,8 +32,15 @@ def robot(text: str) -> lw.Model:
     b = lw.Builder(text, strict=False)
     body = lw.BodyInertia(1.0, np.array([0.1, 0, 0]), 0.1 * np.eye(3))
     b.link(f"{text} one", joint="revolute", axis="y", inertia=body, joint_name=f"{text} hinge")
-    b.link(f"{text} two", f"{text} one", "revolute", axis="y", placement=lw.Placement.at((0.4, 0, 0)), inertia=body,
-           joint_name=f"{text} other")
+    b.link(
+        f"{text} two",
+        f"{text} one",
+        "revolute",
+        axis="y",
+        placement=lw.Placement.at((0.4, 0, 0)),
+        inertia=body,
+        joint_name=f"{text} other",
+    )
     b.frame(f"{text} tip", f"{text} two", lw.Placement.at((0.4, 0, 0)))
     return b.build().with_constraints(lw.Connect(f"{text} tip", "world", name=f"{text} held"))
 
@@ -114,9 +121,11 @@ def test_the_terminal(text: str, tmp_path: Path) -> None:
     """Rich's markup in names is neither obeyed nor an error."""
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
     file = tmp_path / "robot.urdf"
-    file.write_text(f'<robot name="{text}"><link name="{text}a">{inertial}</link><link name="{text}b">{inertial}</link>'
-                    f'<joint name="{text}j" type="revolute"><parent link="{text}a"/><child link="{text}b"/></joint>'
-                    "</robot>")
+    file.write_text(
+        f'<robot name="{text}"><link name="{text}a">{inertial}</link><link name="{text}b">{inertial}</link>'
+        f'<joint name="{text}j" type="revolute"><parent link="{text}a"/><child link="{text}b"/></joint>'
+        "</robot>"
+    )
     for command in ("info", "plan", "solve", "simulate"):
         more = ["--duration", "0.01"] if command == "simulate" else []
         done = CliRunner().invoke(app, [command, str(file), *more], env={"COLUMNS": "300"})

@@ -158,14 +158,21 @@ def test_without_a_motion_the_robot_stands_and_can_be_looked_at(page, tmp_path):
 
 def test_the_squatting_humanoid_stays_small(tmp_path):
     """Two seconds at 50 frames a second: below a megabyte; its size depends on numbers, not on the machine."""
-    from linkwork.demo import squatting_humanoid
-    from linkwork.simulate.trajectory import column_names
+    from linkwork.cli.demo import squatting_humanoid
+    from linkwork.simulation.trajectory import column_names
 
     model, q, _ = squatting_humanoid()
     n = 1001
     rng = np.random.default_rng(0)
-    run = lw.Trajectory(np.linspace(0, 2, n), np.tile(q, (n, 1)), np.zeros((n, model.nv)), np.zeros((n, model.nv)),
-                        rng.normal(size=(n, model.rows)), np.ones((n, len(model.constraints))), column_names(model))
+    run = lw.Trajectory(
+        np.linspace(0, 2, n),
+        np.tile(q, (n, 1)),
+        np.zeros((n, model.nv)),
+        np.zeros((n, model.nv)),
+        rng.normal(size=(n, model.rows)),
+        np.ones((n, len(model.constraints))),
+        column_names(model),
+    )
     path = lw.write_html(tmp_path / "squat.html", model, run)
     assert path.stat().st_size < 0.8e6
 

@@ -7,13 +7,13 @@ import pytest
 
 import linkwork as lw
 from helpers import assert_close
-from linkwork.demo import squatting_humanoid
+from linkwork.cli.demo import squatting_humanoid
 from linkwork.errors import InputError
 from linkwork.model import Model, Placement, Visual
 from linkwork.model.visual import Box, Cylinder, Ellipsoid, Mesh
 from linkwork.robots.mechanisms import four_bar, quadruped, standing
-from linkwork.view.scene import make_scene
-from linkwork.view.states import quaternions, states_at, states_of
+from linkwork.viewer.scene import make_scene
+from linkwork.viewer.states import quaternions, states_at, states_of
 
 URDF = """<robot name="two"><material name="blue"><color rgba="0 0 1 1"/></material>
 <link name="base"><visual><geometry><box size="1 2 3"/></geometry><material name="blue"/></visual></link>
@@ -65,7 +65,7 @@ def test_what_is_missing_is_said_and_replaced(tmp_path):
     assert scene.drawn == {0, 1}
     assert any("gone.stl" in n for n in scene.notes)
     assert any("cone" in n for n in scene.notes)
-    (tmp_path / "r.urdf").write_text(URDF.replace("<sphere radius=\"0.5\"/>", "<mesh filename=\"gone.stl\"/>"))
+    (tmp_path / "r.urdf").write_text(URDF.replace('<sphere radius="0.5"/>', '<mesh filename="gone.stl"/>'))
     again = make_scene(lw.load(tmp_path / "r.urdf"))
     assert 1 in again.drawn, "the arm lost all its visuals and needs a stand-in"
 
@@ -81,7 +81,7 @@ def test_combined_models_keep_their_looks():
 def test_a_stand_in_is_the_ellipsoid_of_its_inertia():
     b = lw.Builder()
     radii = np.array([0.1, 0.2, 0.3])
-    I = 2.0 / 5 * np.diag([radii[1]**2 + radii[2]**2, radii[0]**2 + radii[2]**2, radii[0]**2 + radii[1]**2])
+    I = 2.0 / 5 * np.diag([radii[1] ** 2 + radii[2] ** 2, radii[0] ** 2 + radii[2] ** 2, radii[0] ** 2 + radii[1] ** 2])
     turn = Placement.at((0.3, -0.1, 0.5), (0.4, -0.8, 1.2))
     b.link("a", joint="revolute", axis="z", inertia=lw.BodyInertia(2.0, np.zeros(3), I).moved(turn))
     (part,) = [p for p in make_scene(b.build()).parts if p.kind == "inertia"]
@@ -156,12 +156,15 @@ def test_a_motion_of_another_robot_is_refused(standing_quadruped):
         states_of(standing_quadruped[0], run, fps=0)
 
 
-@pytest.mark.parametrize(("note", "shown"), [
-    ("mesh '/home/me/robots/arm/link.stl' is missing", "mesh 'link.stl' is missing"),
-    (r"mesh 'C:\robots\arm\link.stl' is missing", "mesh 'link.stl' is missing"),
-    ("2 of 3/4 done at 1/s: package://arm/link.stl", "2 of 3/4 done at 1/s: package://arm/link.stl"),
-])
+@pytest.mark.parametrize(
+    ("note", "shown"),
+    [
+        ("mesh '/home/me/robots/arm/link.stl' is missing", "mesh 'link.stl' is missing"),
+        (r"mesh 'C:\robots\arm\link.stl' is missing", "mesh 'link.stl' is missing"),
+        ("2 of 3/4 done at 1/s: package://arm/link.stl", "2 of 3/4 done at 1/s: package://arm/link.stl"),
+    ],
+)
 def test_pages_do_not_tell_where_files_are(note: str, shown: str) -> None:
-    from linkwork.view.html import _without_folders
+    from linkwork.viewer.html import _without_folders
 
     assert _without_folders(note) == shown

@@ -49,8 +49,10 @@ def picture(viewer) -> np.ndarray:
 
 def looks_at_the_robot(viewer) -> bool:
     """Whether the page has taken the view that the viewer asked for."""
-    return any(np.allclose(c.camera.position, viewer.server.initial_camera.position, atol=1e-2)
-               for c in viewer.server.get_clients().values())
+    return any(
+        np.allclose(c.camera.position, viewer.server.initial_camera.position, atol=1e-2)
+        for c in viewer.server.get_clients().values()
+    )
 
 
 def test_the_page_plays_a_motion(page, made, motion):
@@ -75,6 +77,7 @@ def test_the_page_plays_a_motion(page, made, motion):
     page.get_by_role("button", name="Pause").dispatch_event("click")
     assert waited(lambda: not viewer.playing)
     assert any(np.abs(start[n] - x).max() > 1e-3 for n, x in nodes(viewer).items())
+
     def there_and_back() -> bool:
         """The picture changes with the time and comes back with it; the page may still be loading its lights."""
         seen = []

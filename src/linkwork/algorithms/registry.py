@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.common.iteration import Prox
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Method:
         """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
         if not (self.modes and self.local):
             return ()
-        from linkwork.constraints.clusters import local_loops
+        from linkwork.structure.clusters import local_loops
 
         return tuple(sorted(n for _, constraints in local_loops(model) for n in constraints))
 
@@ -76,7 +76,7 @@ class Method:
                 if sum(l > 0 for l in c.touches(model)) > 1:
                     return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
         if self.rows in ("loops", "clusters"):
-            from linkwork.constraints.clusters import local_loops
+            from linkwork.structure.clusters import local_loops
 
             local = {n for _, constraints in local_loops(model) for n in constraints}
             for n, c in enumerate(model.constraints):
@@ -102,81 +102,336 @@ PENALISED, MEETING, CARRIED = 1e7, 1e6, 1e10
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
     Method("crba", "mass_matrix", "tree.crba:crba", "composite rigid bodies", FEATHERSTONE, "O(n d)", "any"),
-    Method("c_rnea", "inverse_dynamics", "clusters.c_rnea:c_rnea", "forces of the independent joints of local loops",
-           f"{CLUSTERS} VI", "O(n)", "loops"),
-    Method("projected_rnea", "inverse_dynamics", "clusters.projected_rnea:projected_rnea",
-           "all joint forces, then projected", f"{CLUSTERS} II-C", "O(n^2)", "loops"),
+    Method(
+        "c_rnea",
+        "inverse_dynamics",
+        "clusters.c_rnea:c_rnea",
+        "forces of the independent joints of local loops",
+        f"{CLUSTERS} VI",
+        "O(n)",
+        "loops",
+    ),
+    Method(
+        "projected_rnea",
+        "inverse_dynamics",
+        "clusters.projected_rnea:projected_rnea",
+        "all joint forces, then projected",
+        f"{CLUSTERS} II-C",
+        "O(n^2)",
+        "loops",
+    ),
     Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
-    Method("constrained_aba", FD, "constrained.constrained_aba:constrained_aba", "penalties inside articulated bodies",
-           f"{LOOPS} Alg. 1 without loops", "O(n+m)", "link", redundant=True, modes=True, prox=Prox(PENALISED),
-           solves=2.3),
-    Method("pv_early", FD, "constrained.pv_early:pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII",
-           "O(n+m)", "link", redundant=True, prox=Prox(CARRIED), solves=1.5),
-    Method("lcaba", FD, "constrained.lcaba:lcaba", "closed loops inside articulated bodies", f"{LOOPS} Alg. 1-3",
-           "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=3.3),
-    Method("prox_bbo", FD, "constrained.prox_bbo:prox_bbo", "multipliers eliminated at loop roots, proximal",
-           f"{LOOPS} Alg. 4-6", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(MEETING), solves=2.2),
-    Method("mixed", FD, "constrained.mixed:mixed", "each constraint penalised or carried (couplings: or embedded)",
-           f"{LOOPS} VII-D", "best O(n+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.5),
-    Method("bbo", FD, "constrained.bbo:bbo", "multipliers eliminated at loop roots", f"{LOOPS} Alg. 4", "best O(n+m)",
-           "any"),
-    Method("prox_pv", FD, "constrained.prox_pv:prox_pv", "PV with a proximal term", f"{LOOPS} refs. 11, 12",
-           "O(n+m^2 d+m^3)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
-    Method("pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
-           "any"),
-    Method("pv_soft", FD, "constrained.pv_soft:pv_soft", "soft Gauss' principle", f"{PV_LQR} VI", "O(n+m)", "link",
-           redundant=True, soft=True, modes=True),
-    Method("prox_ltl", FD, "constrained.prox_ltl:prox_ltl", "sparse factor of the damped KKT matrix",
-           f"{SPARSE} Alg. 1", "O((n+m)(d+m)^2)", "any", redundant=True, modes=True, prox=Prox(CARRIED), solves=2.2),
-    Method("ltl", FD, "constrained.ltl:ltl", "sparse factor of the mass matrix, then the rows", f"{PV_LQR} II-C",
-           "O(n d^2+m^2 d+d^2 m)", "any"),
-    Method("ltl_soft", FD, "constrained.ltl_soft:ltl_soft", "soft rows in joint space", f"{PV_LQR} VI",
-           "O(n d^2+m d^2)", "any", redundant=True, soft=True, modes=True),
-    Method("prox_ltl_soft", FD, "constrained.prox_ltl_soft:prox_ltl_soft", "penalties on the mass matrix, iterated",
-           f"{LOOPS} III-E", "O(n d^2+m d^2)", "any", redundant=True, modes=True, prox=Prox(PENALISED), solves=2.3,
-           reference=True),
-    Method("c_aba", FD, "clusters.c_aba:c_aba", "local loops as clusters in articulated bodies, contacts by PV",
-           f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", "any", local=True),
-    Method("c_lcaba", FD, "clusters.c_lcaba:c_lcaba", "local loops as clusters, contacts and long loops by penalties",
-           f"{CLUSTERS} with {LOOPS} Alg. 1-3", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(PENALISED), local=True, solves=2.5),
-    Method("c_prox_bbo", FD, "clusters.c_prox_bbo:c_prox_bbo",
-           "local loops as clusters, contacts and long loops carried to their roots",
-           f"{CLUSTERS} with {LOOPS} Alg. 4-6", "best O(N l^3+m)", "any", redundant=True, modes=True,
-           prox=Prox(MEETING), local=True, solves=2.2),
-    Method("c_mixed", FD, "constrained.mixed:c_mixed", "each constraint embedded, penalised or carried",
-           f"{CLUSTERS} with {LOOPS} VII-D", "best O(N l^3+m)", "any", redundant=True, modes=True, prox=Prox(PENALISED),
-           local=True, solves=2.5),
-    Method("projection", FD, "clusters.projection:projection", "local loops by independent velocities, dense",
-           f"{CLUSTERS} II-D", "O(n^3)", "any", reference=True),
-    Method("lagrange", FD, "clusters.lagrange:lagrange", "Lagrange multipliers, dense rows",
-           f"{CLUSTERS} II-D", "O(n d^2+m d^2+m^3)", "any", reference=True),
-    Method("kkt", FD, "constrained.kkt:kkt", "dense, by singular values: the reference", "", "O((n+m)^3)", "any",
-           redundant=True, reference=True),
+    Method(
+        "constrained_aba",
+        FD,
+        "constrained.constrained_aba:constrained_aba",
+        "penalties inside articulated bodies",
+        f"{LOOPS} Alg. 1 without loops",
+        "O(n+m)",
+        "link",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        solves=2.3,
+    ),
+    Method(
+        "pv_early",
+        FD,
+        "constrained.pv_early:pv_early",
+        "multipliers eliminated joint by joint",
+        f"{PV_LQR} VIII",
+        "O(n+m)",
+        "link",
+        redundant=True,
+        prox=Prox(CARRIED),
+        solves=1.5,
+    ),
+    Method(
+        "lcaba",
+        FD,
+        "constrained.lcaba:lcaba",
+        "closed loops inside articulated bodies",
+        f"{LOOPS} Alg. 1-3",
+        "best O(n+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        solves=3.3,
+    ),
+    Method(
+        "prox_bbo",
+        FD,
+        "constrained.prox_bbo:prox_bbo",
+        "multipliers eliminated at loop roots, proximal",
+        f"{LOOPS} Alg. 4-6",
+        "best O(n+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(MEETING),
+        solves=2.2,
+    ),
+    Method(
+        "mixed",
+        FD,
+        "constrained.mixed:mixed",
+        "each constraint penalised or carried (couplings: or embedded)",
+        f"{LOOPS} VII-D",
+        "best O(n+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        solves=2.5,
+    ),
+    Method(
+        "bbo",
+        FD,
+        "constrained.bbo:bbo",
+        "multipliers eliminated at loop roots",
+        f"{LOOPS} Alg. 4",
+        "best O(n+m)",
+        "any",
+    ),
+    Method(
+        "prox_pv",
+        FD,
+        "constrained.prox_pv:prox_pv",
+        "PV with a proximal term",
+        f"{LOOPS} refs. 11, 12",
+        "O(n+m^2 d+m^3)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(CARRIED),
+        solves=2.2,
+    ),
+    Method(
+        "pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)", "any"
+    ),
+    Method(
+        "pv_soft",
+        FD,
+        "constrained.pv_soft:pv_soft",
+        "soft Gauss' principle",
+        f"{PV_LQR} VI",
+        "O(n+m)",
+        "link",
+        redundant=True,
+        soft=True,
+        modes=True,
+    ),
+    Method(
+        "prox_ltl",
+        FD,
+        "constrained.prox_ltl:prox_ltl",
+        "sparse factor of the damped KKT matrix",
+        f"{SPARSE} Alg. 1",
+        "O((n+m)(d+m)^2)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(CARRIED),
+        solves=2.2,
+    ),
+    Method(
+        "ltl",
+        FD,
+        "constrained.ltl:ltl",
+        "sparse factor of the mass matrix, then the rows",
+        f"{PV_LQR} II-C",
+        "O(n d^2+m^2 d+d^2 m)",
+        "any",
+    ),
+    Method(
+        "ltl_soft",
+        FD,
+        "constrained.ltl_soft:ltl_soft",
+        "soft rows in joint space",
+        f"{PV_LQR} VI",
+        "O(n d^2+m d^2)",
+        "any",
+        redundant=True,
+        soft=True,
+        modes=True,
+    ),
+    Method(
+        "prox_ltl_soft",
+        FD,
+        "constrained.prox_ltl_soft:prox_ltl_soft",
+        "penalties on the mass matrix, iterated",
+        f"{LOOPS} III-E",
+        "O(n d^2+m d^2)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        solves=2.3,
+        reference=True,
+    ),
+    Method(
+        "c_aba",
+        FD,
+        "clusters.c_aba:c_aba",
+        "local loops as clusters in articulated bodies, contacts by PV",
+        f"{CLUSTERS} Alg. 1",
+        "O(N l^3+m^2 d+m^3)",
+        "any",
+        local=True,
+    ),
+    Method(
+        "c_lcaba",
+        FD,
+        "clusters.c_lcaba:c_lcaba",
+        "local loops as clusters, contacts and long loops by penalties",
+        f"{CLUSTERS} with {LOOPS} Alg. 1-3",
+        "best O(N l^3+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        local=True,
+        solves=2.5,
+    ),
+    Method(
+        "c_prox_bbo",
+        FD,
+        "clusters.c_prox_bbo:c_prox_bbo",
+        "local loops as clusters, contacts and long loops carried to their roots",
+        f"{CLUSTERS} with {LOOPS} Alg. 4-6",
+        "best O(N l^3+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(MEETING),
+        local=True,
+        solves=2.2,
+    ),
+    Method(
+        "c_mixed",
+        FD,
+        "constrained.mixed:c_mixed",
+        "each constraint embedded, penalised or carried",
+        f"{CLUSTERS} with {LOOPS} VII-D",
+        "best O(N l^3+m)",
+        "any",
+        redundant=True,
+        modes=True,
+        prox=Prox(PENALISED),
+        local=True,
+        solves=2.5,
+    ),
+    Method(
+        "projection",
+        FD,
+        "clusters.projection:projection",
+        "local loops by independent velocities, dense",
+        f"{CLUSTERS} II-D",
+        "O(n^3)",
+        "any",
+        reference=True,
+    ),
+    Method(
+        "lagrange",
+        FD,
+        "clusters.lagrange:lagrange",
+        "Lagrange multipliers, dense rows",
+        f"{CLUSTERS} II-D",
+        "O(n d^2+m d^2+m^3)",
+        "any",
+        reference=True,
+    ),
+    Method(
+        "kkt",
+        FD,
+        "constrained.kkt:kkt",
+        "dense, by singular values: the reference",
+        "",
+        "O((n+m)^3)",
+        "any",
+        redundant=True,
+        reference=True,
+    ),
     Method("pv", DELASSUS, "delassus.pv:pv", "rows carried to the base", f"{PV_LQR} Alg. 2", "O(n+m^2 d)", "any"),
-    Method("pv_r", DELASSUS, "delassus.pv_r:pv_r", "never more than six rows far", f"{OSIMR} Alg. 3", "O(n+m^2)",
-           "link"),
-    Method("pv_fast", DELASSUS, "delassus.pv_fast:pv_fast", "an operator: the matrix is never formed",
-           f"{PV_LQR} VII-B", "O(n+m^2 d+m^3/r^2)", "link", operator=True),
-    Method("efpa", DELASSUS, "delassus.efpa:efpa", "extended force propagators", f"{OSIMR} Alg. 2", "O(n+m d+m^2)",
-           "link"),
-    Method("kjr", DELASSUS, "delassus.kjr:kjr", "inverse inertias along paths", f"{PV_LQR} VII-C", "O(n+m^2 d)",
-           "link"),
-    Method("ltl", DELASSUS, "delassus.ltl:ltl", "sparse factor of the mass matrix", f"{OSIMR} II-A",
-           "O(n d^2+m^2 d+d^2 m)", "any"),
-    Method("kkt_cholesky", DELASSUS, "delassus.kkt_cholesky:kkt_cholesky", "extracted from the KKT factor",
-           f"{SPARSE} IV-E", "O((n+m)(d+m)^2)", "any"),
-    Method("c_efpa", DELASSUS, "clusters.c_efpa:c_efpa", "contacts, with local loops resolved in clusters",
-           f"{CLUSTERS} VIII", "O(N l^3+m d+m^2)", "clusters", embeds=True),
-    Method("c_pv", DELASSUS, "clusters.c_pv:c_pv", "contacts carried to the base through clusters",
-           f"{CLUSTERS} with {PV_LQR} Alg. 2", "O(N l^3+m^2 d)", "any", embeds=True),
-    Method("projected_efpa", DELASSUS, "clusters.projected_efpa:projected_efpa",
-           "contacts, with local loops resolved by projection", f"{CLUSTERS} II-E", "O(n d^2+m^2 d)", "any",
-           embeds=True),
-    Method("projection", DELASSUS, "clusters.projected_efpa:projected_dense",
-           "contacts, with local loops resolved by projection, dense factor", f"{CLUSTERS} II-E", "O(n^3+m n^2)", "any",
-           embeds=True),
+    Method(
+        "pv_r", DELASSUS, "delassus.pv_r:pv_r", "never more than six rows far", f"{OSIMR} Alg. 3", "O(n+m^2)", "link"
+    ),
+    Method(
+        "pv_fast",
+        DELASSUS,
+        "delassus.pv_fast:pv_fast",
+        "an operator: the matrix is never formed",
+        f"{PV_LQR} VII-B",
+        "O(n+m^2 d+m^3/r^2)",
+        "link",
+        operator=True,
+    ),
+    Method(
+        "efpa", DELASSUS, "delassus.efpa:efpa", "extended force propagators", f"{OSIMR} Alg. 2", "O(n+m d+m^2)", "link"
+    ),
+    Method(
+        "kjr", DELASSUS, "delassus.kjr:kjr", "inverse inertias along paths", f"{PV_LQR} VII-C", "O(n+m^2 d)", "link"
+    ),
+    Method(
+        "ltl",
+        DELASSUS,
+        "delassus.ltl:ltl",
+        "sparse factor of the mass matrix",
+        f"{OSIMR} II-A",
+        "O(n d^2+m^2 d+d^2 m)",
+        "any",
+    ),
+    Method(
+        "kkt_cholesky",
+        DELASSUS,
+        "delassus.kkt_cholesky:kkt_cholesky",
+        "extracted from the KKT factor",
+        f"{SPARSE} IV-E",
+        "O((n+m)(d+m)^2)",
+        "any",
+    ),
+    Method(
+        "c_efpa",
+        DELASSUS,
+        "clusters.c_efpa:c_efpa",
+        "contacts, with local loops resolved in clusters",
+        f"{CLUSTERS} VIII",
+        "O(N l^3+m d+m^2)",
+        "clusters",
+        embeds=True,
+    ),
+    Method(
+        "c_pv",
+        DELASSUS,
+        "clusters.c_pv:c_pv",
+        "contacts carried to the base through clusters",
+        f"{CLUSTERS} with {PV_LQR} Alg. 2",
+        "O(N l^3+m^2 d)",
+        "any",
+        embeds=True,
+    ),
+    Method(
+        "projected_efpa",
+        DELASSUS,
+        "clusters.projected_efpa:projected_efpa",
+        "contacts, with local loops resolved by projection",
+        f"{CLUSTERS} II-E",
+        "O(n d^2+m^2 d)",
+        "any",
+        embeds=True,
+    ),
+    Method(
+        "projection",
+        DELASSUS,
+        "clusters.projected_efpa:projected_dense",
+        "contacts, with local loops resolved by projection, dense factor",
+        f"{CLUSTERS} II-E",
+        "O(n^3+m n^2)",
+        "any",
+        embeds=True,
+    ),
     Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any", reference=True),
 )
 
@@ -190,19 +445,29 @@ def check_modes(task: str, name: str, model: Model, active: np.ndarray) -> None:
     """Refuse weights other than 1 of constraints that the method cannot switch."""
     wrong = [n for n in methods(task)[name].locked(model) if np.any(active[..., n] != 1)]
     if wrong:
-        able = listing((m.name for m in methods(task).values() if m.modes and not m.soft and not m.locked(model)
-                        and m.refusal(model, modes=True) is None), limit=30)
+        able = listing(
+            (
+                m.name
+                for m in methods(task).values()
+                if m.modes and not m.soft and not m.locked(model) and m.refusal(model, modes=True) is None
+            ),
+            limit=30,
+        )
         which = listing(model.constraints[n].name for n in wrong)
-        raise InputError(f"active: method '{name}' embeds {which}, and what is embedded cannot be switched off: its "
-                         f"weight must be 1. Methods that can: {able}")
+        raise InputError(
+            f"active: method '{name}' embeds {which}, and what is embedded cannot be switched off: its "
+            f"weight must be 1. Methods that can: {able}"
+        )
 
 
 def able(task: str, model: Model, *, soft: bool = False, modes: bool = False) -> list[Method]:
     """The methods that can handle the model; a typed error if none can."""
     found = [m for m in methods(task).values() if m.refusal(model, soft, modes) is None]
     if not found:
-        raise UnsupportedError(f"no method of {task.replace('_', ' ')} can handle this model: "
-                               + listing(f"{m.name}: {m.refusal(model, soft, modes)}" for m in methods(task).values()))
+        raise UnsupportedError(
+            f"no method of {task.replace('_', ' ')} can handle this model: "
+            + listing(f"{m.name}: {m.refusal(model, soft, modes)}" for m in methods(task).values())
+        )
     return found
 
 

@@ -67,8 +67,7 @@ FIXED_IN_B = ("point_on_line", "point_on_plane")
 """Cut joints whose forbidden directions are fixed in frame `b`, because `a` may turn freely."""
 
 
-@checked_class(a=NAME, b=NAME, joint=NAME, axis=AXIS, second=AXIS, pitch=NUMBER, name=NAME,
-               stabilisation=STABILISATION)
+@checked_class(a=NAME, b=NAME, joint=NAME, axis=AXIS, second=AXIS, pitch=NUMBER, name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True)
 class Closure(Constraint):
     """Frames `a` and `b` (names of frames or links; "world") joined by a cut joint.

@@ -1,6 +1,6 @@
 """Gears, belts and mimic joints: one joint's position as a polynomial of others'.
 
-    phi = q_0 - offset - sum_j sum_k c_jk q_j^k,   k = 1, 2, ...
+phi = q_0 - offset - sum_j sum_k c_jk q_j^k,   k = 1, 2, ...
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from linkwork.model.motion import Motion
 
 
-@checked_class(joint=NAME, terms=mapping(NUMBERS, "a dictionary from names of joints to lists of coefficients"),
-               offset=NUMBER, name=NAME, stabilisation=STABILISATION)
+@checked_class(
+    joint=NAME,
+    terms=mapping(NUMBERS, "a dictionary from names of joints to lists of coefficients"),
+    offset=NUMBER,
+    name=NAME,
+    stabilisation=STABILISATION,
+)
 @dataclass(frozen=True)
 class Coupling(Constraint):
     """q_joint = offset + sum of polynomials of other joints: `terms={"hip": [6.0]}` is a gear of ratio 6.
@@ -66,8 +71,9 @@ class Coupling(Constraint):
         return replace(self, joint=new(self.joint), terms=terms, name=new(self.name))
 
     def describe(self) -> str:
-        powers = [f"{c:g} {j}" + (f"^{k}" if k > 1 else "")
-                  for j, cs in self.terms.items() for k, c in enumerate(cs, 1) if c]
+        powers = [
+            f"{c:g} {j}" + (f"^{k}" if k > 1 else "") for j, cs in self.terms.items() for k, c in enumerate(cs, 1) if c
+        ]
         return f"{self.joint} = " + " + ".join(powers + ([f"{self.offset:g}"] if self.offset else []))
 
     def evaluate(self, motion: Motion) -> Rows:

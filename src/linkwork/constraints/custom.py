@@ -1,6 +1,6 @@
 """Any relation between joint positions, written as a Python function; CasADi differentiates it.
 
-    phi(q) = 0,   J v = (dphi/dq) qdot,   drift = d/dt (dphi/dq qdot) at vdot = 0
+phi(q) = 0,   J v = (dphi/dq) qdot,   drift = d/dt (dphi/dq qdot) at vdot = 0
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A rod with ball joints at its ends: the distance of two points is constant.
 
-    phi = (|d|^2 - L^2) / 2L,   d = p_a - p_b:   in metres near zero, and smooth everywhere
+phi = (|d|^2 - L^2) / 2L,   d = p_a - p_b:   in metres near zero, and smooth everywhere
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ MAX_DEPENDENT, MAX_BLOCKS = 24, 200
 """Rows beyond the independent ones, and rows times links: each is code in a kernel; thousands compile for minutes."""
 
 
-@checked_class(K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME,
-               stabilisation=STABILISATION)
+@checked_class(
+    K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME, stabilisation=STABILISATION
+)
 @dataclass(frozen=True)
 class LinkRows(Constraint):
     """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
@@ -48,9 +49,11 @@ class LinkRows(Constraint):
         m = next(iter(sizes))[0]
         limit = min(6 * len(K) + MAX_DEPENDENT, max(6, MAX_BLOCKS // len(K)))
         if m > limit:
-            raise InputError(f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows "
-                             f"takes {limit} over so many links: give independent ones (numpy.linalg.qr of all K side "
-                             "by side), and rows of fewer links as LinkRows of their own")
+            raise InputError(
+                f"{m} rows over {len(K)} links, of which at most {6 * len(K)} are independent; LinkRows "
+                f"takes {limit} over so many links: give independent ones (numpy.linalg.qr of all K side "
+                "by side), and rows of fewer links as LinkRows of their own"
+            )
         k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
         if k.shape != (m,):
             raise InputError(f"k has shape {k.shape}; these rows need ({m},)")
@@ -103,8 +106,10 @@ class CentreOfMass(Constraint):
         return tuple(i for i, body in bodies if body.mass > 0 or body.first_moment.any())
 
     def renamed(self, new: Callable[[str], str]) -> CentreOfMass:
-        raise UnsupportedError(f"'{self.name}' is about all links of its model and would be about others in a larger "
-                               "one; combine without it and add it then")
+        raise UnsupportedError(
+            f"'{self.name}' is about all links of its model and would be about others in a larger "
+            "one; combine without it and add it then"
+        )
 
     def evaluate(self, motion: Motion) -> Rows:
         """K_l = R_l [m_l  -h_l^] / m."""

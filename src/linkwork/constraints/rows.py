@@ -49,8 +49,10 @@ def constraint_rows(motion: Motion) -> list[ConstraintRows]:
 def jacobian(motion: Motion) -> Array:
     """J, m x nv: the constraint rows as functions of the joint velocities, J v = 0 when satisfied."""
     xp = motion.xp
-    blocks = [rows_jacobian(motion, {l: K for l, K in r.links.items() if l}, dict(r.joints))
-              for r in (c.evaluate(motion) for c in motion.model.constraints)]
+    blocks = [
+        rows_jacobian(motion, {l: K for l, K in r.links.items() if l}, dict(r.joints))
+        for r in (c.evaluate(motion) for c in motion.model.constraints)
+    ]
     return xp.vstack(blocks) if blocks else xp.zeros(0, motion.model.nv)
 
 

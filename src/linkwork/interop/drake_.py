@@ -27,8 +27,15 @@ from linkwork.joints import Free, Joint, Planar, Spherical, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.model import MODEL
 
-WIDTHS = {"free": (7, 6), "spherical": (3, 3), "planar": (3, 3), "universal": (2, 2), "revolute": (1, 1),
-          "prismatic": (1, 1), "helical": (1, 1)}
+WIDTHS = {
+    "free": (7, 6),
+    "spherical": (3, 3),
+    "planar": (3, 3),
+    "universal": (2, 2),
+    "revolute": (1, 1),
+    "prismatic": (1, 1),
+    "helical": (1, 1),
+}
 """Positions and velocities of Drake's joints, by our names of them."""
 
 
@@ -36,8 +43,9 @@ PLANT = like("a finalized MultibodyPlant", "num_positions", "num_velocities", "g
 
 
 @checked(model=MODEL, plant=optional(PLANT), names=PAIRED, order=optional(NAMES))
-def drake(model: Model, plant: Any = None, names: Mapping[str, str] | None = None, *,
-          order: Sequence[str] | None = None) -> Map:
+def drake(
+    model: Model, plant: Any = None, names: Mapping[str, str] | None = None, *, order: Sequence[str] | None = None
+) -> Map:
     """The map between a model and a finalized `MultibodyPlant` with the same robot.
 
     With a plant, joints pair up by name (`names` gives others) and are where it says. Without one, `order` lists our

@@ -280,8 +280,9 @@ class Foreign:
     v: range
 
 
-def matched(model: Model, theirs: Sequence[Foreign], names: Mapping[str, str | Sequence[str]] | None,
-            library: str) -> list[tuple[int, list[Foreign]]]:
+def matched(
+    model: Model, theirs: Sequence[Foreign], names: Mapping[str, str | Sequence[str]] | None, library: str
+) -> list[tuple[int, list[Foreign]]]:
     """For each of our joints that moves (by its link) the joints of the other library that it is.
 
     By name; `names` gives other names, several where one of our joints is several of theirs; free joints that are
@@ -328,8 +329,10 @@ def paired(model: Model, i: int, parts: Sequence[Foreign], codec: Same, library:
 
 def mismatch(model: Model, i: int, parts: Sequence[Foreign], library: str) -> UnsupportedError:
     kinds = " + ".join(f.kind for f in parts)
-    return UnsupportedError(f"joint '{model.links[i].joint_name}' is {model.links[i].joint.kind} here and {kinds} in "
-                            f"{library}: there is no conversion between these")
+    return UnsupportedError(
+        f"joint '{model.links[i].joint_name}' is {model.links[i].joint.kind} here and {kinds} in "
+        f"{library}: there is no conversion between these"
+    )
 
 
 def apply(T: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -33,8 +33,9 @@ WIDTHS = {"free": (7, 6), "ball": (4, 3), "slide": (1, 1), "hinge": (1, 1)}
 
 
 @checked(model=MODEL, mj_model=like("an mujoco.MjModel", "njnt", "jnt_type", "qpos0"), names=PAIRED, from_ref=FLAG)
-def mujoco(model: Model, mj_model: Any, names: Mapping[str, str | Sequence[str]] | None = None, *,
-           from_ref: bool = False) -> Map:
+def mujoco(
+    model: Model, mj_model: Any, names: Mapping[str, str | Sequence[str]] | None = None, *, from_ref: bool = False
+) -> Map:
     """The map between a model and an `mujoco.MjModel` of the same robot.
 
     Joints pair up by name (an unnamed one is called `<body>_joint`, as `lw.load` does); `names` gives other pairs, a
@@ -89,5 +90,3 @@ def _unnamed(mj_model: Any, j: int) -> str:
     body = int(mj_model.jnt_bodyid[j])
     number = str(j - int(mj_model.body_jntadr[body])) if mj_model.body_jntnum[body] > 1 else ""
     return f"{mj_model.body(body).name}_joint{number}"
-
-

@@ -14,9 +14,20 @@ from linkwork.joints import Cylindrical, Fixed, Free, Helical, Joint, Planar, Pr
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.model import MODEL
 
-KINDS = {"Revolute": "revolute", "R": "revolute", "RUB": "revolute", "Prismatic": "prismatic", "P": "prismatic",
-         "Helical": "helical", "H": "helical", "Universal": "universal", "Spherical": "spherical", "Planar": "planar",
-         "FreeFlyer": "free", "RevoluteUnbounded": "revolute"}
+KINDS = {
+    "Revolute": "revolute",
+    "R": "revolute",
+    "RUB": "revolute",
+    "Prismatic": "prismatic",
+    "P": "prismatic",
+    "Helical": "helical",
+    "H": "helical",
+    "Universal": "universal",
+    "Spherical": "spherical",
+    "Planar": "planar",
+    "FreeFlyer": "free",
+    "RevoluteUnbounded": "revolute",
+}
 """Pinocchio's joint models, without "JointModel", a final axis letter or "Unaligned", in our words."""
 
 
@@ -79,8 +90,10 @@ def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Map
         if model.links[i].joint.nv:
             out[index[(names or {}).get(name, name)]] = pin.Force(f[6 * (i - 1) : 6 * i])
         elif f[6 * (i - 1) : 6 * i].any():
-            raise UnsupportedError(f"link '{model.links[i].name}' is fixed to its parent and no body of its own in "
-                                   "Pinocchio: put the force on the parent")
+            raise UnsupportedError(
+                f"link '{model.links[i].name}' is fixed to its parent and no body of its own in "
+                "Pinocchio: put the force on the parent"
+            )
     return out
 
 
@@ -95,10 +108,16 @@ def from_pinocchio(pin_model: Any) -> Model:
     links = ["world", *_link_names(pin_model)]
     for k in range(1, pin_model.njoints):
         joint, inertia, v = pin_model.joints[k], pin_model.inertias[k], slice(pin_model.idx_vs[k], None)
-        b.link(links[k], links[pin_model.parents[k]], _joint(joint, str(pin_model.names[k])),
-               placement=_placement(pin_model.jointPlacements[k]), joint_name=str(pin_model.names[k]),
-               inertia=BodyInertia(inertia.mass, inertia.lever, inertia.inertia),
-               armature=np.array(pin_model.armature)[v][: joint.nv], limits=_limits(pin_model, k))
+        b.link(
+            links[k],
+            links[pin_model.parents[k]],
+            _joint(joint, str(pin_model.names[k])),
+            placement=_placement(pin_model.jointPlacements[k]),
+            joint_name=str(pin_model.names[k]),
+            inertia=BodyInertia(inertia.mass, inertia.lever, inertia.inertia),
+            armature=np.array(pin_model.armature)[v][: joint.nv],
+            limits=_limits(pin_model, k),
+        )
     taken = {*links, "universe"}
     for frame in pin_model.frames:
         name = str(frame.name)
@@ -125,8 +144,15 @@ def _limits(pin_model: Any, k: int) -> Limits:
     q, v, joint = int(pin_model.idx_qs[k]), int(pin_model.idx_vs[k]), pin_model.joints[k]
     if joint.nq != 1:
         return Limits()
-    bounded = [float(x) for x in (pin_model.lowerPositionLimit[q], pin_model.upperPositionLimit[q],
-                                  pin_model.upperEffortLimit[v], pin_model.upperVelocityLimit[v])]
+    bounded = [
+        float(x)
+        for x in (
+            pin_model.lowerPositionLimit[q],
+            pin_model.upperPositionLimit[q],
+            pin_model.upperEffortLimit[v],
+            pin_model.upperVelocityLimit[v],
+        )
+    ]
     huge = np.finfo(float).max / 2
     return Limits(*(np.sign(x) * np.inf if abs(x) > huge else x for x in bounded))
 
@@ -151,8 +177,10 @@ def _joint(joint: Any, name: str) -> Joint:
     plain: dict[str, type[Joint]] = {"spherical": Spherical, "planar": Planar, "free": Free}
     if kind not in plain:
         known = listing(sorted(set(KINDS.values())))
-        raise UnsupportedError(f"joint '{name}' is a {joint.shortname()}; known are {known} and a composite of "
-                               "prismatic and revolute about one axis")
+        raise UnsupportedError(
+            f"joint '{name}' is a {joint.shortname()}; known are {known} and a composite of "
+            "prismatic and revolute about one axis"
+        )
     return plain[kind]()
 
 
@@ -186,8 +214,10 @@ def to_pinocchio(model: Model) -> Any:
         if link.weightless.mass:
             raise UnsupportedError(f"gravity does not pull all of link '{link.name}', which Pinocchio cannot express")
         if isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any():
-            raise UnsupportedError(f"the armature of joint '{link.joint_name}' acts in its parent's axes, Pinocchio's "
-                                   "in those of the link; leave it out, or build the joint with Free('link')")
+            raise UnsupportedError(
+                f"the armature of joint '{link.joint_name}' acts in its parent's axes, Pinocchio's "
+                "in those of the link; leave it out, or build the joint with Free('link')"
+            )
     out = pin.Model()
     out.name = model.name
     out.gravity.linear = np.array(model.gravity)

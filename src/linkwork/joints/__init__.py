@@ -17,8 +17,7 @@ from linkwork.joints.spherical import Spherical
 from linkwork.joints.universal import Universal
 
 KINDS: dict[str, type[Joint]] = {
-    cls.kind: cls
-    for cls in (Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed)
+    cls.kind: cls for cls in (Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed)
 }
 
 

@@ -89,7 +89,7 @@ def unit_axis(axis: object) -> np.ndarray:
 
 
 AXIS = Kind("x, y, z, -x, -y, -z or three numbers", unit_axis)
-JOINT = instance(Joint, "a joint, such as linkwork.joints.Revolute(\"z\")")
+JOINT = instance(Joint, 'a joint, such as linkwork.joints.Revolute("z")')
 
 
 def coordinate_axis(axis: np.ndarray) -> tuple[int, float] | None:

@@ -81,8 +81,7 @@ def _begin(target: Target, level: int) -> None:
 
 
 def _reorder(yes: bool) -> None:
-    """LLVM's scheduler on or off: the order is ours already, and it would take two thirds of the time to change little.
-    """
+    """LLVM's scheduler on or off: the order is ours already, and it would take two thirds of the compile time."""
     llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
 
 

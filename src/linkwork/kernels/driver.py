@@ -38,8 +38,9 @@ class Frame:
     workspace: int
 
 
-def driver_module(frame: Frame, steps: Sequence[str], chunks: Sequence[str], cost: int,
-                  start: Sequence[str] | None = None) -> str:
+def driver_module(
+    frame: Frame, steps: Sequence[str], chunks: Sequence[str], cost: int, start: Sequence[str] | None = None
+) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`).
 
     ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``.

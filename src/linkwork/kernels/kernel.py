@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+
 class Kernel:
     """A program as native code.
 

@@ -229,8 +229,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return result
 
     def middles(self) -> Iterator[str]:
-        """Pointers into constants and to the middle of every window, which LLVM is kept from deriving from one another.
-        """
+        """Pointers into constants and to the middle of every window; LLVM is kept from deriving one from another."""
         if self.constants:
             offset = -min(self.constants.values()) * self.shape.size
             yield f"  %constantsp = getelementptr i8, ptr @constants, i64 {offset}"

@@ -333,8 +333,15 @@ def _check(name: str, ports: Iterable[Port], flags: int) -> str:
     for k, port in enumerate(ports):
         code += [f"port{k}:", _fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr"))]
         code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}")
-        code += [f"array{k}:", _fields((f"%data{k}", f"%o{k}", 16, "ptr"), (f"%descr{k}", f"%o{k}", 56, "ptr"),
-                                       (f"%nd{k}", f"%o{k}", 24, "i32"), (f"%flags{k}", f"%o{k}", 64, "i32"))]
+        code += [
+            f"array{k}:",
+            _fields(
+                (f"%data{k}", f"%o{k}", 16, "ptr"),
+                (f"%descr{k}", f"%o{k}", 56, "ptr"),
+                (f"%nd{k}", f"%o{k}", 24, "i32"),
+                (f"%flags{k}", f"%o{k}", 64, "i32"),
+            ),
+        ]
         code.append(f"  %kept{k} = and i32 %flags{k}, {flags}")
         checks = [("%descr", f"%descr{k}", "ptr"), (f"%kept{k}", str(flags), "i32")]
         code += _branch(f"form{k}", [*checks, (f"%nd{k}", str(len(port.shape)), "i32")], f"sized{k}")
@@ -430,8 +437,11 @@ def python_functions() -> dict[str, int]:
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     found[YIELD] = ctypes.cast(getattr(system, YIELD), ctypes.c_void_p).value or 0
-    core = "numpy._core._multiarray_umath" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else (
-        "numpy.core._multiarray_umath")
+    core = (
+        "numpy._core._multiarray_umath"
+        if np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+        else ("numpy.core._multiarray_umath")
+    )
     capsule = getattr(import_module(core), "_ARRAY_API", None)
     if capsule is not None:
         pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)

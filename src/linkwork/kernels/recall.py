@@ -112,13 +112,33 @@ def _sources() -> str:
     return hashlib.sha256(text + version("casadi").encode()).hexdigest()
 
 
-TRACING = ("algorithms", "backends", "constraints", "joints", "kernels", "model", "planner", "spatial", "simulate",
-           "api.py", "checks.py", "function.py", "forks.py", "judge.py", "lazy.py")
+TRACING = (
+    "algorithms",
+    "backends",
+    "closure",
+    "constraints",
+    "functions",
+    "joints",
+    "kernels",
+    "model",
+    "planner",
+    "rewrite",
+    "simulation",
+    "spatial",
+    "structure",
+    "checks.py",
+    "forks.py",
+    "lazy.py",
+)
 """Packages and modules that run when something is traced or planned."""
 
-FILES = ("model/load.py", "model/looks.py", "model/mjcf.py", "model/sdf.py", "model/spanning.py", "model/urdf.py",
-         "model/visual.py", "model/xml.py", "simulate/cli.py", "simulate/figure.py", "simulate/progress.py",
-         "simulate/trajectory.py")
+FILES = (
+    "model/visual.py",
+    "simulation/figure.py",
+    "simulation/progress.py",
+    "simulation/reading.py",
+    "simulation/trajectory.py",
+)
 """Those in them that only read files and show results: a model has its content, wherever it came from."""
 
 

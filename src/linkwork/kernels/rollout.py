@@ -95,8 +95,10 @@ class RolloutProgram:
         length = [add("mul", n, n) for port in self.state for n in fresh[port.name]]
         length += [add("sub", n, n) for port in self.extras for n in fresh[port.name]]  # zero, if it is a number
         while len(length) > 1:
-            length = [add("add", *pair) if len(pair) == 2 else pair[0]
-                      for pair in (length[k : k + 2] for k in range(0, len(length), 2))]
+            length = [
+                add("add", *pair) if len(pair) == 2 else pair[0]
+                for pair in (length[k : k + 2] for k in range(0, len(length), 2))
+            ]
         alive = add("and", 0, add("lt", length[0], add("mul", 2, 2)))
         results = [[alive], [add("add", 1, alive)]]
         for port in self.state:
@@ -242,8 +244,14 @@ def _prefetch(frame: Frame, k: int) -> list[str]:
 class RolloutKernel:
     """A rollout as native code, for one state or a batch; ``threads`` splits batches and never changes a result."""
 
-    def __init__(self, program: RolloutProgram, lanes: int | None = None, dtype: str = "float64",
-                 threads: int | None = None, target: Target | None = None) -> None:
+    def __init__(
+        self,
+        program: RolloutProgram,
+        lanes: int | None = None,
+        dtype: str = "float64",
+        threads: int | None = None,
+        target: Target | None = None,
+    ) -> None:
         self.program, self.dtype = program, np.dtype(dtype)
         self.target = target or Target.host()
         self.lanes = self.target.lanes(dtype) if lanes is None else lanes
@@ -274,8 +282,9 @@ class RolloutKernel:
             form = Executable(image, ())
         return form
 
-    def __call__(self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int,
-                 look: Callable[[], None] = nothing) -> dict[str, Array]:
+    def __call__(
+        self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int, look: Callable[[], None] = nothing
+    ) -> dict[str, Array]:
         """Run, and ``look()`` every few milliseconds.
 
         ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones. K values of a timed

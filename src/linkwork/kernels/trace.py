@@ -14,8 +14,13 @@ Symbol = Callable[[str, int], Array]
 """`symbol(name, size)` declares an input of the program and gives it as a column."""
 
 
-def trace(name: str, body: Callable[[Ops, Symbol], Mapping[str, Array]], limit: int | None = None,
-          single: bool = False, guard: bool = False) -> Program:
+def trace(
+    name: str,
+    body: Callable[[Ops, Symbol], Mapping[str, Array]],
+    limit: int | None = None,
+    single: bool = False,
+    guard: bool = False,
+) -> Program:
     """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
 
     A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding is that of

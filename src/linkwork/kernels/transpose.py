@@ -242,11 +242,16 @@ def _slow(shape: Shape, inward: bool) -> str:
     until = f"{shape.lanes}" if inward else "%valid"
     place = f"  %place = mul i64 %c, {shape.bytes}"
     kind, watch = ("void", "") if inward else ("i1", f"  %zero = fsub {s} %x, %x\n  %sum = fadd {s} %sum0, %zero")
-    phis = ["", "", "  ret void"] if inward else [
-        f"  %sums = phi {s} [0.0, %entry], [%sum, %rows_next]",
-        f"  %sum0 = phi {s} [%sums, %rows], [%sum, %columns]",
-        f"  %total = phi {s} [0.0, %entry], [%sum, %rows_next]\n  %odd = fcmp uno {s} %total, %total\n  ret i1 %odd",
-    ]
+    phis = (
+        ["", "", "  ret void"]
+        if inward
+        else [
+            f"  %sums = phi {s} [0.0, %entry], [%sum, %rows_next]",
+            f"  %sum0 = phi {s} [%sums, %rows], [%sum, %columns]",
+            f"  %total = phi {s} [0.0, %entry], [%sum, %rows_next]\n"
+            f"  %odd = fcmp uno {s} %total, %total\n  ret i1 %odd",
+        ]
+    )
     if not inward:
         place = "  %entry_of = getelementptr i64, ptr %places, i64 %c\n  %place = load i64, ptr %entry_of, align 8"
     return f"""

@@ -66,9 +66,19 @@ class Builder:
     _scenery: list[Look] = field(default_factory=list)
     _joint_names: set[str] = field(default_factory=set)
 
-    @checked(name=NAME, parent=NAME, joint=either(JOINT, NAME), axis=optional(AXIS), placement=optional(PLACEMENT),
-             inertia=optional(INERTIA), armature=ARRAY, joint_name=optional(NAME),
-             limits=optional(instance(Limits, "the Limits of the joint")), actuated=FLAG, weightless=optional(INERTIA))
+    @checked(
+        name=NAME,
+        parent=NAME,
+        joint=either(JOINT, NAME),
+        axis=optional(AXIS),
+        placement=optional(PLACEMENT),
+        inertia=optional(INERTIA),
+        armature=ARRAY,
+        joint_name=optional(NAME),
+        limits=optional(instance(Limits, "the Limits of the joint")),
+        actuated=FLAG,
+        weightless=optional(INERTIA),
+    )
     def link(
         self,
         name: str,
@@ -96,18 +106,30 @@ class Builder:
         inertia.check(f"link '{name}'", self.strict)
         rotor = np.asarray(armature, dtype=float)
         if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
-            raise ModelError(f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
-                             f"degrees of freedom of its joint, not {armature!r}")
+            raise ModelError(
+                f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
+                f"degrees of freedom of its joint, not {armature!r}"
+            )
         rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
         if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
-            raise ModelError(f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
-                             f"three directions, not {rotor[:3].tolist()}")
+            raise ModelError(
+                f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
+                f"three directions, not {rotor[:3].tolist()}"
+            )
         joint_name = joint_name or f"{name}_joint"
         if joint_name in self._joint_names:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
         self._joint_names.add(joint_name)
         self._drafts[name] = _Draft(
-            name, parent, joint, joint_name, placement or Placement(), inertia, rotor, limits or Limits(), actuated,
+            name,
+            parent,
+            joint,
+            joint_name,
+            placement or Placement(),
+            inertia,
+            rotor,
+            limits or Limits(),
+            actuated,
             weightless or BodyInertia(),
         )
 
@@ -161,8 +183,18 @@ class Builder:
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
             links.append(
-                Link(d.name, carrier, d.joint, d.joint_name, placement, d.inertia, d.armature, d.limits, d.actuated,
-                     weightless=d.weightless)
+                Link(
+                    d.name,
+                    carrier,
+                    d.joint,
+                    d.joint_name,
+                    placement,
+                    d.inertia,
+                    d.armature,
+                    d.limits,
+                    d.actuated,
+                    weightless=d.weightless,
+                )
             )
         for name, (owner, placement) in self._frames.items():
             if owner not in at:
@@ -202,8 +234,11 @@ class Builder:
 
 
 def _heavier(link: Link, extra: _Draft, placement: Placement) -> Link:
-    return replace(link, inertia=link.inertia + extra.inertia.moved(placement),
-                   weightless=link.weightless + extra.weightless.moved(placement))
+    return replace(
+        link,
+        inertia=link.inertia + extra.inertia.moved(placement),
+        weightless=link.weightless + extra.weightless.moved(placement),
+    )
 
 
 def base_joint(base: str) -> Joint:

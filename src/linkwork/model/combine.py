@@ -50,8 +50,12 @@ class Part:
         return fixed and link.parent == 0 and isinstance(link.joint, Free | Planar)
 
 
-@checked(parts=either(MODEL, instance(Part, "a linkwork.Part")), name=optional(NAME), gravity=optional(GRAVITY),
-         merge_fixed=FLAG)
+@checked(
+    parts=either(MODEL, instance(Part, "a linkwork.Part")),
+    name=optional(NAME),
+    gravity=optional(GRAVITY),
+    merge_fixed=FLAG,
+)
 def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
@@ -99,9 +103,18 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
             b.look(parent, *(look.moved(placement) for look in link.looks))
         else:
             places.append((new, Placement()))
-            b.link(new, parent, link.joint, placement=placement, inertia=link.inertia, armature=link.armature,
-                   joint_name=name(link.joint_name), limits=link.limits, actuated=link.actuated,
-                   weightless=link.weightless)
+            b.link(
+                new,
+                parent,
+                link.joint,
+                placement=placement,
+                inertia=link.inertia,
+                armature=link.armature,
+                joint_name=name(link.joint_name),
+                limits=link.limits,
+                actuated=link.actuated,
+                weightless=link.weightless,
+            )
             b.look(new, *link.looks)
         at[new] = places[-1]
     for old, frame in model.frames.items():
@@ -113,5 +126,3 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
         b.frame(name(WORLD), *places[0])
     b.constraints.extend(c.renamed(name) for c in model.constraints)
     b.independent.extend(map(name, model.independent))
-
-

@@ -63,9 +63,19 @@ class Limits:
     velocity: float = np.inf
 
 
-@checked_class(name=NAME, parent=whole(), joint=JOINT, joint_name=NAME, placement=PLACEMENT, inertia=INERTIA,
-               armature=ARRAY, limits=instance(Limits, "the Limits of a joint"), actuated=FLAG,
-               weightless=INERTIA, looks=several(like("a Look", "read", "moved", "visuals")))
+@checked_class(
+    name=NAME,
+    parent=whole(),
+    joint=JOINT,
+    joint_name=NAME,
+    placement=PLACEMENT,
+    inertia=INERTIA,
+    armature=ARRAY,
+    limits=instance(Limits, "the Limits of a joint"),
+    actuated=FLAG,
+    weightless=INERTIA,
+    looks=several(like("a Look", "read", "moved", "visuals")),
+)
 @dataclass(frozen=True)
 class Link:
     """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's.
@@ -108,8 +118,14 @@ class Frame:
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
 
 
-@checked_class(name=NAME, links=several(instance(Link, "a Link")), frames=mapping(instance(Frame, "a Frame")),
-               gravity=GRAVITY, constraints=several(CONSTRAINT), independent=NAMES)
+@checked_class(
+    name=NAME,
+    links=several(instance(Link, "a Link")),
+    frames=mapping(instance(Frame, "a Frame")),
+    gravity=GRAVITY,
+    constraints=several(CONSTRAINT),
+    independent=NAMES,
+)
 @dataclass(frozen=True)
 class Model:
     """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
@@ -131,8 +147,10 @@ class Model:
         object.__setattr__(self, "gravity", gravity)
         object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
         if not self.links or any(l.parent >= i for i, l in enumerate(self.links) if i) or self.links[0].parent:
-            raise ModelError(f"'{self.name}': links are the world and then all others, each behind the one that "
-                             "carries it; linkwork.Builder sorts them")
+            raise ModelError(
+                f"'{self.name}': links are the world and then all others, each behind the one that "
+                "carries it; linkwork.Builder sorts them"
+            )
         if any(f.link >= len(self.links) for f in self.frames.values()):
             raise ModelError(f"'{self.name}': a frame is on a link that is not there")
 
@@ -140,8 +158,9 @@ class Model:
     def reach(self) -> tuple[float, ...]:
         """For each link, the largest distance of a frame, a centre of mass or a child from its own frame, in metres."""
         far = [float(np.linalg.norm(l.inertia.com)) for l in self.links]
-        for i, place in [(l.parent, l.placement) for l in self.links[1:]] + [(f.link, f.placement)
-                                                                              for f in self.frames.values()]:
+        for i, place in [(l.parent, l.placement) for l in self.links[1:]] + [
+            (f.link, f.placement) for f in self.frames.values()
+        ]:
             far[i] = max(far[i], float(np.linalg.norm(place.p)))
         return tuple(far)
 
@@ -271,8 +290,10 @@ class Model:
         with np.errstate(all="ignore"):
             found = self._by_joint("normalised", q)
         if not np.isfinite(found).all():
-            raise InputError("q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
-                             "no direction; model.neutral() gives a valid position")
+            raise InputError(
+                "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
+                "no direction; model.neutral() gives a valid position"
+            )
         return found
 
     def _by_joint(self, operation: str, q: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
@@ -319,8 +340,10 @@ class Model:
     def check_forward(self) -> None:
         """Refuse forward dynamics where a joint moves nothing: its acceleration would be anything."""
         for i in self.topology.links:
-            moved = sum(np.abs(self.links[k].inertia.about_origin).sum() + self.links[k].inertia.mass
-                        for k in self.topology.subtrees[i])
+            moved = sum(
+                np.abs(self.links[k].inertia.about_origin).sum() + self.links[k].inertia.mass
+                for k in self.topology.subtrees[i]
+            )
             link = self.links[i]
             if link.joint.nv and moved == 0 and not np.all(link.armature > 0):
                 raise ModelError(
@@ -329,8 +352,10 @@ class Model:
                 )
 
     def __repr__(self) -> str:
-        return (f"Model({self.name!r}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
-                f"{len(self.constraints)} constraints with {self.rows} rows, {self.mass:.4g} kg)")
+        return (
+            f"Model({self.name!r}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
+            f"{len(self.constraints)} constraints with {self.rows} rows, {self.mass:.4g} kg)"
+        )
 
 
 MODEL = instance(Model, "a linkwork.Model")

@@ -10,7 +10,7 @@ hold angular velocities only: no linear velocity is ever propagated, which saves
 The recursions themselves do not change: a_i = X_i a_p + S_i vdot_i + c_i and f_i = I_i a_i + b_i.
 
 The linear part of c_i, summed along the tree, is `known` before any acceleration is. For links without mass (most are,
-where planner/lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that makes up for
+where rewrite/lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that makes up for
 it is a torque alone, h x known, and costs less than carrying c_i through an articulated inertia.
 """
 
@@ -54,15 +54,19 @@ class Motion:
     @cached_property
     def S(self) -> list[Array]:
         """The motion subspace of each link's joint, 6 x nv, in link coordinates."""
-        return [l.joint.subspace(self.joint_q(i), self.xp) if i else self.xp.zeros(6, 0)
-                for i, l in enumerate(self.model.links)]
+        return [
+            l.joint.subspace(self.joint_q(i), self.xp) if i else self.xp.zeros(6, 0)
+            for i, l in enumerate(self.model.links)
+        ]
 
     @cached_property
     def I(self) -> list[RigidInertia]:  # noqa: E743
         """The inertia of each link about its origin."""
         xp = self.xp
-        return [RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp)
-                for b in (l.inertia for l in self.model.links)]
+        return [
+            RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp)
+            for b in (l.inertia for l in self.model.links)
+        ]
 
     @cached_property
     def vJ(self) -> list[Array]:
@@ -111,8 +115,10 @@ class Motion:
     def bias(self, fext: Array | None) -> list[Array]:
         """The force on each link that its velocity and `known` need, less the external force: b_i - f_i."""
         zero = self.xp.zeros(3)
-        b = [I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
-             for I, V, known in zip(self.I, self.V, self.known, strict=True)]
+        b = [
+            I.bias(angular(V)) + I @ self.xp.vstack([known, zero])
+            for I, V, known in zip(self.I, self.V, self.known, strict=True)
+        ]
         for i in self.model.topology.links:
             self._lift(i, b)
             self._turn_armature(i, b)
@@ -194,7 +200,6 @@ class Motion:
         import numpy as np
 
         return self.xp.constant(np.diag(self.model.links[i].armature))
-
 
     @cached_property
     def classical(self) -> Motion:

@@ -57,10 +57,30 @@ class Machine:
 
 
 USUAL = Machine(
-    state={"arithmetic": 0.16, "large": 0.026, "kept": 0.0597, "slow": 0, "chain": 0.193, "pairs": 0,
-           "numbers": 0.112, "sines": 23.3, "loop": 2.54, "call": 5.05},
-    batch={"arithmetic": 0.0221, "large": 0.0273, "kept": 0.035, "slow": 0.0566, "chain": 0.0225, "pairs": 1.11,
-           "numbers": 0.102, "sines": 0, "loop": 9.35, "call": 9.68},
+    state={
+        "arithmetic": 0.16,
+        "large": 0.026,
+        "kept": 0.0597,
+        "slow": 0,
+        "chain": 0.193,
+        "pairs": 0,
+        "numbers": 0.112,
+        "sines": 23.3,
+        "loop": 2.54,
+        "call": 5.05,
+    },
+    batch={
+        "arithmetic": 0.0221,
+        "large": 0.0273,
+        "kept": 0.035,
+        "slow": 0.0566,
+        "chain": 0.0225,
+        "pairs": 1.11,
+        "numbers": 0.102,
+        "sines": 0,
+        "loop": 9.35,
+        "call": 9.68,
+    },
     yardstick={"state": 0.382, "batch": 0.0836},
 )
 """Fitted to 1197 kernels of 88 mechanisms: 99 % of them within 15 % for one state (off by 5 % in the root mean square),
@@ -106,15 +126,21 @@ def features(program: Program) -> dict[str, float]:
     for result in program.results:
         for v in result:
             uses[v] += 1
-    fused = sum(kind in ("add", "sub") and any(nodes[a][0] == "mul" and uses[a] == 1 for a in operands)
-                for kind, *operands in nodes)
+    fused = sum(
+        kind in ("add", "sub") and any(nodes[a][0] == "mul" and uses[a] == 1 for a in operands)
+        for kind, *operands in nodes
+    )
     slow = sum(counts.get(k, 0) for k in SLOW)
     pairs = max(counts.get("sin", 0), counts.get("cos", 0))
     arithmetic = program.operations - slow - counts.get("sin", 0) - counts.get("cos", 0) - fused
-    return {"arithmetic": arithmetic, "slow": slow, "pairs": pairs,
-            "kept": sum(begin > 0 and end - begin > KEPT for begin, end in zip(place, last, strict=True)),
-            "numbers": sum(port.size for port in (*program.inputs, *program.outputs)),
-            "chain": max(depth, default=0)}
+    return {
+        "arithmetic": arithmetic,
+        "slow": slow,
+        "pairs": pairs,
+        "kept": sum(begin > 0 and end - begin > KEPT for begin, end in zip(place, last, strict=True)),
+        "numbers": sum(port.size for port in (*program.inputs, *program.outputs)),
+        "chain": max(depth, default=0),
+    }
 
 
 def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
@@ -137,8 +163,13 @@ def in_all(parts: Sequence[Mapping[str, float]], solves: float = 1.0) -> dict[st
     times = (1.0, solves - 1.0, 1.0) if len(parts) > 1 else (1.0,)
     total = {f: sum(n * part[f] for n, part in zip(times, parts, strict=True)) for f in parts[0]}
     beyond = 1 - min(1.0, LARGE / max(1.0, workspace(parts)))
-    return {**total, "large": beyond * total["arithmetic"], "sines": float(total["pairs"] > 0),
-            "loop": float(len(parts) > 1), "call": 1.0}
+    return {
+        **total,
+        "large": beyond * total["arithmetic"],
+        "sines": float(total["pairs"] > 0),
+        "loop": float(len(parts) > 1),
+        "call": 1.0,
+    }
 
 
 def workspace(parts: Sequence[Mapping[str, float]]) -> float:

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from linkwork.algorithms.iteration import Prox
+from linkwork.algorithms.common.iteration import Prox
+from linkwork.closure.assembly import closed_states
 from linkwork.errors import AssemblyError
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
 from linkwork.model.memo import once
-from linkwork.simulate.assembly import closed_states
 
 STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40

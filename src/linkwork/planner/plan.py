@@ -101,9 +101,12 @@ class Plan:
     def explain(self) -> str:
         """A table: methods, operations, predicted times; and why the others were left out."""
         how = "one state at a time" if self.use == "state" else "batches"
-        lines = [f"{self.task.replace('_', ' ')} of '{self.model}' for {how}: {self.method}", "",
-                 f"{'method':16s} {'operations':>10s} {'per iteration':>13s} {'solves':>6s} {'state us':>9s} "
-                 f"{'batch us':>9s}" + (f" {'measured':>9s}" if self.measured else "")]
+        lines = [
+            f"{self.task.replace('_', ' ')} of '{self.model}' for {how}: {self.method}",
+            "",
+            f"{'method':16s} {'operations':>10s} {'per iteration':>13s} {'solves':>6s} {'state us':>9s} "
+            f"{'batch us':>9s}" + (f" {'measured':>9s}" if self.measured else ""),
+        ]
         for c in self.candidates:
             if c.why_not:
                 lines.append(f"{c.method:16s} {c.why_not}")
@@ -123,7 +126,7 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
     if method.task == "forward_dynamics" and model.constraints and not method.redundant and not independent:
         return "it needs independent rows: promise them with independent=True"
     if method.local:
-        from linkwork.constraints.clusters import local_loops, never_singular
+        from linkwork.structure.clusters import local_loops, never_singular
 
         inside = [n for _, constraints in local_loops(model) for n in constraints]
         if not inside:
@@ -146,8 +149,8 @@ def _less_work(name: str, model: Model, modes: bool) -> str:
         return ""
     if methods(FD)["constrained_aba"].refusal(model, False, modes) is None:
         return "without loops it is constrained_aba" if name in ("lcaba", "mixed") else ""
-    from linkwork.constraints.clusters import local_loops
-    from linkwork.planner.pivots import chosen
+    from linkwork.structure.clusters import local_loops
+    from linkwork.structure.pivots import chosen
 
     mix = chosen(model, "nothing" if modes else "couplings")
     outer = frozenset(range(len(model.constraints))).difference(*(group for _, group in local_loops(model)))
@@ -178,12 +181,16 @@ def _strained(model: Model) -> bool:
     Their inertias then pass through inverses of the linkages' rows, which are large near singular postures: on Digit
     7e-2 off in the worst of the benchmark's states, where `c_aba` and `c_prox_bbo` are right.
     """
-    from linkwork.constraints.clusters import never_singular
-    from linkwork.planner.pivots import chosen
+    from linkwork.structure.clusters import never_singular
+    from linkwork.structure.pivots import chosen
 
     mix, parent = chosen(model, "loops"), model.topology.parent
-    linkages = {i for node, _ in mix.order if not all(never_singular(model.constraints[n]) for n in node.constraints)
-                for i in node.bodies}
+    linkages = {
+        i
+        for node, _ in mix.order
+        if not all(never_singular(model.constraints[n]) for n in node.constraints)
+        for i in node.bodies
+    }
     held = {i for n in mix.penalised for i in model.constraints[n].touches(model) if i > 0}
     while held and not held & linkages:
         held = {parent[i] for i in held} - {0}
@@ -235,8 +242,9 @@ def choose(
 
 def timed(plan: Plan, took: Mapping[str, Mapping[str, float]]) -> Plan:
     """The plan in the order of times that were measured, by use and method; the rest comes after them as it was."""
-    found = [replace(c, measured={use: of[c.method] for use, of in took.items() if c.method in of})
-             for c in plan.candidates]
+    found = [
+        replace(c, measured={use: of[c.method] for use, of in took.items() if c.method in of}) for c in plan.candidates
+    ]
     found.sort(key=lambda c: (bool(c.why_not), c.missed, c.measured.get(plan.use, float("inf")), getattr(c, plan.use)))
     return replace(plan, candidates=tuple(found))
 

@@ -22,8 +22,10 @@ def timings(
 ) -> dict[str, dict[str, float]]:
     """us per state by use and method: one state after another in a native loop, or many at once."""
     if not given:
-        raise InputError("its loops do not close from the neutral position, so there are no states to measure on: "
-                         "choose by prediction, or name a method")
+        raise InputError(
+            "its loops do not close from the neutral position, so there are no states to measure on: "
+            "choose by prediction, or name a method"
+        )
     ready = {}
     for method, program in programs:
         known = {**given, **settings(method.prox)}

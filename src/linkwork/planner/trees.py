@@ -1,6 +1,6 @@
 """Which joints of a graph to cut: of the spanning trees, the one on which dynamics are predicted to be quickest.
 
-A reader of graphs (SDF) cuts where its rule says (model/spanning.py): it looks at joints, not at what recursions make
+A reader of graphs (SDF) cuts where its rule says (io/spanning.py): it looks at joints, not at what recursions make
 of them. Here a cut joint is exchanged for another one of its loop as long as that is quicker; joints with limits, which
 are the driven ones, stay in the tree. Exchanges that make more work in blocks and rows (pivots.py) are not traced. A
 tree chosen anew has other positions q, so this is for the moment of loading.
@@ -15,7 +15,7 @@ from linkwork.constraints import Closure
 from linkwork.errors import LoadError
 from linkwork.model import Model
 from linkwork.model.model import Limits
-from linkwork.planner.pivots import chosen
+from linkwork.structure.pivots import chosen
 
 PROMISING = 1.05
 """Trees with so many times the work of the best so far are not looked at more closely."""
@@ -42,8 +42,13 @@ def search(load: Callable[[tuple[str, ...]], Model], predict: Callable[[Model], 
     return Cuts(joints, us, rule)
 
 
-def _quicker(load: Callable[[tuple[str, ...]], Model], predict: Callable[[Model], float], model: Model, us: float,
-             tried: set[frozenset[str]]) -> tuple[Model, float] | None:
+def _quicker(
+    load: Callable[[tuple[str, ...]], Model],
+    predict: Callable[[Model], float],
+    model: Model,
+    us: float,
+    tried: set[frozenset[str]],
+) -> tuple[Model, float] | None:
     joints, work = _cut(model), chosen(model).work
     for name in joints:
         for other in _exchanges(model, name):

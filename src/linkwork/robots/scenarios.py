@@ -26,10 +26,10 @@ import numpy as np
 from linkwork.checks import FLAG, NAME, checked, choice, whole
 from linkwork.constraints import Closure, Connect, Weld
 from linkwork.errors import not_found
+from linkwork.io.load import load
 from linkwork.joints import Fixed, Free, Joint, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Link, Model, Placement
 from linkwork.model.combine import Part, combine
-from linkwork.model.load import load
 from linkwork.robots.mechanisms import bricard, four_bar, frame_pose, six_bar
 from linkwork.robots.mechanisms.parts import box, closed
 
@@ -87,8 +87,12 @@ def digit_box(robots: int = 1, loops: str = "weld") -> Model:
     places = [Placement(), Placement.at((1.15, 0, 0), (0, 0, np.pi))][:robots]
     parts = [Part(body, f"digit{k}/", placement=X) for k, X in enumerate(places, 1)]
     middle, side, grip = (0.575, 0, 0.3), 0.2, 0.1 * (robots - 1)
-    scene = combine(*parts, Part(_free_box(3.0, (0.4, 2 * side, 0.2)), placement=Placement.at(middle)),
-                    name="Digit and a box" if robots == 1 else "two Digits and a box", gravity=body.gravity)
+    scene = combine(
+        *parts,
+        Part(_free_box(3.0, (0.4, 2 * side, 0.2)), placement=Placement.at(middle)),
+        name="Digit and a box" if robots == 1 else "two Digits and a box",
+        gravity=body.gravity,
+    )
     for k in range(1, robots + 1):
         along = -grip if k == 1 else grip
         for hand, y in (("left-hand", side if k == 1 else -side), ("right-hand", -side if k == 1 else side)):
@@ -135,8 +139,12 @@ def _grasped(model: Model, hands: Sequence[str]) -> Model:
     """Fingertips on the cube: fingers on its +z face, the thumb on the opposite one; each hand on its own half."""
     for hand in hands:
         x = 0.0 if len(hands) == 1 else -0.025 if hand == "right" else 0.025
-        places = {"index": (x, 0.035, CUBE / 2), "middle": (x, 0.0, CUBE / 2), "ring": (x, -0.035, CUBE / 2),
-                  "thumb": (x, 0.03, -CUBE / 2)}
+        places = {
+            "index": (x, 0.035, CUBE / 2),
+            "middle": (x, 0.0, CUBE / 2),
+            "ring": (x, -0.035, CUBE / 2),
+            "thumb": (x, 0.03, -CUBE / 2),
+        }
         for finger, place in places.items():
             model = _held(model, f"{hand}/{TIPS[finger]}", place)
     return model

@@ -13,8 +13,8 @@ import numpy as np
 
 from linkwork.checks import NAME, checked
 from linkwork.constraints import Constraint, Coupling, Custom
+from linkwork.io.load import load
 from linkwork.model import Model
-from linkwork.model.load import load
 
 RATIO = 6.0
 """The gear of every motor; the file gives none for hip clamps and arms, which have the same motors."""
@@ -37,8 +37,13 @@ def transmissions() -> tuple[Constraint, ...]:
         rotors = [f"{side}-thigh-to-knee-ankle-rotor-{n}" for n in (1, 2)]
         links = [f"{side}-thigh-to-shin", f"{side}-shin-to-foot"]
         out.append(Custom(knee_ankle, (*rotors, *links), name=f"{side} knee-ankle differential"))
-        geared = (f"torso-to-{side}-hip-clamp", f"torso-to-{side}-shoulder-ry", f"{side}-shoulder-ry-to-shoulder-rx",
-                  f"{side}-shoulder-rx-to-shoulder-rz", f"{side}-shoulder-rz-to-elbow")
+        geared = (
+            f"torso-to-{side}-hip-clamp",
+            f"torso-to-{side}-shoulder-ry",
+            f"{side}-shoulder-ry-to-shoulder-rx",
+            f"{side}-shoulder-rx-to-shoulder-rz",
+            f"{side}-shoulder-rz-to-elbow",
+        )
         out += [Coupling(f"{joint}-rotor", {joint: [RATIO]}) for joint in geared]
     return tuple(out)
 
@@ -49,9 +54,17 @@ def hip(r1: Any, r2: Any, p: Any, s: Any) -> Any:
     from casadi import cos, sin
 
     def rod(y: Any, sign: int) -> Any:
-        return (57 / 2500 * sin(y) - 49 / 5000 * cos(p) - sign * 399 / 20000 * sin(p) - 8 / 625 * cos(y) * cos(s)
-                - 57 / 2500 * cos(p) * sin(s) - sign * 7 / 625 * sin(y) * sin(p) + sign * 7 / 625 * sin(p) * sin(s)
-                - 8 / 625 * cos(p) * sin(y) * sin(s) + 3021 / 160000)
+        return (
+            57 / 2500 * sin(y)
+            - 49 / 5000 * cos(p)
+            - sign * 399 / 20000 * sin(p)
+            - 8 / 625 * cos(y) * cos(s)
+            - 57 / 2500 * cos(p) * sin(s)
+            - sign * 7 / 625 * sin(y) * sin(p)
+            + sign * 7 / 625 * sin(p) * sin(s)
+            - 8 / 625 * cos(p) * sin(y) * sin(s)
+            + 3021 / 160000
+        )
 
     return casadi.vertcat(rod(r1 / RATIO, 1), rod(r2 / RATIO, -1))
 
@@ -63,7 +76,13 @@ def knee_ankle(r1: Any, r2: Any, p: Any, s: Any) -> Any:
 
     y1, y2, pi = r1 / RATIO, r2 / RATIO, np.pi
     d = (y1 - y2) / 2
-    rod = (21 / 6250 * cos(d + 1979 * pi / 4500) - 13 / 625 * cos(d + 493 * pi / 1500) - 273 / 12500 * np.cos(pi / 9)
-           - 7 / 2500 * sin(d + s + 231 * pi / 500) + 91 / 5000 * sin(s + 2 * pi / 15) - 147 / 50000 * sin(s + pi / 45)
-           + 163349 / 6250000)
+    rod = (
+        21 / 6250 * cos(d + 1979 * pi / 4500)
+        - 13 / 625 * cos(d + 493 * pi / 1500)
+        - 273 / 12500 * np.cos(pi / 9)
+        - 7 / 2500 * sin(d + s + 231 * pi / 500)
+        + 91 / 5000 * sin(s + 2 * pi / 15)
+        - 147 / 50000 * sin(s + pi / 45)
+        + 163349 / 6250000
+    )
     return casadi.vertcat(p - (y1 + y2) / 2, rod)

@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
-from linkwork.function import OPTIONS
+from linkwork.functions.function import OPTIONS
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
 from linkwork.lazy import cached_property
@@ -30,9 +30,9 @@ from linkwork.model.model import MODEL
 from linkwork.scale.shards import TILE, cuts, empty, state_bytes, taken
 from linkwork.scale.travel import packed
 from linkwork.scale.worker import run_shard, versions
-from linkwork.simulate.progress import bar
-from linkwork.simulate.rollout import Rollout
-from linkwork.simulate.rollout import rollout as local_rollout
+from linkwork.simulation.progress import bar
+from linkwork.simulation.rollout import Rollout
+from linkwork.simulation.rollout import rollout as local_rollout
 
 PER_THREAD = 4
 """Shards for each thread of the cluster: a slow worker then holds up little."""
@@ -46,8 +46,9 @@ ATTEMPT = 0.5
 Found = TypeVar("Found")
 
 
-@checked(model=MODEL, shards=optional(whole(1)), progress=optional(FLAG), patience=NOT_NEGATIVE,
-         threads=OPTIONS["threads"])
+@checked(
+    model=MODEL, shards=optional(whole(1)), progress=optional(FLAG), patience=NOT_NEGATIVE, threads=OPTIONS["threads"]
+)
 def rollout(
     model: Model,
     *,
@@ -90,8 +91,16 @@ class ShardedRollout(Rollout):
 class Sharded(RolloutKernel):
     """A rollout kernel in pieces, computed by workers of a cluster or, without one, by this process."""
 
-    def __init__(self, program: RolloutProgram, dtype: str, threads: int | None, cluster: Any, shards: int | None,
-                 progress: bool | None, patience: float) -> None:
+    def __init__(
+        self,
+        program: RolloutProgram,
+        dtype: str,
+        threads: int | None,
+        cluster: Any,
+        shards: int | None,
+        progress: bool | None,
+        patience: float,
+    ) -> None:
         super().__init__(program, dtype=dtype, threads=threads)
         self.cluster, self.shards, self.progress, self.patience = cluster, shards, progress, patience
         self.remote_threads = threads or 1
@@ -101,8 +110,9 @@ class Sharded(RolloutKernel):
         """What workers get to know of the model."""
         return packed(self.program)
 
-    def __call__(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int,
-                 look: Callable[[], None] = nothing) -> dict[str, Any]:
+    def __call__(
+        self, steps: int, every: int, inputs: Mapping[str, Any], batch: int, look: Callable[[], None] = nothing
+    ) -> dict[str, Any]:
         """As `RolloutKernel.__call__`."""
         out = empty(self.program, batch, steps // every, self.dtype)
         each = state_bytes(self.program, inputs, steps // every, self.dtype.itemsize)
@@ -122,8 +132,16 @@ class Sharded(RolloutKernel):
         """Enough for a bar that moves, each still large enough for all threads."""
         return 1 if self.progress is False else min(batch // (PER_THREAD * TILE * self.threads), 20) or 1
 
-    def _distribute(self, client: Any, pieces: list[tuple[int, int]], steps: int, every: int,
-                    inputs: Mapping[str, Any], out: dict[str, np.ndarray], advance: Callable[[int], None]) -> None:
+    def _distribute(
+        self,
+        client: Any,
+        pieces: list[tuple[int, int]],
+        steps: int,
+        every: int,
+        inputs: Mapping[str, Any],
+        out: dict[str, np.ndarray],
+        advance: Callable[[int], None],
+    ) -> None:
         """All pieces, in whatever order they come back."""
         program, expected, threads = client.submit(bytes, self.data), versions(), self.remote_threads
         waiting, done = list(reversed(pieces)), 0
@@ -134,8 +152,18 @@ class Sharded(RolloutKernel):
                 while waiting and len(running) < max(AHEAD * sum(client.nthreads().values()), 1):
                     begin, end = waiting.pop()
                     rows = taken(self.program, inputs, begin, end)
-                    future = client.submit(run_shard, program, str(self.dtype), threads, expected, steps, every, rows,
-                                           end - begin, pure=False)
+                    future = client.submit(
+                        run_shard,
+                        program,
+                        str(self.dtype),
+                        threads,
+                        expected,
+                        steps,
+                        every,
+                        rows,
+                        end - begin,
+                        pure=False,
+                    )
                     running[future] = begin, end
                 for future in self._patiently(client, partial(_finished, client, list(running))):
                     begin, end = running.pop(future)
@@ -148,12 +176,14 @@ class Sharded(RolloutKernel):
             client.cancel(list(running), force=True)  # an interrupt, say: workers end what they are computing
             raise
         if len(targets) > 1:
-            warnings.warn(f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
-                          "equal up to rounding only, and depend on who computed them", stacklevel=6)
+            warnings.warn(
+                f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
+                "equal up to rounding only, and depend on who computed them",
+                stacklevel=6,
+            )
 
     def _fetched(self, client: Any, future: Any, begin: int, end: int) -> dict[str, Any]:
-        """What a shard gave. With the last worker, that can be gone before it is fetched, and nobody computes it again.
-        """
+        """What a shard gave. With the last worker it can be gone before it is fetched, and nobody computes it again."""
         with ThreadPoolExecutor(1) as fetcher:
             arriving = fetcher.submit(_result, future, begin, end)
             try:
@@ -172,8 +202,10 @@ class Sharded(RolloutKernel):
                 if client.nthreads():
                     alone = time.monotonic()
                 elif time.monotonic() - alone > self.patience:
-                    raise ClusterError(f"all workers are gone, and none came back within {self.patience:g} s: start "
-                                       "some with `dask worker <address of the scheduler>`") from None
+                    raise ClusterError(
+                        f"all workers are gone, and none came back within {self.patience:g} s: start "
+                        "some with `dask worker <address of the scheduler>`"
+                    ) from None
 
 
 def _finished(client: Any, running: list[Any]) -> list[Any]:
@@ -198,13 +230,17 @@ def connected(cluster: Any, patience: float) -> Iterator[Any]:
         yield _staffed(cluster, patience)
         return
     if not isinstance(cluster, str | Cluster):
-        raise InputError(f"cluster={cluster!r} is neither the address of a scheduler (\"tcp://host:8786\") nor a "
-                         "distributed.Client nor a cluster such as LocalCluster")
+        raise InputError(
+            f'cluster={cluster!r} is neither the address of a scheduler ("tcp://host:8786") nor a '
+            "distributed.Client nor a cluster such as LocalCluster"
+        )
     try:
         client = Client(cluster, timeout=patience, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as problem:
-        raise ClusterError(f"no scheduler answers at {cluster!r} ({problem}); start one with `dask scheduler` and give "
-                           "the address that it prints") from None
+        raise ClusterError(
+            f"no scheduler answers at {cluster!r} ({problem}); start one with `dask scheduler` and give "
+            "the address that it prints"
+        ) from None
     try:
         yield _staffed(client, patience)
     finally:
@@ -216,8 +252,9 @@ def _staffed(client: Any, patience: float) -> Any:
         client.wait_for_workers(1, timeout=patience)
     except TimeoutError:
         address = client.scheduler_info()["address"]
-        raise ClusterError(f"the cluster at {address} has no workers after {patience:g} s: start some with "
-                           f"`dask worker {address}`") from None
+        raise ClusterError(
+            f"the cluster at {address} has no workers after {patience:g} s: start some with `dask worker {address}`"
+        ) from None
     return client
 
 
@@ -229,9 +266,11 @@ def _result(future: Any, begin: int, end: int) -> dict[str, Any]:
         raise
     except Exception as problem:
         what = f"{type(problem).__name__}: {problem}"
-        raise ClusterError(f"states {begin} to {end - 1} could not be computed ({what}); the workers need the same "
-                           "versions of Linkwork, NumPy and distributed as this process, and memory for a shard (more "
-                           "shards= make them smaller)") from problem
+        raise ClusterError(
+            f"states {begin} to {end - 1} could not be computed ({what}); the workers need the same "
+            "versions of Linkwork, NumPy and distributed as this process, and memory for a shard (more "
+            "shards= make them smaller)"
+        ) from problem
     return part
 
 

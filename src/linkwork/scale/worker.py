@@ -24,12 +24,24 @@ _kernels: dict[tuple[str, str, int], RolloutKernel] = {}
 def versions() -> dict[str, str]:
     """What must be equal on both sides for results to be equal to the bit."""
     release, sources = cache._versions()
-    return {"linkwork": release, "kernel sources": sources[:12], "llvmlite": llvmlite.__version__,
-            "numpy": np.__version__}
+    return {
+        "linkwork": release,
+        "kernel sources": sources[:12],
+        "llvmlite": llvmlite.__version__,
+        "numpy": np.__version__,
+    }
 
 
-def run_shard(program: bytes, dtype: str, threads: int, expected: dict[str, str], steps: int, every: int,
-              inputs: dict[str, Any], batch: int) -> dict[str, Any]:
+def run_shard(
+    program: bytes,
+    dtype: str,
+    threads: int,
+    expected: dict[str, str],
+    steps: int,
+    every: int,
+    inputs: dict[str, Any],
+    batch: int,
+) -> dict[str, Any]:
     """The results of these states, and what computed them."""
     mine = versions()
     other = [f"{n} {mine.get(n)} instead of {x}" for n, x in expected.items() if mine.get(n) != x]

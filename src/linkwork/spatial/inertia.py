@@ -147,4 +147,3 @@ def rotate_symmetric(A: Array, R: Array, xp: Ops) -> Array:
 def _turn_products(difference: Array, total: Array, c: Array, s: Array) -> tuple[Array, Array]:
     w = s * difference + c * total
     return s * w, c * w
-

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.promises import balanced, kept, trusted
-from linkwork.algorithms.clusters.recursion import Held, hold, outer_rows, recursion
-from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.constrained.weights import left_over, met, over_links
+from linkwork.algorithms.common.certificates import balanced, kept, trusted
+from linkwork.algorithms.common.nodes import Loop
+from linkwork.algorithms.common.penalties import least_pivots
+from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
+from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 Carried = tuple[int, ConstraintRows, Array]
 """A constraint by its place, its rows, and their multipliers."""
@@ -69,8 +69,13 @@ def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> l
             group |= more
         left -= group
         which, sizes = sorted(group), [held.l[c].shape[0] for c in sorted(group)]
-        blocks = [[held.L[c, d] if (c, d) in held.L else held.L[d, c].T if (d, c) in held.L else xp.zeros(m, n)
-                   for d, n in zip(which, sizes, strict=True)] for c, m in zip(which, sizes, strict=True)]
+        blocks = [
+            [
+                held.L[c, d] if (c, d) in held.L else held.L[d, c].T if (d, c) in held.L else xp.zeros(m, n)
+                for d, n in zip(which, sizes, strict=True)
+            ]
+            for c, m in zip(which, sizes, strict=True)
+        ]
         factor = xp.factor_spd(xp.vstack([xp.hstack(row) for row in blocks]), least(which))
         x = factor.solve(xp.vstack([held.l[c] for c in which]))
         for c in which:
@@ -78,8 +83,16 @@ def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> l
     return lam
 
 
-def loop_forces(motion: Motion, node: Loop, tau: Array, vdot: Array, a: list[Array], pA: list[Array],
-                held: dict[int, dict[int, Array]], carried: Sequence[Carried]) -> dict[int, Array]:
+def loop_forces(
+    motion: Motion,
+    node: Loop,
+    tau: Array,
+    vdot: Array,
+    a: list[Array],
+    pA: list[Array],
+    held: dict[int, dict[int, Array]],
+    carried: Sequence[Carried],
+) -> dict[int, Array]:
     """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs.
 
     `held` are forces of carried rows on bodies; penalised rows are in pA and in the inertias already.
@@ -90,8 +103,10 @@ def loop_forces(motion: Motion, node: Loop, tau: Array, vdot: Array, a: list[Arr
         for k, KT in by_constraint.items():
             f[i] = f[i] - KT @ lam[k]
     own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
-    pull = {i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
-            for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)}
+    pull = {
+        i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
+        for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
+    }
     felt, _ = node.feel(f, pull)
     force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
     left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])

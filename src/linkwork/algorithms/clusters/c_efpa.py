@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from linkwork.algorithms.clusters.promises import determined
-from linkwork.algorithms.clusters.recursion import Recursion, outer_rows, recursion
-from linkwork.algorithms.delassus.blocks import Blocks
-from linkwork.algorithms.delassus.propagators import on_one_link
+from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.certificates import determined
+from linkwork.algorithms.common.propagators import on_one_link
+from linkwork.algorithms.common.recursion import Recursion, outer_rows, recursion
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 MANY = 6
 """So many constraints are coupled more cheaply by way of the accelerations of their common body."""
@@ -36,8 +36,10 @@ def c_efpa(motion: Motion) -> Array:
     rows = outer_rows(r.motion, r.tree)
     for n, x in zip(r.tree.outer, rows, strict=True):
         if not on_one_link(x):
-            raise UnsupportedError(f"'c_efpa' takes rows on single links besides local loops, and "
-                                   f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any")
+            raise UnsupportedError(
+                f"'c_efpa' takes rows on single links besides local loops, and "
+                f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any"
+            )
     carried = [_carried(r, link, K.T) for x in rows for link, K in x.links.items()]
     crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in carried) >= MANY}
 
@@ -88,8 +90,11 @@ def _accelerations(r: Recursion, F: Carried, crowded: Set[int]) -> dict[int, Arr
 def _coupling(r: Recursion, F: Carried, E: Carried, crowded: Set[int], moved: dict[int, Array]) -> list[Array]:
     """K Omega K^T at the last crowded node that carries both, and e d^-1 e^T of each freedom that both push beyond."""
     shared = F.forces.keys() & E.forces.keys()
-    parts = [(d_inv * e).T @ f for n in sorted(shared - crowded)
-             for d_inv, e, f in zip(r.nodes[n].pivots, F.pushes[n], E.pushes[n], strict=True)]
+    parts = [
+        (d_inv * e).T @ f
+        for n in sorted(shared - crowded)
+        for d_inv, e, f in zip(r.nodes[n].pivots, F.pushes[n], E.pushes[n], strict=True)
+    ]
     if shared & crowded:
         link, KT = F.forces[min(shared & crowded)]  # nodes are numbered from the tips
         parts.append(KT.T @ moved[link])

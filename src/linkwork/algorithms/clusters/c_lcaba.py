@@ -10,11 +10,11 @@ coupled with many others.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.iteration import Iteration
 from linkwork.algorithms.constrained.lcaba import on_tree
-from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 
 def c_lcaba(

@@ -9,11 +9,11 @@ has. A row that has met itself in two bodies of a cluster goes at the body that 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.iteration import Iteration
 from linkwork.algorithms.constrained.prox_bbo import on_tree
-from linkwork.algorithms.iteration import Iteration
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 
 def c_prox_bbo(

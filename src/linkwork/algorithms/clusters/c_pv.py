@@ -8,12 +8,12 @@ sweeps instead of the three of `c_efpa`, and any rows. O(N l^3 + m^2 d).
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.promises import determined
-from linkwork.algorithms.clusters.recursion import hold, outer_rows, recursion
-from linkwork.algorithms.delassus.blocks import Blocks
+from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.certificates import determined
+from linkwork.algorithms.common.recursion import hold, outer_rows, recursion
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 
 def c_pv(motion: Motion) -> Array:

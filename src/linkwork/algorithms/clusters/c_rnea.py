@@ -8,11 +8,11 @@ satisfy the loops' constraints. Rotors are never turned, and weigh on what carri
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.recursion import seen
+from linkwork.algorithms.common.recursion import seen
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters, embedding
 from linkwork.model import Motion
+from linkwork.structure.clusters import ClusterTree, clusters, embedding
 
 
 def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:

@@ -10,14 +10,14 @@ Rows of local loops that say nothing (a planar linkage out of its plane) are lef
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import dense_met, outer
-from linkwork.algorithms.clusters.promises import kept
-from linkwork.algorithms.constrained.penalties import least_pivots
+from linkwork.algorithms.common.certificates import kept
+from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters, local_rows, take
 from linkwork.model import Motion
+from linkwork.structure.clusters import ClusterTree, clusters, local_rows, take
 
 
 def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:

@@ -10,12 +10,12 @@ instead, from the base on: O(n^3 + m n^2).
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import outer
-from linkwork.algorithms.clusters.promises import determined
+from linkwork.algorithms.common.certificates import determined
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters
 from linkwork.model import Motion
+from linkwork.structure.clusters import ClusterTree, clusters
 
 
 def projected_efpa(motion: Motion) -> Array:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.c_rnea import spread
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import clusters
 from linkwork.model import Motion
+from linkwork.structure.clusters import clusters
 
 
 def projected_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:

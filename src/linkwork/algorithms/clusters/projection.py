@@ -8,16 +8,16 @@ solved by their Schur complement; the forces of local loops are those that the d
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.promises import balanced, kept, trusted
-from linkwork.algorithms.clusters.recursion import outer_rows
-from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.constrained.weights import met
+from linkwork.algorithms.common.certificates import balanced, kept, trusted
+from linkwork.algorithms.common.penalties import least_pivots
+from linkwork.algorithms.common.recursion import outer_rows
+from linkwork.algorithms.common.weights import met
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, clusters, embedding
 from linkwork.constraints.rows import rows_jacobian
 from linkwork.model import Motion
+from linkwork.structure.clusters import ClusterTree, clusters, embedding
 
 
 def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ L lam = l - K a_i is solved for them on the spot (R: the rows that go, U: others
 sathya2025_lcaba_proxbbo, algorithm 4 (eq. 46e is a decrement) with 1/mu = 0: rows must be independent (else NaN).
 Contacts with the world go at the world, or at a free base where several limbs meet, as in eq. 49 of sathya2023_pv_lqr.
 O(n + m) for loops that are not coupled; any number of links and joints per row. What rows travel through is a joint
-with its link, or a cluster (algorithms/clusters/nodes.py).
+with its link, or a cluster (algorithms/common/nodes.py).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
-from linkwork.algorithms.clusters.hessian import Hessian, articulated
-from linkwork.algorithms.clusters.nodes import Loop, Single, accumulate
-from linkwork.algorithms.clusters.recursion import node_of
+from linkwork.algorithms.common.hessian import Hessian, articulated
+from linkwork.algorithms.common.nodes import Loop, Single, accumulate
+from linkwork.algorithms.common.penalties import least_pivots
+from linkwork.algorithms.common.recursion import node_of
+from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.constrained.weights import left_over, met, over_links
 from linkwork.backends.ops import SINGULAR, Array, Factor
-from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
 from linkwork.model import Motion
-from linkwork.planner.elimination import loop_roots
-from linkwork.planner.pivots import Mixture
+from linkwork.structure.clusters import ClusterTree, links_alone
+from linkwork.structure.elimination import loop_roots
+from linkwork.structure.pivots import Mixture
 
 
 def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -68,14 +68,21 @@ class CarriedLoops:
     says which rows (by place in `rows`) go where; those that it penalises are in H instead (mixed.py).
     """
 
-    def __init__(self, motion: Motion, tree: ClusterTree, rows: list[ConstraintRows],
-                 damping: Sequence[Array] | None = None, still: Motion | None = None,
-                 mix: Mixture | None = None) -> None:
+    def __init__(
+        self,
+        motion: Motion,
+        tree: ClusterTree,
+        rows: list[ConstraintRows],
+        damping: Sequence[Array] | None = None,
+        still: Motion | None = None,
+        mix: Mixture | None = None,
+    ) -> None:
         self.motion, self.tree, self.rows = still or motion, tree, rows
         xp, links = motion.xp, range(len(motion.model.links))
         if mix is None:
-            ends = loop_roots(motion.model, [holders(motion.model, r) for r in rows], [r.k.shape[0] for r in rows],
-                              tree.clusters)
+            ends = loop_roots(
+                motion.model, [holders(motion.model, r) for r in rows], [r.k.shape[0] for r in rows], tree.clusters
+            )
             mix = Mixture(frozenset(), dict(enumerate(ends)), tuple((c, ()) for c in reversed(tree.clusters)))
         self.penalised = {c: over_links(self.motion, rows[c]) for c in sorted(mix.penalised)}
         self.damped = damping is not None
@@ -124,8 +131,12 @@ class CarriedLoops:
         """Solve for rows that have met at link i, and take them out of everything they touch."""
         xp, held = self.motion.xp, self.KT[i]
         size = {c: self.rows[c].k.shape[0] for c in which}
-        L = xp.vstack([xp.hstack([self._block(c, d) if self._coupled(c, d) else xp.zeros(size[c], size[d])
-                                  for d in which]) for c in which])
+        L = xp.vstack(
+            [
+                xp.hstack([self._block(c, d) if self._coupled(c, d) else xp.zeros(size[c], size[d]) for d in which])
+                for c in which
+            ]
+        )
         factor = xp.factor_spd(L, self._least(which))
         K = xp.hstack([held.pop(c) if c in held else xp.zeros(6, size[c]) for c in which]).T
         Y = factor.solve(K)

@@ -9,10 +9,10 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import active_only, left_over, over_links, per_constraint
-from linkwork.algorithms.iteration import Iteration, Step
-from linkwork.algorithms.tree.articulated import articulated
+from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.weights import active_only, left_over, over_links, per_constraint
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion

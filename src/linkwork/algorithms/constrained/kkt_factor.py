@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwork.algorithms.constrained.penalties import least_pivots
+from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
@@ -36,9 +36,14 @@ def _columns(value: object) -> object:
 COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
 
 
-@checked_class(M=MATRIX, rows=several(COLUMNS), R=several(MATRIX), parent=several(whole(-1)),
-               xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"),
-               least=optional(MATRIX))
+@checked_class(
+    M=MATRIX,
+    rows=several(COLUMNS),
+    R=several(MATRIX),
+    parent=several(whole(-1)),
+    xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"),
+    least=optional(MATRIX),
+)
 class KKTCholesky:
     """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
 
@@ -47,8 +52,15 @@ class KKTCholesky:
     rows are at least. Vectors x have the constraints' part first.
     """
 
-    def __init__(self, M: Array, rows: Sequence[Columns], R: Sequence[Array], parent: Sequence[int], xp: Ops,
-                 least: Array | None = None) -> None:
+    def __init__(
+        self,
+        M: Array,
+        rows: Sequence[Columns],
+        R: Sequence[Array],
+        parent: Sequence[int],
+        xp: Ops,
+        least: Array | None = None,
+    ) -> None:
         self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
         _check(M, rows, self.sizes, parent)
@@ -137,13 +149,15 @@ class KKTCholesky:
     # the same without a look at the numbers: where pivots are zero, they are none
     def _multiply_U(self, x: Array) -> Array:
         top, bottom = self._split(x)
-        return self.xp.vstack([self.constraints.multiply_LT(top) + self.forces_to_rows(bottom),
-                               self.joints.multiply_LT(bottom)])
+        return self.xp.vstack(
+            [self.constraints.multiply_LT(top) + self.forces_to_rows(bottom), self.joints.multiply_LT(bottom)]
+        )
 
     def _multiply_UT(self, x: Array) -> Array:
         top, bottom = self._split(x)
-        return self.xp.vstack([self.constraints.multiply_L(top),
-                               self.rows_to_joints(top, self.Uj) + self.joints.multiply_L(bottom)])
+        return self.xp.vstack(
+            [self.constraints.multiply_L(top), self.rows_to_joints(top, self.Uj) + self.joints.multiply_L(bottom)]
+        )
 
     def _multiply_D(self, x: Array) -> Array:
         top, bottom = self._split(x)
@@ -173,10 +187,13 @@ def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequ
     """Refuse parts that do not fit each other."""
     n = len(parent)
     if M.shape != (n, n) or any(p >= k for k, p in enumerate(parent)):
-        raise InputError(f"M is {M.shape[0]} x {M.shape[1]}; it needs a row for each of the {n} entries of parent, "
-                         "which are -1 or numbers of rows before their own")
-    fits = len(rows) == len(sizes) and all(0 <= j < n and JT.shape == (1, m) for m, c in zip(sizes, rows, strict=True)
-                                           for j, JT in c.items())
+        raise InputError(
+            f"M is {M.shape[0]} x {M.shape[1]}; it needs a row for each of the {n} entries of parent, "
+            "which are -1 or numbers of rows before their own"
+        )
+    fits = len(rows) == len(sizes) and all(
+        0 <= j < n and JT.shape == (1, m) for m, c in zip(sizes, rows, strict=True) for j, JT in c.items()
+    )
     if not fits:
         raise InputError("rows and R have an entry for each constraint: {dof: 1 x m} and m x 1")
 

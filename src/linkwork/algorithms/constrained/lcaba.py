@@ -3,11 +3,11 @@
     min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + mu/2 |sum K_l a_l - k|^2 - lam^T (sum K_l a_l - k)
 
 A constraint between links i and n adds mu K_i^T K_n to a block H_in: the links are neighbours. Links leave from the
-tips in an order of few neighbours (planner/elimination.py); a degree of freedom that leaves, with U_n = H_ni s, takes
+tips in an order of few neighbours (structure/elimination.py); a degree of freedom that leaves, with U_n = H_ni s, takes
 
     H_nl <- H_nl - U_n U_l^T / d,    p_n <- p_n + U_n u / d,    vdot = (u - sum U_n^T a_n) / d ,
 
-then a_i = X a_p + c_i hands its blocks to the parent (algorithms/clusters/nodes.py, where what leaves is a link or a
+then a_i = X a_p + c_i hands its blocks to the parent (algorithms/common/nodes.py, where what leaves is a link or a
 cluster). The multipliers follow by lam <- lam + mu (k - sum K a). sathya2025_lcaba_proxbbo, algorithms 1-3 (signs of
 eqs. 30d, 30e and of line 31 corrected). O(n + m) for loops that are not coupled with many others; rows may be redundant
 or singular. Without internal loops it is `constrained_aba`.
@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
-from linkwork.algorithms.clusters.nodes import Loop
-from linkwork.algorithms.clusters.promises import balanced, kept, unmet
-from linkwork.algorithms.clusters.recursion import recursion
+from linkwork.algorithms.common.certificates import balanced, kept, unmet
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.nodes import Loop
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.recursion import recursion
+from linkwork.algorithms.common.weights import active_only, left_over
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import active_only, left_over
-from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
+from linkwork.structure.clusters import ClusterTree, links_alone
 
 
 def lcaba(
@@ -61,12 +61,17 @@ def on_tree(
         within: dict[int, Array] = {}
         for node in loops:
             within |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [])
-        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size,
-                    xp.vstack([vdot, in_order(motion, within)]))
+        return Step(
+            xp.vstack([xp.zeros(0), *new]),
+            active_only(motion, errors, w),
+            size,
+            xp.vstack([vdot, in_order(motion, within)]),
+        )
 
     finish = in_parts(motion, tree, active)
-    return Iteration(sum(row.k.shape[0] for row in r.rows), step, finish, xp,
-                     certificate(motion, tree, tau, fext, finish))
+    return Iteration(
+        sum(row.k.shape[0] for row in r.rows), step, finish, xp, certificate(motion, tree, tau, fext, finish)
+    )
 
 
 Finish = Callable[[Array, Array], tuple[Array, Array]]

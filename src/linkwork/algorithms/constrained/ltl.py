@@ -9,9 +9,9 @@ redundant or singular ones give NaN, which callers report (`prox_ltl` solves the
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.weights import met
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
-from linkwork.algorithms.constrained.weights import met
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
@@ -30,9 +30,7 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     return vdot + met(motion, *row_errors(motion, rows, split(k, rows), vdot))[0, 0], lam
 
 
-def row_errors(
-    motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array
-) -> tuple[list[Array], Array]:
+def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
     """What joint accelerations leave of the rows, k - J vdot, and the size of the terms of that."""
     xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
     for kc, columns in zip(k, (joint_columns(motion, r) for r in rows), strict=True):

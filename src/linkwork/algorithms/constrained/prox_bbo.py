@@ -8,17 +8,17 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
-from linkwork.algorithms.clusters.recursion import outer_rows
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.recursion import outer_rows
+from linkwork.algorithms.common.weights import left_over, over_links, weigh
 from linkwork.algorithms.constrained.bbo import CarriedLoops
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.lcaba import certificate, in_parts
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import left_over, over_links, weigh
-from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.backends.ops import Array
-from linkwork.constraints.clusters import ClusterTree, links_alone
 from linkwork.model import Motion
-from linkwork.planner.pivots import Mixture
+from linkwork.structure.clusters import ClusterTree, links_alone
+from linkwork.structure.pivots import Mixture
 
 
 def prox_bbo(
@@ -29,7 +29,12 @@ def prox_bbo(
 
 
 def on_tree(
-    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None,
+    motion: Motion,
+    tree: ClusterTree,
+    tau: Array,
+    fext: Array | None,
+    mu: Array,
+    active: Array | None,
     mix: Mixture | None = None,
 ) -> Iteration:
     """The same where rows travel through links or clusters; those of constraints in a cluster do not.
@@ -54,8 +59,7 @@ def on_tree(
         vdot, forces = in_parts(motion, tree, active)(lam, found)
         return vdot, forces * roots
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp,
-                     certificate(motion, tree, tau, fext, finish))
+    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp, certificate(motion, tree, tau, fext, finish))
 
 
 def part(motion: Motion, n: int) -> slice:

@@ -8,11 +8,11 @@ factorisation happens once, O(n d^2 + m d^2 + m^2 d + m^3); a step is a pair of 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import weigh
-from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -45,4 +45,3 @@ def prox_ltl(
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
     return Iteration(factor.m, step, finish, xp)
-

@@ -9,13 +9,13 @@ redundant or singular; digits are lost as mu grows.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.weights import active_only, per_constraint
 from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import active_only, per_constraint
 from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.algorithms.iteration import Iteration, Step
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
@@ -29,8 +29,10 @@ def prox_ltl_soft(
     motion = motion.classical
     xp, rows = motion.xp, constraint_rows(motion)
     w = per_constraint(motion, rows, active)
-    firm = [(mu_c * wc) * xp.constant([1.0] * r.k.shape[0])
-            for r, wc, mu_c in zip(rows, w, penalties(motion, mu), strict=True)]
+    firm = [
+        (mu_c * wc) * xp.constant([1.0] * r.k.shape[0])
+        for r, wc, mu_c in zip(rows, w, penalties(motion, mu), strict=True)
+    ]
     JT = [joint_columns(motion, r) for r in rows]
     factor = penalised(motion, JT, firm)
     k = split(joint_targets(motion, rows), rows)

@@ -8,12 +8,12 @@ sathya2025_lcaba_proxbbo, proxPV (its reference 11). O(n + m^2 d + m^3), O(m^2) 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.dual import to_base
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.dual import to_base
-from linkwork.algorithms.constrained.penalties import penalties
-from linkwork.algorithms.constrained.weights import weigh
-from linkwork.algorithms.iteration import Iteration, Step
-from linkwork.algorithms.tree.articulated import articulated
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
@@ -46,4 +46,3 @@ def prox_pv(
         return vdot, lam * roots
 
     return Iteration(L.shape[0], step, finish, xp)
-

@@ -11,14 +11,14 @@ only there, because L is then block diagonal; otherwise after it (eq. 47), which
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.dual import Dual, to_base
-from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.constrained.weights import left_over, met, over_links
-from linkwork.algorithms.tree.articulated import Articulated, articulated
+from linkwork.algorithms.common.articulated import Articulated, articulated
+from linkwork.algorithms.common.dual import Dual, to_base
+from linkwork.algorithms.common.penalties import least_pivots
+from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
-from linkwork.planner.elimination import needs_base
+from linkwork.structure.elimination import needs_base
 
 
 def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:

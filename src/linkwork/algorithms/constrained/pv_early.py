@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkwork.algorithms.common.articulated import Dof, meet
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.weights import left_over, over_links
 from linkwork.algorithms.constrained.constrained_aba import split
-from linkwork.algorithms.constrained.weights import left_over, over_links
-from linkwork.algorithms.iteration import Iteration, Step
-from linkwork.algorithms.tree.articulated import Dof, meet
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.constraints.units import units

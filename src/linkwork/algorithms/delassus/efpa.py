@@ -9,9 +9,9 @@ of two constraints costs the same however long their common path is. Rows on sin
 
 from __future__ import annotations
 
-from linkwork.algorithms.delassus.blocks import Blocks
-from linkwork.algorithms.delassus.propagators import Carried, carried, single_links
-from linkwork.algorithms.tree.articulated import Articulated, articulated
+from linkwork.algorithms.common.articulated import Articulated, articulated
+from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.propagators import Carried, carried, single_links
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 

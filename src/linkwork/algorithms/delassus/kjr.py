@@ -9,9 +9,9 @@ constrained links propagates a 6 x 6 matrix along the path between them. Rows on
 
 from __future__ import annotations
 
-from linkwork.algorithms.delassus.blocks import Blocks
-from linkwork.algorithms.delassus.propagators import single_links
-from linkwork.algorithms.tree.articulated import Articulated, articulated
+from linkwork.algorithms.common.articulated import Articulated, articulated
+from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.propagators import single_links
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 

@@ -9,7 +9,7 @@ two constraints are coupled only by joints that carry both. Any rows. Without sq
 
 from __future__ import annotations
 
-from linkwork.algorithms.delassus.blocks import Blocks
+from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops

@@ -9,8 +9,8 @@ the joints of a floating base come last, one degree of freedom at a time, which 
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.dual import to_base
-from linkwork.algorithms.tree.articulated import articulated
+from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.dual import to_base
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion

@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from linkwork.algorithms.constrained.dual import Dual, to_base
-from linkwork.algorithms.constrained.penalties import least_pivots
-from linkwork.algorithms.tree.articulated import articulated
+from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.dual import Dual, to_base
+from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
-from linkwork.planner.elimination import needs_base
+from linkwork.structure.elimination import needs_base
 
 
 def pv_fast(motion: Motion) -> FastOSIM:
@@ -99,4 +99,3 @@ class FastOSIM:
     def _cuts(self) -> list[slice]:
         ends = list(accumulate((l.shape[0] for l in self.dual.l), initial=0))
         return [slice(a, b) for a, b in pairwise(ends)]
-

@@ -14,10 +14,10 @@ expanded from the base outwards, Omega_x first, rather than by moving every K to
 
 from __future__ import annotations
 
-from linkwork.algorithms.constrained.dual import Dual
-from linkwork.algorithms.delassus.blocks import Blocks
-from linkwork.algorithms.delassus.propagators import single_links
-from linkwork.algorithms.tree.articulated import articulated
+from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.dual import Dual
+from linkwork.algorithms.common.propagators import single_links
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 
@@ -58,12 +58,14 @@ def pv_r(motion: Motion) -> Array:
     return Blocks([KT.shape[1] for _, KT in ends], {(c, d): L for (c, d), L in known.items() if d < m}, xp).matrix()
 
 
-def _expanded(motion: Motion, link: int, members: Held, known: dict[tuple[int, int], Array],
-              L: dict[tuple[int, int], Array]) -> dict[tuple[int, int], Array]:
+def _expanded(
+    motion: Motion, link: int, members: Held, known: dict[tuple[int, int], Array], L: dict[tuple[int, int], Array]
+) -> dict[tuple[int, int], Array]:
     """The known blocks, with those of the link's six rows replaced by those of the rows that met on it."""
     out = {pair: block for pair, block in known.items() if link not in pair}
-    toward = {(d if c == link else c): (block if c == link else block.T)
-              for (c, d), block in known.items() if link in (c, d)}
+    toward = {
+        (d if c == link else c): (block if c == link else block.T) for (c, d), block in known.items() if link in (c, d)
+    }
     for x, block in toward.items():
         for c, KT in members.items():
             if x != link:

@@ -7,7 +7,7 @@ Featherstone, Rigid Body Dynamics Algorithms, table 7.1, on classical accelerati
 
 from __future__ import annotations
 
-from linkwork.algorithms.tree.articulated import articulated
+from linkwork.algorithms.common.articulated import articulated
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 

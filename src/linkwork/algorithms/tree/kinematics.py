@@ -80,4 +80,3 @@ def potential_energy(motion: Motion) -> Array:
         if held.mass:
             energy = energy + g.T @ (held.mass * p + R @ motion.xp.constant(held.first_moment))
     return energy
-

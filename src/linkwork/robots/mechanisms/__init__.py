@@ -6,12 +6,12 @@ Each function returns a frozen `Model`. Those with loops are closed at neutral q
 from __future__ import annotations
 
 from linkwork.robots.mechanisms.fuzz import random_mechanism
-from linkwork.robots.mechanisms.humanoid import humanoid
+from linkwork.robots.mechanisms.humanoids import humanoid
 from linkwork.robots.mechanisms.linkages import bricard, four_bar, gripper, planar_leg, six_bar
 from linkwork.robots.mechanisms.loops import all_coupled_loops, chain_of_loops, ring, star_of_loops
 from linkwork.robots.mechanisms.parts import ball, box, closed, cylinder, frame_pose, rod
 from linkwork.robots.mechanisms.postures import grounded, posture, standing
-from linkwork.robots.mechanisms.quadruped import quadruped
+from linkwork.robots.mechanisms.quadrupeds import quadruped
 from linkwork.robots.mechanisms.transmissions import belt_chain, differential, geared_chain
 from linkwork.robots.mechanisms.trees import arm, chain, ladder, random_tree, stem
 

@@ -22,12 +22,31 @@ from linkwork.robots.mechanisms.parts import (
 )
 
 
-@checked(seed=SEED, n=count(1), joints=several(choice("joint type", KINDS)), branching=CHANCE, loops=count(0),
-         cuts=several(choice("cut joint", CUT_JOINTS)), contacts=count(0), couplings=count(0), distances=count(0),
-         duplicates=count(0))
-def random_mechanism(seed: int, n: int = 8, *, joints: Sequence[str] = tuple(KINDS), branching: float = 0.4,
-                     loops: int = 2, cuts: Sequence[str] = tuple(CUT_JOINTS), contacts: int = 0, couplings: int = 1,
-                     distances: int = 1, duplicates: int = 0) -> Model:
+@checked(
+    seed=SEED,
+    n=count(1),
+    joints=several(choice("joint type", KINDS)),
+    branching=CHANCE,
+    loops=count(0),
+    cuts=several(choice("cut joint", CUT_JOINTS)),
+    contacts=count(0),
+    couplings=count(0),
+    distances=count(0),
+    duplicates=count(0),
+)
+def random_mechanism(
+    seed: int,
+    n: int = 8,
+    *,
+    joints: Sequence[str] = tuple(KINDS),
+    branching: float = 0.4,
+    loops: int = 2,
+    cuts: Sequence[str] = tuple(CUT_JOINTS),
+    contacts: int = 0,
+    couplings: int = 1,
+    distances: int = 1,
+    duplicates: int = 0,
+) -> Model:
     """A random tree of n links `link1` ... with random constraints; every constraint holds at neutral q.
 
     Joints are drawn from `joints` (all kinds), about aligned and random axes, with random placements and inertias,
@@ -44,8 +63,14 @@ def random_mechanism(seed: int, n: int = 8, *, joints: Sequence[str] = tuple(KIN
     for i in range(1, n + 1):
         joint = random_joint(str(rng.choice(list(joints))), rng)
         parent = names[rng.integers(len(names))] if rng.random() < branching else names[-1]
-        b.link(f"link{i}", parent, joint, placement=random_placement(rng), inertia=random_body(rng),
-               armature=rng.uniform(0.01, 0.3, joint.nv) * (rng.random() < 1 / 3))
+        b.link(
+            f"link{i}",
+            parent,
+            joint,
+            placement=random_placement(rng),
+            inertia=random_body(rng),
+            armature=rng.uniform(0.01, 0.3, joint.nv) * (rng.random() < 1 / 3),
+        )
         names.append(f"link{i}")
     model = b.build(merge_fixed=False)
 

@@ -22,8 +22,16 @@ PLANAR_CUT = choice("cut joint of a planar linkage", PLANAR_CUTS)
 
 
 @checked(ground=LENGTH, crank=LENGTH, coupler=LENGTH, rocker=LENGTH, angle=ANGLE, crossed=FLAG, cut=PLANAR_CUT)
-def four_bar(ground: float = 1.0, crank: float = 0.5, coupler: float = 1.0, rocker: float = 0.5, *,
-             angle: float = np.pi / 3, crossed: bool = False, cut: str = "revolute") -> Model:
+def four_bar(
+    ground: float = 1.0,
+    crank: float = 0.5,
+    coupler: float = 1.0,
+    rocker: float = 0.5,
+    *,
+    angle: float = np.pi / 3,
+    crossed: bool = False,
+    cut: str = "revolute",
+) -> Model:
     """A planar four-bar linkage in a vertical plane: three hinges and a loop, mobility 1.
 
     Links `crank` (on the world at the origin), `coupler` (on the crank) and `rocker` (on the world at x = ground),
@@ -44,8 +52,15 @@ def four_bar(ground: float = 1.0, crank: float = 0.5, coupler: float = 1.0, rock
 
 
 @checked(ground=LENGTH, crank=LENGTH, coupler=LENGTH, rocker=LENGTH, angle=ANGLE, cut=PLANAR_CUT)
-def six_bar(ground: float = 1.0, crank: float = 0.3, coupler: float = 0.9, rocker: float = 0.6, *,
-            angle: float = np.pi / 3, cut: str = "revolute") -> Model:
+def six_bar(
+    ground: float = 1.0,
+    crank: float = 0.3,
+    coupler: float = 0.9,
+    rocker: float = 0.6,
+    *,
+    angle: float = np.pi / 3,
+    cut: str = "revolute",
+) -> Model:
     """Watt's six-bar linkage: two four-bars that share the ground and the rocker. Five hinges, two loops, mobility 1.
 
     `crank`, `coupler` and `rocker` are those of `four_bar`. The rocker carries on to an arm of its own length, at a
@@ -107,11 +122,25 @@ def planar_leg(thigh: float = 0.3, shank: float = 0.3, lever: float = 0.06, *, b
     hip = attach_base(b, base, ball(2.0, 0.1), UPRIGHT if base == "planar" else None)
     down = Placement.at(rpy=(-np.pi / 2, 0, 0)) if base == "planar" else Placement()
     b.link("thigh", hip, Revolute("y"), placement=down, inertia=rod(1.0, (0, 0, -thigh)), joint_name="hip")
-    b.link("shank", "thigh", Revolute("y"), placement=Placement.at((0, 0, -thigh)), joint_name="knee",
-           inertia=rod(0.5, (0, 0, -shank)), actuated=False)
+    b.link(
+        "shank",
+        "thigh",
+        Revolute("y"),
+        placement=Placement.at((0, 0, -thigh)),
+        joint_name="knee",
+        inertia=rod(0.5, (0, 0, -shank)),
+        actuated=False,
+    )
     b.link("crank", hip, Revolute("y"), placement=down, inertia=rod(0.1, (-lever, 0, 0), 0.01), joint_name="crank")
-    b.link("rod", "crank", Revolute("y"), placement=Placement.at((-lever, 0, 0)), joint_name="rod",
-           inertia=rod(0.2, (0, 0, -thigh), 0.01), actuated=False)
+    b.link(
+        "rod",
+        "crank",
+        Revolute("y"),
+        placement=Placement.at((-lever, 0, 0)),
+        joint_name="rod",
+        inertia=rod(0.2, (0, 0, -thigh), 0.01),
+        actuated=False,
+    )
     b.frame("rod_end", "rod", Placement.at((0, 0, -thigh)))
     b.frame("knee_lever", "shank", Placement.at((-lever, 0, 0)))
     b.frame("foot", "shank", Placement.at((0, 0, -shank)))
@@ -135,16 +164,38 @@ def gripper(kind: str = "parallel", *, base: str = "fixed") -> Model:
     for side, y in (("left", 1), ("right", -1)):
         finger, tip = box(0.05, (0.02, 0.01, 0.06), (0, 0, 0.03)), Placement.at((0, 0, 0.06))
         if kind == "parallel":
-            b.link(f"{side}_finger", "palm", Prismatic("y" if y > 0 else "-y"), joint_name=f"{side}_slide",
-                   placement=Placement.at((0, 0.005 * y, 0)), inertia=finger, limits=Limits(0, 0.04, 50, 0.2))
+            b.link(
+                f"{side}_finger",
+                "palm",
+                Prismatic("y" if y > 0 else "-y"),
+                joint_name=f"{side}_slide",
+                placement=Placement.at((0, 0.005 * y, 0)),
+                inertia=finger,
+                limits=Limits(0, 0.04, 50, 0.2),
+            )
         else:
             axis, up, limits = "-x" if y > 0 else "x", Placement.at((0, 0, BAR)), Limits(-0.7, 0.7, 5, 2)
             for name, shift in (("drive", 0.0), ("follow", GAP)):
-                b.link(f"{side}_{name}_bar", "palm", Revolute(axis), placement=Placement.at((0, (0.03 + shift) * y, 0)),
-                       inertia=rod(0.03, (0, 0, BAR), 0.004), joint_name=f"{side}_{name}", limits=limits,
-                       actuated=name == "drive")
-            b.link(f"{side}_finger", f"{side}_drive_bar", Revolute(axis), placement=up, inertia=finger,
-                   joint_name=f"{side}_finger", limits=limits, actuated=False)
+                b.link(
+                    f"{side}_{name}_bar",
+                    "palm",
+                    Revolute(axis),
+                    placement=Placement.at((0, (0.03 + shift) * y, 0)),
+                    inertia=rod(0.03, (0, 0, BAR), 0.004),
+                    joint_name=f"{side}_{name}",
+                    limits=limits,
+                    actuated=name == "drive",
+                )
+            b.link(
+                f"{side}_finger",
+                f"{side}_drive_bar",
+                Revolute(axis),
+                placement=up,
+                inertia=finger,
+                joint_name=f"{side}_finger",
+                limits=limits,
+                actuated=False,
+            )
             b.frame(f"{side}_heel", f"{side}_finger", Placement.at((0, GAP * y, 0)))
             b.frame(f"{side}_follow_end", f"{side}_follow_bar", up)
             b.constraints.append(Closure(f"{side}_heel", f"{side}_follow_end", "revolute", "x", name=f"{side}_loop"))
@@ -161,8 +212,10 @@ def meeting(centre: np.ndarray, radius: float, other: np.ndarray, other_radius: 
     span = float(np.linalg.norm(d))
     slack = 1e-12 * span
     if not 0 < abs(radius - other_radius) + slack <= span + 2 * slack <= radius + other_radius + 3 * slack:
-        raise InputError(f"the linkage cannot be assembled: bars of {radius:g} and {other_radius:g} m do not meet over "
-                         f"a distance of {span:g} m; change a length or the angle")
+        raise InputError(
+            f"the linkage cannot be assembled: bars of {radius:g} and {other_radius:g} m do not meet over "
+            f"a distance of {span:g} m; change a length or the angle"
+        )
     along = (span**2 + radius**2 - other_radius**2) / (2 * span)
     up = np.sqrt(max(radius**2 - along**2, 0.0))
     u = d / span
@@ -173,11 +226,18 @@ def _bearing(d: np.ndarray) -> float:
     return float(np.arctan2(d[1], d[0]))
 
 
-def _bar(b: Builder, name: str, parent: str, placement: Placement, length: float, angle: float,
-         actuated: bool = False) -> None:
+def _bar(
+    b: Builder, name: str, parent: str, placement: Placement, length: float, angle: float, actuated: bool = False
+) -> None:
     """A bar along its own x that turns about z, at `angle` from the x axis of `placement` when q is zero."""
-    b.link(name, parent, Revolute("z"), placement=placement @ Placement.at(rpy=(0, 0, angle)),
-           inertia=rod(length, (length, 0, 0), 0.02), actuated=actuated or parent == "world")
+    b.link(
+        name,
+        parent,
+        Revolute("z"),
+        placement=placement @ Placement.at(rpy=(0, 0, angle)),
+        inertia=rod(length, (length, 0, 0), 0.02),
+        actuated=actuated or parent == "world",
+    )
 
 
 def _join(b: Builder, a: str, a_length: float, c: str, c_length: float, cut: str, angle_between: float) -> None:

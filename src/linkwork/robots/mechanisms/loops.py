@@ -27,8 +27,9 @@ def ring(n: int, *, cut: str = "fixed", length: float = 0.2, base: str = "fixed"
 
 
 @checked(loops=count(1), links=count(2), cut=NAME, length=LENGTH, base=BASE)
-def chain_of_loops(loops: int, links: int = 7, *, cut: str = "fixed", length: float = 0.2,
-                   base: str = "fixed") -> Model:
+def chain_of_loops(
+    loops: int, links: int = 7, *, cut: str = "fixed", length: float = 0.2, base: str = "fixed"
+) -> Model:
     """Loops in a row, each of `links` links besides one that it shares with the loop before (fig. 7).
 
     `root` carries the first loop `loop1_1` ... `loop1_<links>`, whose end is joined to `root` again; its middle link
@@ -53,8 +54,9 @@ def middle(links: int) -> int:
 
 
 @checked(loops=count(1), spacing=count(1), cut=NAME, length=LENGTH, base=BASE)
-def all_coupled_loops(loops: int, spacing: int = 4, *, cut: str = "fixed", length: float = 0.2,
-                      base: str = "fixed") -> Model:
+def all_coupled_loops(
+    loops: int, spacing: int = 4, *, cut: str = "fixed", length: float = 0.2, base: str = "fixed"
+) -> Model:
     """A chain in which every loop shares a joint with every other loop: the worst case (fig. 8).
 
     2 loops spacing links `link1` ...; link k spacing is joined to the link loops spacing further on, so that every
@@ -71,10 +73,17 @@ def all_coupled_loops(loops: int, spacing: int = 4, *, cut: str = "fixed", lengt
     return model
 
 
-@checked(branches=count(2), links=count(1), joined=choice("way to join branches", ("hub", "row", "pairs")), cut=NAME,
-         length=LENGTH, base=BASE)
-def star_of_loops(branches: int, links: int = 7, *, joined: str = "hub", cut: str = "fixed", length: float = 0.2,
-                  base: str = "fixed") -> Model:
+@checked(
+    branches=count(2),
+    links=count(1),
+    joined=choice("way to join branches", ("hub", "row", "pairs")),
+    cut=NAME,
+    length=LENGTH,
+    base=BASE,
+)
+def star_of_loops(
+    branches: int, links: int = 7, *, joined: str = "hub", cut: str = "fixed", length: float = 0.2, base: str = "fixed"
+) -> Model:
     """Branches of `links` links from one link, `root`, with their tips joined to each other (fig. 9).
 
     `joined` says how: "hub" joins every tip to that of the first branch (no link that is eliminated has then more

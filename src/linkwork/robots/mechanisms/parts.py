@@ -24,11 +24,11 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Closure
 from linkwork.errors import InputError, listing
+from linkwork.io.load import BASES
 from linkwork.joints import KINDS, Helical, Joint, Universal, make, unit_axis
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
 from linkwork.model.builder import base_joint
-from linkwork.model.load import BASES
 from linkwork.model.model import MODEL
 
 JointSpec = Joint | str | Sequence[Joint | str]
@@ -133,14 +133,16 @@ def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
 
 
 @checked(model=MODEL, a=NAME, b=NAME, cut=NAME, axis=AXIS, q=optional(POSITION), name=NAME)
-def closed(model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z", q: np.ndarray | None = None,
-           name: str = "") -> Model:
+def closed(
+    model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z", q: np.ndarray | None = None, name: str = ""
+) -> Model:
     """The model with frame `a` joined to link `b` by a cut joint, at the place where they meet at `q` (neutral).
 
     The place on `b` becomes a frame called `<a>_on_<b>`. The axis is in the axes of `a`.
     """
     at = frame_pose(model, b, model.neutral() if q is None else q).inverse() @ frame_pose(
-        model, a, model.neutral() if q is None else q)
+        model, a, model.neutral() if q is None else q
+    )
     carrier = model.frame(b)
     place = f"{a}_on_{b}"
     model = replace(model, frames={**model.frames, place: Frame(carrier.link, carrier.placement @ at)})

@@ -11,9 +11,9 @@ from linkwork.errors import InputError, UnsupportedError
 from linkwork.joints import Free
 from linkwork.model import Model
 from linkwork.model.model import MODEL
-from linkwork.robots.mechanisms.humanoid import SIDES
+from linkwork.robots.mechanisms.humanoids import SIDES
 from linkwork.robots.mechanisms.parts import frame_pose
-from linkwork.robots.mechanisms.quadruped import LEGS
+from linkwork.robots.mechanisms.quadrupeds import LEGS
 
 
 @checked(model=MODEL, joints=mapping(NUMBER, "a dictionary from names of joints to their positions"))
@@ -50,8 +50,10 @@ def standing(model: Model, crouch: float | None = None) -> np.ndarray:
     """
     four_legged = all(f"{leg}_foot" in model.frames for leg in LEGS)
     if not four_legged and not all(f"{side}_foot" in model.frames for side in SIDES):
-        raise UnsupportedError(f"'{model.name}' is neither quadruped() nor humanoid(), which `standing` knows; "
-                               "use `posture` and `grounded` for others")
+        raise UnsupportedError(
+            f"'{model.name}' is neither quadruped() nor humanoid(), which `standing` knows; "
+            "use `posture` and `grounded` for others"
+        )
     lean = (0.8 if four_legged else 0.3) if crouch is None else crouch
     if not 0 <= lean < np.pi / 2:
         raise InputError(f"crouch is the angle of the thighs with the vertical, from 0 to below pi/2, not {crouch!r}")

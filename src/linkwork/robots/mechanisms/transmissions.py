@@ -30,16 +30,24 @@ def _ratio(value: object) -> object:
 RATIO = Kind("the ratio of a transmission, finite and not zero", _ratio)
 
 
-def _rotor(b: Builder, name: str, parent: str, placement: Placement, joints: dict[str, float],
-           body: BodyInertia) -> None:
+def _rotor(
+    b: Builder, name: str, parent: str, placement: Placement, joints: dict[str, float], body: BodyInertia
+) -> None:
     """A rotor whose angle is the sum of ratio times joint angle."""
     b.link(name, parent, Revolute("z"), placement=placement, inertia=body, actuated=False)
     b.constraints.append(Coupling(f"{name}_joint", {j: [n] for j, n in joints.items()}, name=f"{name}_gear"))
 
 
 @checked(n=count(1), ratio=RATIO, length=LENGTH, twist=ANGLE, base=BASE, rotor=INERTIA)
-def geared_chain(n: int, ratio: float = 6.0, *, length: float = 0.3, twist: float = np.pi / 2, base: str = "fixed",
-                 rotor: BodyInertia = ROTOR) -> Model:
+def geared_chain(
+    n: int,
+    ratio: float = 6.0,
+    *,
+    length: float = 0.3,
+    twist: float = np.pi / 2,
+    base: str = "fixed",
+    rotor: BodyInertia = ROTOR,
+) -> Model:
     """A chain of n links, each driven by a motor on the link before through a gear: rotor angle = ratio x joint angle.
 
     Links `link<i>`, rotors `rotor<i>`: nv = 2 n, n couplings, mobility n. Any q with rotor = ratio x link is valid,
@@ -49,8 +57,17 @@ def geared_chain(n: int, ratio: float = 6.0, *, length: float = 0.3, twist: floa
 
 
 @checked(n=count(1), ratio=RATIO, group=count(1), length=LENGTH, twist=ANGLE, base=BASE, rotor=INERTIA, name=NAME)
-def belt_chain(n: int, ratio: float = 6.0, *, group: int = 2, length: float = 0.3, twist: float = np.pi / 2,
-               base: str = "fixed", rotor: BodyInertia = ROTOR, name: str = "") -> Model:
+def belt_chain(
+    n: int,
+    ratio: float = 6.0,
+    *,
+    group: int = 2,
+    length: float = 0.3,
+    twist: float = np.pi / 2,
+    base: str = "fixed",
+    rotor: BodyInertia = ROTOR,
+    name: str = "",
+) -> Model:
     """A chain of n links driven through parallel belts: the motors of `group` joints sit on the link before them all.
 
     A belt runs over the joints in between, so that rotor k of a group turns by ratio (q_1 + ... + q_k), as at the
@@ -74,8 +91,9 @@ def belt_chain(n: int, ratio: float = 6.0, *, group: int = 2, length: float = 0.
 
 
 @checked(stages=count(1), ratio=RATIO, length=LENGTH, base=BASE, rotor=INERTIA)
-def differential(stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, base: str = "fixed",
-                 rotor: BodyInertia = ROTOR) -> Model:
+def differential(
+    stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, base: str = "fixed", rotor: BodyInertia = ROTOR
+) -> Model:
     """Joints in pairs, each moved by two motors through a differential: r1 = N (roll + pitch), r2 = N (roll - pitch).
 
     Stage k has `cross<k>` (hinge `roll<k>`), on it `link<k>` (hinge `pitch<k>`, across), and two rotors
@@ -85,10 +103,22 @@ def differential(stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, ba
     b, quarter = Builder(f"differential {stages}"), np.pi / 2
     parent, placement = attach_base(b, base, ball(2.0, 0.1)), Placement()
     for k in range(1, stages + 1):
-        b.link(f"cross{k}", parent, Revolute("z"), placement=placement, inertia=box(0.3, (0.05, 0.05, 0.05)),
-               joint_name=f"roll{k}")
-        b.link(f"link{k}", f"cross{k}", Revolute("z"), placement=Placement.at(rpy=(quarter, 0, 0)),
-               inertia=rod(2 * length, (length, 0, 0)), joint_name=f"pitch{k}")
+        b.link(
+            f"cross{k}",
+            parent,
+            Revolute("z"),
+            placement=placement,
+            inertia=box(0.3, (0.05, 0.05, 0.05)),
+            joint_name=f"roll{k}",
+        )
+        b.link(
+            f"link{k}",
+            f"cross{k}",
+            Revolute("z"),
+            placement=Placement.at(rpy=(quarter, 0, 0)),
+            inertia=rod(2 * length, (length, 0, 0)),
+            joint_name=f"pitch{k}",
+        )
         for letter, sign in (("a", 1.0), ("b", -1.0)):
             beside = placement @ Placement.at((0, 0.06 * sign, 0))
             _rotor(b, f"rotor{k}{letter}", parent, beside, {f"roll{k}": ratio, f"pitch{k}": sign * ratio}, rotor)

@@ -61,8 +61,16 @@ class Pattern:
         return rod(2.0 * self.rod(i), (self.rod(i), 0, 0))
 
 
-def add_chain(b: Builder, prefix: str, numbers: range, parent: str, start: Placement, pattern: Pattern,
-              joints: Sequence[Joint] = (Revolute("z"),), rng: np.random.Generator | None = None) -> str:
+def add_chain(
+    b: Builder,
+    prefix: str,
+    numbers: range,
+    parent: str,
+    start: Placement,
+    pattern: Pattern,
+    joints: Sequence[Joint] = (Revolute("z"),),
+    rng: np.random.Generator | None = None,
+) -> str:
     """Hang links `<prefix><number>` one after the other on `parent`, the first at `start`; returns the last.
 
     The place at the end is called `<prefix>tip`. With a generator, placements and inertias are drawn from it.
@@ -77,8 +85,16 @@ def add_chain(b: Builder, prefix: str, numbers: range, parent: str, start: Place
 
 
 @checked(n=count(1), joint=JOINTS, seed=optional(SEED), length=LENGTH, twist=ANGLE, turn=ANGLE, base=BASE)
-def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, length: float = 0.3,
-          twist: float = np.pi / 2, turn: float = 0.0, base: str = "fixed") -> Model:
+def chain(
+    n: int,
+    joint: JointSpec = "revolute",
+    *,
+    seed: int | None = None,
+    length: float = 0.3,
+    twist: float = np.pi / 2,
+    turn: float = 0.0,
+    base: str = "fixed",
+) -> Model:
     """A chain of n links `link1` ... `linkn` and a frame `linktip`.
 
     Links are rods of `length` metres (2 kg per metre) along x. Each joint is turned by `turn` about z and `twist`
@@ -95,8 +111,15 @@ def chain(n: int, joint: JointSpec = "revolute", *, seed: int | None = None, len
 
 
 @checked(n=count(1), seed=SEED, joints=JOINTS, branching=CHANCE, base=BASE, armature=NOT_NEGATIVE)
-def random_tree(n: int, seed: int = 0, joints: JointSpec = "revolute", branching: float = 0.5, *,
-                base: str = "fixed", armature: float = 0.0) -> Model:
+def random_tree(
+    n: int,
+    seed: int = 0,
+    joints: JointSpec = "revolute",
+    branching: float = 0.5,
+    *,
+    base: str = "fixed",
+    armature: float = 0.0,
+) -> Model:
     """A tree of n links `link1` ... `linkn` with random placements, inertias and joint axes.
 
     Each joint is drawn from `joints`: kinds get random axes, aligned with the coordinates or not; `Joint`s are taken
@@ -112,15 +135,28 @@ def random_tree(n: int, seed: int = 0, joints: JointSpec = "revolute", branching
         pick = choices[rng.integers(len(choices))]
         joint = random_joint(pick, rng) if isinstance(pick, str) else pick
         parent = names[rng.integers(len(names))] if rng.random() < branching else names[-1]
-        b.link(f"link{i + 1}", parent, joint, placement=random_placement(rng), inertia=random_body(rng),
-               armature=armature * (rng.random() < 0.5))
+        b.link(
+            f"link{i + 1}",
+            parent,
+            joint,
+            placement=random_placement(rng),
+            inertia=random_body(rng),
+            armature=armature * (rng.random() < 0.5),
+        )
         names.append(f"link{i + 1}")
     return b.build(merge_fixed=not any(isinstance(j, Fixed) or j == "fixed" for j in choices))
 
 
 @checked(rungs=count(1), rung_links=count(1), segment_links=count(1), length=LENGTH, cut=NAME, base=BASE)
-def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: float = 0.2, cut: str = "fixed",
-           base: str = "fixed") -> Model:
+def ladder(
+    rungs: int,
+    *,
+    rung_links: int = 7,
+    segment_links: int = 3,
+    length: float = 0.2,
+    cut: str = "fixed",
+    base: str = "fixed",
+) -> Model:
     """A rail with rungs whose far ends are welded to the world, all with hinges: constraints grow with the links.
 
     Sathya and others (PV solvers, fig. 4b): rungs of 7 links, 3 links of rail before each, 6-D constraints. The
@@ -142,8 +178,9 @@ def ladder(rungs: int, *, rung_links: int = 7, segment_links: int = 3, length: f
 
 
 @checked(n_stem=count(1), branches=count(1), branch_links=count(1), length=LENGTH, cut=NAME, base=BASE)
-def stem(n_stem: int, branches: int, *, branch_links: int = 7, length: float = 0.2, cut: str = "fixed",
-         base: str = "free") -> Model:
+def stem(
+    n_stem: int, branches: int, *, branch_links: int = 7, length: float = 0.2, cut: str = "fixed", base: str = "free"
+) -> Model:
     """A chain of n_stem links with `branches` chains on each end, every branch's tip welded to the world.
 
     Sathya and others (PV solvers, fig. 2e; PV-OSIMr, fig. 3a). The first stem link floats (base="free"; "fixed" puts
@@ -193,8 +230,15 @@ def arm(n: int = 7) -> Model:
             body, range_ = cylinder(mass, 0.06, reach, "y", (0, reach / 2, 0)), 2.1
             back = (-quarter, 0, 0)
             onward, tip = Placement.at((0, 2 * reach, 0), back), Placement.at((0, 0.126, 0), back)
-        b.link(f"link{i + 1}", f"link{i}" if i else "world", Revolute("z"), placement=placement, inertia=body,
-               limits=Limits(-range_, range_, effort, 1.5), armature=0.1)
+        b.link(
+            f"link{i + 1}",
+            f"link{i}" if i else "world",
+            Revolute("z"),
+            placement=placement,
+            inertia=body,
+            limits=Limits(-range_, range_, effort, 1.5),
+            armature=0.1,
+        )
         placement = onward
     b.frame("tool", f"link{n}", tip)
     return b.build()

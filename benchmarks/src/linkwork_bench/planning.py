@@ -1,0 +1,301 @@
+"""Is the planner right? Its predictions against measured kernels, on every mechanism at hand; and its costs fitted.
+
+A pick is judged against the quickest of all methods that could be it (those predicted to take more than NEAR times the
+pick are not compiled, so that a prediction that is off by more goes unseen). All mechanisms are measured in several
+sweeps: a neighbour who slows this machine for a minute then does not decide about any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.closure.assembly import closed_states
+from linkwork.errors import LinkworkError
+from linkwork.functions.function import Function
+from linkwork.model import Model
+from linkwork.planner.cost import FEATURES, WAITING, WORK, Machine, all_features, machine
+from linkwork.planner.plan import NEAR, Plan
+from linkwork.planner.stopwatch import undisturbed
+from linkwork.robots import mechanisms as parts
+from linkwork.robots.scenarios import SCENARIOS, scenario
+from linkwork_bench.measure import Conditions, Contender, interleave
+from linkwork_bench.ours import Entry
+
+STATES, CLOSED = 512, 32
+"""How many states kernels cycle through, and how many different ones where loops must be closed."""
+
+ROUNDS, SWEEP = 41, 20
+"""Rounds in which a few kernels are measured, and how many of them in a row where there are many mechanisms."""
+FITS = 30
+YARDSTICK = "yardstick"
+FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
+"""Methods that somebody could settle on for everything."""
+MEASURES = {"state": "latency", "batch": "batch"}
+
+TREES: dict[str, Callable[[], Model]] = {
+    **{f"chain {n}": partial(parts.chain, n) for n in (2, 4, 7, 12, 20, 30)},
+    **{f"arm {n}": partial(parts.arm, n) for n in (6, 7)},
+    "quadruped": parts.quadruped,
+    "humanoid": partial(parts.humanoid, False),
+    "humanoid with hands": parts.humanoid,
+    **{f"stem {n}": partial(parts.stem, n, 4) for n in (2, 10)},
+    **{f"random tree {k}": partial(parts.random_tree, 12, seed=k) for k in range(4)},
+}
+LOOPS: dict[str, Callable[[], Model]] = {
+    **{f"ladder {n}": partial(parts.ladder, n) for n in (2, 6)},
+    **{f"ring {n}": partial(parts.ring, n) for n in (4, 8)},
+    **{f"chain of loops {n}": partial(parts.chain_of_loops, n) for n in (2, 5)},
+    **{f"star of loops {n}": partial(parts.star_of_loops, n) for n in (3,)},
+    **{f"all-coupled {n}": partial(parts.all_coupled_loops, n) for n in (3,)},
+    "planar leg": parts.planar_leg,
+    "gripper": parts.gripper,
+    **{f"geared chain {n}": partial(parts.geared_chain, n) for n in (3, 8)},
+    **{f"belt chain {n}": partial(parts.belt_chain, n) for n in (4,)},
+    "differential": parts.differential,
+}
+ROBOTS = (
+    "ur5",
+    "panda",
+    "iiwa",
+    "solo12",
+    "anymal_b",
+    "go1",
+    "allegro_right_hand",
+    "talos_reduced",
+    "atlas_v4",
+    "icub_reduced",
+    "mini_cheetah",
+    "mit_humanoid",
+    "tello_humanoid",
+    "jvrc1_humanoid",
+)
+
+
+def mechanisms() -> Iterator[tuple[str, Model]]:
+    """Every mechanism at hand by name: built in, and robots that are installed, with and without contacts."""
+    for name, make in {**TREES, **LOOPS}.items():
+        yield name, make()
+    for feet in (1, 2, 4):
+        legs = ("front_left", "front_right", "rear_left", "rear_right")[:feet]
+        yield f"quadruped on {feet}", parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in legs))
+    yield "humanoid on 2", parts.humanoid(False).with_constraints(*(lw.surface(f"{s}_foot") for s in ("left", "right")))
+    for name in SCENARIOS:
+        try:
+            yield name, scenario(name)
+        except LinkworkError:
+            continue
+    for name in ROBOTS:
+        try:
+            model = lw.load(name)
+        except LinkworkError:
+            continue
+        yield name, model
+        tips = [l.name for i, l in enumerate(model.links) if i and not model.topology.children[i]]
+        for count in (1, 2):
+            if len(tips) >= count:
+                held = [lw.surface(t) if count == 2 and model.nv > 20 else lw.point(t) for t in tips[:count]]
+                yield f"{name} on {count}", model.with_constraints(*held)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One mechanism and use: predicted and measured us of each method that was measured, and how good the pick is."""
+
+    mechanism: str
+    use: str
+    picked: str
+    predicted: dict[str, float]
+    measured: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        return min(self.measured, key=self.measured.__getitem__)
+
+    @property
+    def loss(self) -> float:
+        """How many times longer the pick takes than the quickest."""
+        return self.measured[self.picked] / self.measured[self.best]
+
+
+def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Consistent states (q, v) of a model and joint forces, for timing and for checks."""
+    rng = np.random.default_rng(0)
+    if all(len([l for l in c.touches(model) if l]) < 2 for c in model.constraints):
+        q = np.stack([model.random_q(rng) for _ in range(count)])
+        v = rng.uniform(-1, 1, (count, model.nv))
+    else:
+        q, v = (np.resize(x, (count, x.shape[1])) for x in closed_states(model, rng, min(count, CLOSED)))
+    return q, v, rng.uniform(-1, 1, (count, model.nv))
+
+
+def contenders(
+    functions: Mapping[str, Function], inputs: Sequence[np.ndarray], use: str, processor_time: bool = False
+) -> dict[str, Contender]:
+    """What is timed, by name; YARDSTICK is among them, because clocks of processors vary."""
+    conditions, out = Conditions(processor_time=processor_time), {}
+    yardstick = _yardstick(), states(_yardstick().model)
+    for name, (function, given) in {**{n: (f, inputs) for n, f in functions.items()}, YARDSTICK: yardstick}.items():
+        entry = Entry(name, function, tuple(given), lambda out, kernel: (np.zeros(1), np.zeros(1)))
+        ready, kernel = entry.contenders((MEASURES[use],), 1, conditions)[MEASURES[use]]
+        if np.isfinite(kernel(*(x if len(x) > 1 else x[0] for x in entry.controls()))[0]).all():
+            out[name] = ready
+    return out
+
+
+def timed(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str, list[float]]:
+    """us per state of each contender, round by round, in turns."""
+    return {name: [r.us for r in all_] for name, all_ in interleave(contenders, rounds, 0.003).items()}
+
+
+@dataclass
+class Trial:
+    """A mechanism with the kernels of all methods that come near its plan's best; what they took is collected."""
+
+    name: str
+    plan: Plan
+    make: Callable[[], dict[str, Contender]]
+    took: dict[str, list[float]] = field(default_factory=dict)
+
+    def measure(self, rounds: int) -> None:
+        """With buffers that are placed anew each time: one place in memory in twenty costs a fifth of the time."""
+        for name, us in timed(self.make(), rounds).items():
+            self.took.setdefault(name, []).extend(us)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The planner's pick against what was measured so far."""
+        use, measured = self.plan.use, {name: undisturbed(us) for name, us in self.took.items()}
+        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
+        predicted = {c.method: float(getattr(c, use)) * now for c in self.plan.near if c.method in measured}
+        return Verdict(self.name, use, self.plan.method, predicted, measured)
+
+
+def trial(name: str, model: Model, use: str, independent: bool, processor_time: bool = False) -> Trial | None:
+    """A mechanism, planned and compiled; None if its pick cannot be measured."""
+    made = lw.plan(model, use=use, independent=independent, measure="ties")  # as functions without a method do
+    functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in made.near}
+    try:
+        make = partial(contenders, functions, states(model), use, processor_time)
+        return Trial(name, made, make) if made.method in make() else None
+    except LinkworkError:  # no closed state was found, or none that a method can solve
+        return None
+
+
+def _yardstick() -> Function:
+    return lw.forward_dynamics(parts.chain(12), method="aba", threads=1)
+
+
+SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
+    (partial(parts.chain, 6), ("aba", "crba_ltl")),
+    (partial(parts.chain, 25), ("aba", "crba_ltl")),
+    (parts.quadruped, ("aba", "crba_ltl")),
+    (
+        lambda: parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in ("front_left", "rear_right"))),
+        ("pv", "constrained_aba", "pv_early", "prox_ltl", "bbo"),
+    ),
+    (
+        lambda: parts.humanoid(False).with_constraints(lw.surface("left_foot"), lw.surface("right_foot")),
+        ("pv", "constrained_aba", "prox_bbo", "ltl"),
+    ),
+    (partial(parts.chain_of_loops, 3), ("lcaba", "prox_bbo", "ltl")),
+    (parts.four_bar, ("lcaba", "prox_ltl", "bbo")),
+)
+
+
+def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: bool = False) -> tuple[Machine, float]:
+    """The costs of this machine, fitted to some twenty kernels, and how far the fit is off in the root mean square.
+
+    Times of different minutes are compared through the yardstick that runs beside all of them.
+    """
+    import platform
+
+    rows: list[list[float]] = []
+    took: dict[str, list[float]] = {"state": [], "batch": []}
+    clocks: dict[str, list[float]] = {"state": [], "batch": []}
+    for done, (make, names) in enumerate(SAMPLES, 1):
+        model = make()
+        functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
+        inputs = states(model)
+        figures = {
+            use: {
+                name: undisturbed(us) for name, us in timed(contenders(functions, inputs, use, processor_time)).items()
+            }
+            for use in took
+        }
+        for name, function in functions.items():
+            solves = float(np.mean(function(*inputs).iterations)) if function.prox is not None else 1.0
+            has = all_features(function.program, solves)
+            rows.append([has[f] for f in FEATURES])
+            for use, times in took.items():
+                times.append(1e3 * figures[use][name])
+                clocks[use].append(figures[use][YARDSTICK])
+        tick(done)
+    costs, off = {}, 0.0
+    for use, times in took.items():
+        ns = np.array(times) * np.median(clocks[use]) / np.array(clocks[use])
+        fitted, errors = fit(np.array(rows), ns)
+        costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
+        off = max(off, float(np.sqrt(np.mean(errors**2))))
+    yardstick = {use: float(np.median(clock)) for use, clock in clocks.items()}
+    return Machine(costs["state"], costs["batch"], yardstick, platform.processor() or platform.machine()), off
+
+
+def fit(rows: np.ndarray, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The costs with the least relative errors over kernels with these features and times, and the errors.
+
+    h = sqrt(work^2 + waiting^2) is h = (work / h) work + (waiting / h) waiting: with the shares of the last fit, the
+    next one is linear.
+    """
+    groups = [np.isin(FEATURES, names) for names in (WORK, WAITING)]
+    shares = np.where(np.any(groups, axis=0), np.sqrt(0.5), 1.0) * np.ones_like(rows)
+    for _ in range(FITS):
+        costs = _without_negatives(rows * shares / ns[:, None], np.ones(len(ns)))
+        parts = [rows[:, g] @ costs[g] for g in groups]
+        busy = np.maximum(np.hypot(*parts), 1e-9)
+        for g, part in zip(groups, parts, strict=True):
+            shares[:, g] = (part / busy)[:, None]
+    edges = ~np.any(groups, axis=0)
+    return costs, (busy + rows[:, edges] @ costs[edges]) / ns - 1
+
+
+def _without_negatives(A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Least squares with costs of at least zero: the most negative one is left out until none is."""
+    keep = list(range(A.shape[1]))
+    while True:
+        x, *_ = np.linalg.lstsq(A[:, keep], b, rcond=None)
+        if (x >= 0).all():
+            full = np.zeros(A.shape[1])
+            full[keep] = x
+            return full
+        del keep[int(np.argmin(x * np.linalg.norm(A[:, keep], axis=0)))]
+
+
+def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """How often the pick is within 5 % and 20 % of the best, what a prediction is worth, what one method loses.
+
+    A method that was predicted to be far off, and so was not measured, counts as NEAR times slower.
+    """
+    losses = np.array([v.loss for v in verdicts])
+    errors = np.array([v.predicted[n] / v.measured[n] - 1 for v in verdicts for n in v.measured])
+
+    def lost(name: str) -> float:
+        without = "crba_ltl" if "ltl" in name else "aba"  # what it is on a tree without constraints
+        took = []
+        for v in verdicts:
+            known = without if {"aba", "crba_ltl"} & v.measured.keys() else name
+            took.append(v.measured.get(known, NEAR * v.measured[v.picked]) / v.measured[v.picked])
+        return float(np.exp(np.mean(np.log(took))))
+
+    return {
+        "cases": float(len(losses)),
+        "share within 5 %": float((losses <= 1.05).mean()),
+        "share within 20 %": float((losses <= 1.2).mean()),
+        "worst loss": float(losses.max()),
+        "share predicted within 15 %": float((np.abs(errors) <= 0.15).mean()),
+        "gain over the best fixed method": min(map(lost, FIXED)),
+    }

@@ -1,0 +1,236 @@
+"""Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate residuals.
+
+A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
+L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
+and that is all that conjugate residuals on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
+
+    p <- z - beta p,   w <- (r - e) - beta w,    lam <- lam + alpha p,   r <- r - alpha w,
+    beta = (r - e).w / w.w,   alpha = r.w / w.w
+
+w = L p is in the range of L: what of r contradicts itself, because no force can change it, does not enter. Without them
+a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many steps as it is
+smaller times; with them about one step for each such direction. The result is always that of the last step itself, so
+what is reported of it is not extrapolated.
+
+NumPy runs the loop in Python; traced, it becomes a native loop, and everything in a step that does not depend on lam
+(factorisations, sweeps over inertias) is computed once, because a program knows what depends on what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from linkwork.backends.ops import Array, Ops, threshold
+from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
+
+FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
+"""The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
+a direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
+
+ROUNDING = 1e-13
+"""The share of the rows' terms below which errors are rounding, and say nothing of directions."""
+
+STUCK = 1e-2
+"""The share of `tolerance` below which errors count as no longer changing."""
+
+TINY = 1e-30
+"""Added to sizes, so that a mechanism in which nothing moves has relative errors."""
+
+
+@checked_class(
+    mu=POSITIVE, tolerance=NOT_NEGATIVE, max_iterations=whole(1), redundant=number(0, 1, "a share between 0 and 1")
+)
+@dataclass(frozen=True)
+class Prox:
+    """How hard a proximal method pushes and when it stops.
+
+    `mu` is the penalty on violated rows in units of the inertia that they feel, 1 / (J M^-1 J^T): the same for a
+    mechanism of any size and mass. Larger needs fewer iterations and loses more digits, about those of mu for methods
+    that penalise. It stops when the largest |J a - k| of any row is at most `tolerance` times the size of the terms
+    that rows are made of, when errors no longer change (rows in conflict), or after `max_iterations` solves. Rows whose
+    singular values, in the same units, are below `redundant` count as redundant: nothing is asked of joints in such
+    directions, and where the rows still are not met, the result has not converged.
+    """
+
+    mu: float = 1e7
+    tolerance: float = 2e-11
+    max_iterations: int = 20
+    redundant: float = 1e-6
+
+    @property
+    def flat(self) -> float:
+        """The least share of a step that a direction must use up to be one in which rows are independent."""
+        share = self.redundant**2 * self.mu
+        return share / (1 + share)
+
+    @property
+    def single(self) -> Prox:
+        """The same for float32, which has half the digits."""
+        return Prox(self.mu**0.5, self.tolerance**0.5, self.max_iterations, self.redundant**0.5)
+
+    @property
+    def controls(self) -> dict[str, float]:
+        """The numbers that a compiled loop takes after its other inputs, in order."""
+        return {
+            "mu": self.mu,
+            "flat": self.flat,
+            "tolerance": self.tolerance,
+            "max_iterations": float(self.max_iterations - 1),
+        }
+
+
+PROX = optional(instance(Prox, "a linkwork.Prox"))
+
+
+class Step(NamedTuple):
+    """New multipliers, what they leave of the rows, the size of the rows' terms (1 x 1), and what else depends on them.
+
+    `found` is an affine function of the multipliers: accelerations, forces of embedded loops.
+    """
+
+    lam: Array
+    error: Array
+    size: Array
+    found: Array
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
+
+    `beside(step's lam, step's found)` is about rows that are not in the iteration, because they are embedded: their
+    largest error, the size of their terms, and 1, or 0 if the result is not to be trusted.
+    """
+
+    rows: int
+    step: Callable[[Array], Step]
+    finish: Callable[[Array, Array], tuple[Array, Array]]
+    xp: Ops
+    beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
+
+
+class State(NamedTuple):
+    """What an iteration remembers: where the next step starts from, conjugate residuals, and the last step's
+    results."""
+
+    start: Array
+    r: Array
+    p: Array
+    w: Array
+    square: Array
+    size: Array
+    worth: Array
+    bound: Array
+    lam: Array
+    error: Array
+    found: Array
+
+
+class Loop:
+    """An iteration as a loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
+
+    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
+    """
+
+    def __init__(self, iteration: Iteration, flat: Array | float) -> None:
+        self.of, self.xp, self.flat = iteration, iteration.xp, flat
+        self._first = iteration.step(self.xp.zeros(iteration.rows))
+        self._sizes = [x.shape[0] for x in self._begin()]
+
+    @property
+    def size(self) -> int:
+        """The length of x."""
+        return sum(self._sizes)
+
+    def first(self) -> tuple[Array, Array]:
+        """x after the first step, and its relative error."""
+        state = self._begin()
+        return self.xp.vstack(list(state)), largest(self.xp, state.error) / (state.bound + TINY)
+
+    def next(self, x: Array) -> tuple[Array, Array]:
+        """x after one more step, and its relative error, or the relative change of errors if that is smaller."""
+        xp, old = self.xp, self._split(x)
+        done = self.of.step(old.start)
+        z, change = done.lam - old.start, old.r - done.error
+        beta = (change.T @ old.w) / old.square
+        p, w = z - beta * old.p, change - beta * old.w
+        square = w.T @ w
+        noise, before = threshold(xp, ROUNDING) * old.size, old.r.T @ old.r
+        moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
+        alpha = xp.where(moves, (old.r.T @ w) / xp.where(moves, square, 1.0), 1.0)
+        # an error of the rows is one of accelerations sqrt(alpha) times as large
+        worth = xp.where(moves, 1 / xp.sqrt(xp.where(alpha > 1, alpha, 1.0)), FLAT)
+        worth = xp.where(worth < old.worth, xp.where(worth > LEAST, worth, LEAST), old.worth)
+        bound = worth * old.size
+        square = xp.where(moves, square, 1 / TINY)
+        state = State(
+            old.start + alpha * p, old.r - alpha * w, p, w, square, old.size, worth, bound, *done[:2], done.found
+        )
+        left, change = largest(xp, done.error), largest(xp, done.error - old.error)
+        left, change = left / (bound + TINY), change / (STUCK * old.size + TINY)
+        return xp.vstack(list(state)), xp.where(change < left, change, left)
+
+    def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Accelerations, forces, the largest error of a row, and what the tolerance is a share of."""
+        state = self._split(x)
+        left, bound = largest(self.xp, state.error), state.bound
+        if self.of.beside is not None:
+            more, size, trusted = self.of.beside(state.lam, state.found)
+            left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
+            bound = self.xp.where(trusted > 0, bound, -1.0)
+        return *self.of.finish(state.lam, state.found), left, bound
+
+    def _begin(self) -> State:
+        lam, error, size, found = self._first
+        zero, one = 0 * lam, self.xp.eye(1)
+        return State(lam, error, zero, zero, one, size, one, FIRST * size, lam, error, found)
+
+    def _split(self, x: Array) -> State:
+        parts, start = [], 0
+        for n in self._sizes:
+            parts.append(x[start : start + n, :])
+            start += n
+        return State(*parts)
+
+
+def largest(xp: Ops, x: Array) -> Array:
+    """The largest absolute entry of a column, 1 x 1."""
+    worst = xp.zeros(1)
+    for i in range(x.shape[0]):
+        square = x[i : i + 1, :] * x[i : i + 1, :]
+        # written so that NaN wins: a solution that is none must not look converged
+        worst = xp.where(square <= worst, worst, square)
+    return xp.sqrt(worst)
+
+
+class Solution(NamedTuple):
+    """What a loop found; it has converged if the largest |J a - k|, `residual`, is at most the tolerance of `bound`."""
+
+    vdot: Array
+    lam: Array
+    iterations: int
+    residual: Array
+    bound: Array
+
+
+def run(iteration: Iteration, prox: Prox) -> Solution:
+    """The loop in NumPy."""
+    loop = Loop(iteration, prox.flat)
+    x, residual = loop.first()
+    used = 1
+    while float(residual[0, 0]) > prox.tolerance and used < prox.max_iterations:
+        x, residual = loop.next(x)
+        used += 1
+    vdot, lam, left, bound = loop.finish(x)
+    return Solution(vdot, lam, used, left, bound)
+
+
+def unrolled(iteration: Iteration, solves: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
+    """What `Loop.finish` gives after a fixed number of solves, as straight operations."""
+    loop = Loop(iteration, flat)
+    x, _ = loop.first()
+    for _ in range(solves - 1):
+        x, _ = loop.next(x)
+    return loop.finish(x)

@@ -1,0 +1,52 @@
+"""Rows on single links, carried to the base and back: what the propagation methods share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.algorithms.common.articulated import Articulated
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.errors import UnsupportedError
+from linkwork.model import Motion
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A constraint's force propagator: K^T (6 x m_c) at each link that carries it, and s^T K^T at each joint's dofs."""
+
+    link: int
+    KT: dict[int, Array]
+    eT: dict[int, list[Array]]
+
+
+def carried(art: Articulated, link: int, KT: Array) -> Carried:
+    """From its link to the base: K_p^T = P_i K_i^T."""
+    motion = art.motion
+    at_links: dict[int, Array] = {}
+    at_dofs: dict[int, list[Array]] = {}
+    for i in reversed(motion.model.topology.supports[link]):
+        at_links[i], at_dofs[i] = KT, []
+        for dof in reversed(art.dofs[i]):
+            at_dofs[i].insert(0, dof.s.T @ KT)
+            KT = KT - dof.V @ at_dofs[i][0]
+        KT = motion.X[i].T @ KT
+    return Carried(link, at_links, at_dofs)
+
+
+def single_links(motion: Motion, method: str) -> list[tuple[int, Array]]:
+    """Link and K^T of each constraint; a typed error if a constraint holds more than one link, or joints."""
+    out = []
+    for c, r in zip(motion.model.constraints, constraint_rows(motion), strict=True):
+        if not on_one_link(r):
+            raise UnsupportedError(
+                f"'{method}' takes rows on single links, and '{c.name}' holds several links or joints. "
+                "Methods that take any rows: 'pv', 'ltl', 'kkt_cholesky', 'dense'"
+            )
+        ((link, K),) = r.links.items()
+        out.append((link, K.T))
+    return out
+
+
+def on_one_link(r: ConstraintRows) -> bool:
+    return len(r.links) == 1 and not r.joints

@@ -1,0 +1,138 @@
+"""The articulated body recursion over a cluster tree: inertias, forces and constraints to the base, and back.
+
+    IA_i = I_i + sum over clusters on body i of Ia          (nodes.py: Ia = Ic - U D^-1 U^T at the output body)
+
+Constraints that are in no cluster are either penalised, which couples links (hessian.py), so that nodes leave in an
+order of few neighbours; or they are carried along by the PV recursion (algorithms/common/dual.py): eliminating an
+independent velocity changes K, l and L as eliminating a joint does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from linkwork.algorithms.common.hessian import Hessian
+from linkwork.algorithms.common.nodes import Loop, Single, accumulate, loop, single
+from linkwork.algorithms.common.weights import over_links
+from linkwork.backends.ops import Array
+from linkwork.constraints import Coupling, Custom
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.model import Motion
+from linkwork.structure.clusters import Cluster, ClusterTree, embedding
+from linkwork.structure.elimination import ordered
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """A cluster tree in some state, its nodes in the order in which they left, and the rows that were penalised."""
+
+    motion: Motion
+    tree: ClusterTree
+    nodes: list[Single | Loop]
+    rows: list[ConstraintRows]
+
+    def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
+        """Tips to base: the force left to move each freedom, and the bias force of each link and all behind it."""
+        pA, u = list(p), list[list[Array]]()
+        for node in self.nodes:
+            joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in node.cluster.dofs)])
+            left, passed = node.drive(joint, pA)
+            u.append(left)
+            for n, f in passed.items():
+                pA[n] = pA[n] + f
+        return u, pA
+
+    def accelerate(self, u: list[list[Array]]) -> tuple[Array, list[Array]]:
+        """Base to tips: joint accelerations, and accelerations of all links."""
+        a = [self.motion.a0] * len(self.motion.model.links)
+        rows: dict[int, Array] = {}
+        for node, uk in zip(reversed(self.nodes), reversed(u), strict=True):
+            vdot, moved = node.accelerate(uk, a)
+            for i in node.cluster.bodies:
+                a[i] = moved[i]
+            rows |= {k: vdot[n : n + 1, :] for n, k in enumerate(node.cluster.dofs)}
+        return self.motion.xp.vstack([self.motion.xp.zeros(0), *(rows[k] for k in sorted(rows))]), a
+
+
+def recursion(
+    motion: Motion, tree: ClusterTree, fext: Array | None = None, penalties: Sequence[Array] | None = None
+) -> Recursion:
+    """Tips to base: inertias and couplings, with `penalties` on the constraints that are in no cluster, or without.
+
+    Rotors are not turned, unless external forces are given in their axes.
+    """
+    still = tree.stilled(motion) if fext is None else motion
+    rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
+    H = Hessian(still, rows, penalties or ())
+    order = ordered(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
+    by_first = {c.bodies[0]: c for c in tree.clusters}
+    nodes: list[Single | Loop] = []
+    for first in order.order if rows else reversed(by_first):
+        nodes.append(node_of(motion, still, by_first[first], H, order.neighbours[first]))
+    return Recursion(still, tree, nodes, rows)
+
+
+def node_of(motion: Motion, still: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()) -> Single | Loop:
+    """Eliminate a cluster or a single link from H."""
+    if c.constraints:
+        return loop(still, c, embedding(seen(motion, still, c), c), H, near)
+    return single(still, c, H, near)
+
+
+def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:
+    """What a cluster's rows are evaluated on: only those over joints ask for the true angles of rotors."""
+    over_joints = (isinstance(motion.model.constraints[n], Coupling | Custom) for n in c.constraints)
+    return motion if any(over_joints) else still
+
+
+@dataclass
+class Held:
+    """Outer constraints carried to the world: L lam = l; pushes on freedoms by node; forces on bodies by constraint."""
+
+    l: list[Array]
+    L: dict[tuple[int, int], Array]
+    pushes: list[dict[int, list[Array]]] = field(default_factory=list)
+    forces: list[dict[int, dict[int, Array]]] = field(default_factory=list)
+
+
+def outer_rows(motion: Motion, tree: ClusterTree) -> list[ConstraintRows]:
+    """The rows of the constraints that are in no cluster."""
+    if len(tree.outer) == len(motion.model.constraints):
+        return constraint_rows(motion)
+    wanted = tuple(motion.model.constraints[n] for n in tree.outer)
+    return constraint_rows(replace(motion, model=replace(motion.model, constraints=wanted)))
+
+
+def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held:
+    """Tips to base: L, l of some constraints with all freedoms eliminated."""
+    motion, xp = r.motion, r.motion.xp
+    out = Held([x.k for x in rows], {(c, c): xp.zeros(x.k.shape[0], x.k.shape[0]) for c, x in enumerate(rows)})
+    at: dict[int, dict[int, Array]] = {}
+    for c, x in enumerate(rows):
+        for i, K in x.links.items():
+            at.setdefault(i, {})[c] = K.T
+    for node, uk in zip(r.nodes, u, strict=True):
+        bodies, output = node.cluster.bodies, node.cluster.output
+        forces = {i: at.pop(i) for i in bodies if i in at}
+        joints = {c: {i: x.joints[i].T for i in bodies if i in x.joints} for c, x in enumerate(rows)}
+        pushes: dict[int, list[Array]] = {}
+        touched = sorted({c for f in forces.values() for c in f} | {c for c, Q in joints.items() if Q})
+        for c in touched:
+            F = {i: f[c] for i, f in forces.items() if c in f}
+            pushes[c], felt, power = node.carry(F, joints[c])
+            out.l[c] = out.l[c] - power
+            accumulate(at.setdefault(output, {}), c, felt[output])
+        for k, d_inv in enumerate(node.pivots):
+            for c in pushes:
+                scaled = d_inv * pushes[c][k]
+                out.l[c] = out.l[c] - scaled.T @ uk[k]
+                for e in pushes:
+                    if e >= c:
+                        new = xp.symmetric(scaled.T @ pushes[c][k]) if c == e else scaled.T @ pushes[e][k]
+                        out.L[c, e] = out.L[c, e] + new if (c, e) in out.L else new
+        out.pushes.append(pushes)
+        out.forces.append(forces)
+    for c, KT in at.get(0, {}).items():
+        out.l[c] = out.l[c] - KT.T @ motion.a0
+    return out

@@ -1,9 +1,0 @@
-"""Results as a page people want to read: one self-contained HTML file, or Markdown."""
-
-from __future__ import annotations
-
-from linkwork.bench.report.build import page_of
-from linkwork.bench.report.html import html
-from linkwork.bench.report.markdown import markdown
-
-__all__ = ["html", "markdown", "page_of"]

@@ -1,0 +1,84 @@
+"""`linkwork view`: look at a robot or at its motion, in the browser or as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+import linkwork as lw
+from linkwork.cli.arguments import (
+    BaseOption,
+    ConnectOption,
+    ContactOption,
+    FileArg,
+    constrained,
+    load_robot,
+    numbers,
+    printable,
+    terminal,
+)
+from linkwork.model import Model
+from linkwork.viewer.scene import TRIANGLES
+
+
+def view_command(
+    file: FileArg,
+    base: BaseOption = None,
+    contact: ContactOption = None,
+    connect: ConnectOption = None,
+    trajectory: Annotated[
+        Path | None, typer.Option("-t", "--trajectory", help="A motion to replay: what simulate -o wrote (.npz, .csv).")
+    ] = None,
+    q: Annotated[str | None, typer.Option(help="Positions to show, comma-separated (quaternions x,y,z,w).")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one HTML file that opens offline, instead of starting a viewer.")
+    ] = None,
+    fps: Annotated[float, typer.Option(help="States per second of the motion that are shown.")] = 50.0,
+    triangles: Annotated[int, typer.Option(help="Meshes are thinned out to about so many in all.")] = TRIANGLES,
+    port: Annotated[int, typer.Option(help="Of the viewer; the next one that is free if it is taken.")] = 8080,
+    host: Annotated[str, typer.Option(help="0.0.0.0 shows the viewer to other machines too.")] = "127.0.0.1",
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Look at a robot in the browser: its links, frames, joints and constraints; sliders move it, loops stay closed.
+
+    With --trajectory a motion is played, and the forces of its contacts and loops if --contact and --connect name
+    them as they did when it was simulated. With --html the same becomes a file that opens without Linkwork and offline.
+
+    [bold]linkwork view talos --html talos.html[/]
+
+    [bold]linkwork view robot.urdf --contact left_foot -t run.npz[/]
+    """
+    model = constrained(load_robot(file, base), contact, connect)
+    run = None if trajectory is None else lw.Trajectory.read(trajectory)
+    at = None if q is None else numbers("q", q, model.nq, model.neutral())
+    show(model, run, at, html, fps=fps, triangles=triangles, port=port, host=host, open_browser=open_browser)
+
+
+def show(
+    model: Model,
+    run: lw.Trajectory | None,
+    q: np.ndarray | None,
+    html: Path | None,
+    *,
+    fps: float = 50.0,
+    triangles: int = TRIANGLES,
+    port: int = 8080,
+    host: str = "127.0.0.1",
+    open_browser: bool = False,
+) -> None:
+    """Write the page, or serve it until Ctrl-C."""
+    console = terminal()
+    if html is not None:
+        path = lw.write_html(html, model, run, q=q, fps=fps, triangles=triangles)
+        console.print(
+            f"wrote {printable(path)} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser", highlight=False
+        )
+        return
+    viewer = lw.view(model, run, q=q, host=host, port=port, fps=fps, triangles=triangles, open_browser=open_browser)
+    for note in viewer.scene.notes:
+        console.print(f"note: {note}", highlight=False)
+    console.print(f"{model.name} is at {viewer.url}; Ctrl-C ends", highlight=False, soft_wrap=True)
+    viewer.wait()

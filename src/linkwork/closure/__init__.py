@@ -1,0 +1,1 @@
+"""Closed loops: assembling positions, consistent velocities, dependent joints, actuation."""

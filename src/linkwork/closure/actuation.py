@@ -1,0 +1,55 @@
+"""Which joints have motors, and whether these are enough for the motions that the constraints leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.closure.assembly import REDUNDANT, random_state
+from linkwork.constraints import jacobian
+from linkwork.errors import ActuationError, AssemblyError, listing
+from linkwork.model import Model, Motion
+
+
+def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.ndarray:
+    """A flag for each degree of freedom: moved by a motor, of a joint in `joints` or, for None, as the model says."""
+    t, driven = model.topology, np.zeros(model.nv, dtype=bool)
+    moved = [i for i in t.links if model.links[i].actuated] if joints is None else [model.joint(j) for j in joints]
+    for i in moved:
+        driven[t.v_slices[i]] = True
+    return driven
+
+
+def check_actuation(model: Model, driven: np.ndarray) -> None:
+    """Refuse motors that leave ways to move without force, in a random closed posture and so in nearly all of them.
+
+    A velocity N z that the constraints allow (J N = 0) needs a motor: the driven rows of N have full column rank.
+    """
+    try:
+        q, _ = random_state(model, 0)
+    except AssemblyError as problem:  # contacts of both feet with the same place, say: the posture does not matter much
+        q = problem.q
+    N = _allowed(jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)))
+    _, s, directions = np.linalg.svd(N[driven])
+    found = int(np.count_nonzero(s > REDUNDANT))
+    if found < N.shape[1]:
+        free = N @ directions[found:].T
+        share = np.linalg.norm(free, axis=1)
+        moving = [
+            model.links[i].joint_name for i in model.topology.links if np.any(share[model.topology.v_slices[i]] > 1e-6)
+        ]
+        raise ActuationError(
+            f"'{model.name}' can move in {N.shape[1]} ways and its motors ({np.count_nonzero(driven)}) push {found} of "
+            f"them; nothing drives {listing(moving)}. Name more joints in actuated=, add contacts, or pass "
+            "underactuated=True for accelerations that are known to be possible"
+        )
+
+
+def _allowed(J: np.ndarray) -> np.ndarray:
+    """A basis of the velocities that rows allow, orthonormal."""
+    if not J.size:
+        return np.eye(J.shape[1])
+    _, s, Vt = np.linalg.svd(J)
+    return np.asarray(Vt[np.count_nonzero(s > REDUNDANT * s[0]) :].T)

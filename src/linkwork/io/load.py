@@ -1,0 +1,163 @@
+"""Loading a robot from a file or by name, whatever its format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from linkwork.checks import FLAG, NAMES, Kind, Refused, checked, choice, optional
+from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
+from linkwork.io.xml import Element, LoadWarning, parse, read
+from linkwork.model.builder import Builder
+from linkwork.model.model import GRAVITY, Model
+
+FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
+BASES = ("fixed", "free", "planar")
+
+
+def _source(value: object) -> object:
+    if not isinstance(value, str | os.PathLike):
+        raise Refused
+    return value
+
+
+SOURCE = Kind("a path, a name or XML text", _source)
+
+
+@checked(
+    source=SOURCE,
+    base=optional(choice("base", BASES)),
+    format=optional(choice("format", FORMATS)),
+    merge_fixed=FLAG,
+    gravity=optional(GRAVITY),
+    cut=NAMES,
+)
+def load(
+    source: str | os.PathLike[str],
+    base: str | None = None,
+    *,
+    format: str | None = None,
+    merge_fixed: bool = True,
+    gravity: object = None,
+    cut: Sequence[str] = (),
+) -> Model:
+    """The model of a robot: a URDF, URDF+, MJCF or SDF file, or the name of a robot that `linkwork.robots` finds.
+
+    `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
+    found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
+    world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
+    loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
+    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81)
+    where it has none.
+    `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
+
+    Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
+    spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
+    Damping, friction, springs and actuators of the file are not modelled.
+    """
+    data, path, suggested = _fetch(source)
+    file = str(path) if path is not None else "XML text"
+    try:
+        root = parse(data, file)
+        kind = _format(root, format)
+        if cut and kind != "sdf":
+            raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
+        with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
+            builder = _readers(cut)[kind](root, data, path, base or suggested)
+            model = builder.build(merge_fixed)
+            _check_inertias(root, builder, model)
+    except LoadError:
+        raise
+    except (LinkworkError, RecursionError, np.linalg.LinAlgError) as problem:
+        if isinstance(problem, MissingExtra):
+            raise
+        raise LoadError(f"{file}: {problem}") from problem
+    return model if gravity is None else model.with_gravity(gravity)
+
+
+def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:
+    """The bytes, the file they come from, and the base that suits a robot found by name."""
+    text = os.fspath(source)
+    if not isinstance(text, str):
+        text = os.fsdecode(text)
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return text.encode("utf-8", "surrogateescape"), None, None
+    if not text.strip() or "\0" in text:
+        raise LoadError(f"{text!r} names no file and no robot; give a path, or one of linkwork.io.zoo.names()")
+    path = Path(text)
+    if os.path.exists(path) or isinstance(source, os.PathLike) or len(path.parts) > 2 or path.is_absolute():
+        return read(path), path, None
+    from linkwork.io import zoo
+
+    try:
+        robot = zoo.find(text)
+    except NotFound as problem:
+        raise LoadError(f"'{text}' is neither a file nor a known robot: {problem}") from None
+    return read(robot.path), robot.path, robot.base
+
+
+def _format(root: Element, wanted: str | None) -> str:
+    found = next((f for f, tag in FORMATS.items() if tag == root.tag), None)
+    if found is None:
+        tags = ", ".join(f"<{tag}> ({f.upper()})" for f, tag in FORMATS.items())
+        raise root.error(f"this is no robot description; the first element must be one of {tags}")
+    if wanted not in (None, found):
+        raise root.error(f"this is a {found.upper()} file, not {str(wanted).upper()}; leave out format=")
+    return found
+
+
+def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
+    """Refuse what breaks the dynamics, tell of what no body can have.
+
+    Real files have inertias with a negative principal moment that do no harm, on small parts behind fixed joints or
+    where the offset of the mass outweighs it. Harm is done where a moving link, with all that is fixed to it, has a
+    negative moment about an axis through its joint.
+    """
+    for link in model.links[1:]:
+        least = _least(link.inertia.about_origin)
+        if least < 0:
+            raise root.error(
+                f"link '{link.name}', with all that is fixed to it, has a negative moment of inertia ({least:g}) about "
+                "an axis through its joint, which no body can have; correct its inertia"
+            )
+    odd = [d.name for d in builder._drafts.values() if _least(d.inertia.I) < 0]
+    if odd:
+        root.warn(f"the inertias of {listing(odd)} have a negative principal moment, as no body has; kept as given")
+
+
+def _least(I: np.ndarray) -> float:
+    """The least eigenvalue of a symmetric matrix, or 0 if it is negative by rounding only."""
+    if not np.isfinite(I).all():
+        return -np.inf
+    values = np.linalg.eigvalsh(I)
+    return 0.0 if values[0] > -1e-9 * np.abs(values).max() - 1e-15 else float(values[0])
+
+
+_Read = Callable[[Element, bytes, Path | None, str | None], Builder]
+
+
+def _readers(cut: Sequence[str]) -> dict[str, _Read]:
+    """The reader of each format, imported when it is needed."""
+
+    def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.io.urdf import read_urdf
+
+        return read_urdf(root, base)
+
+    def mjcf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.io.mjcf import read_mjcf
+
+        return read_mjcf(root, data, path, base)
+
+    def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.io.sdf import read_sdf
+
+        return read_sdf(root, base, cut)
+
+    return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
+
+
+__all__ = ["BASES", "FORMATS", "LoadWarning", "load"]

@@ -1,0 +1,147 @@
+"""The visuals of robot files, as they stand there: shapes, places, colours, and meshes by name.
+
+They are read when a viewer asks for them (`Look`). A visual that cannot be understood is left out with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LinkworkError, listing
+from linkwork.io.xml import Element
+from linkwork.model.body import Placement
+from linkwork.model.visual import Box, Colour, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Visual
+
+Place = Callable[[Element], Placement]
+"""Reads where an element is: <origin> or <pose>."""
+
+MAX_VISUALS = 5_000
+SHOWN_GROUPS = 3
+"""MuJoCo shows geoms of groups 0, 1 and 2 unless asked for others."""
+
+
+def urdf_visuals(link: Element, origin: Place, materials: Mapping[str, Element]) -> Iterator[Visual]:
+    """The <visual> elements of a URDF link; `materials` are those of the robot, which a visual may name."""
+
+    def made(element: Element) -> Visual:
+        geometry = element.need("geometry")
+        material = element.child("material")
+        if material is not None and material.child("color") is None:
+            material = materials.get(material.get("name", ""))
+        colour = material.child("color") if material is not None else None
+        return Visual(
+            _urdf_shape(geometry), origin(element), None if colour is None else _colour(colour.numbers("rgba", 4))
+        )
+
+    return _understood(link.all("visual"), made)
+
+
+def sdf_visuals(link: Element, pose: Place) -> Iterator[Visual]:
+    """The <visual> elements of an SDF link."""
+
+    def made(element: Element) -> Visual:
+        material = element.child("material")
+        diffuse = material.child("diffuse") if material is not None else None
+        colour = None
+        if diffuse is not None:
+            words = len(diffuse.text.split())
+            colour = _colour(
+                np.append(diffuse.content(words), np.ones(4 - words)) if words in (3, 4) else diffuse.content(4)
+            )
+        return Visual(_sdf_shape(element.need("geometry")), pose(element), colour)
+
+    return _understood(link.all("visual"), made)
+
+
+def mjcf_visuals(m: Any, body: int) -> Iterator[Visual]:
+    """The geoms of a body of MuJoCo's compiled model that it shows by itself; planes and height fields are left out."""
+    for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
+        if m.geom_group[g] >= SHOWN_GROUPS:
+            continue
+        shape = _geom_shape(m, g)
+        material = int(m.geom_matid[g])
+        rgba = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+        if shape is not None and rgba[3] > 0:
+            quaternion = np.asarray(m.geom_quat[g])[[1, 2, 3, 0]]
+            yield Visual(shape, Placement.from_quaternion(m.geom_pos[g], quaternion), _colour(rgba))
+
+
+def _understood(elements: list[Element], made: Callable[[Element], Visual]) -> Iterator[Visual]:
+    for element in elements[MAX_VISUALS:][:1]:
+        element.warn(f"{len(elements)} visuals on one link; those after {MAX_VISUALS} are left out")
+    for element in elements[:MAX_VISUALS]:
+        try:
+            yield made(element)
+        except LinkworkError as problem:
+            element.warn(f"this visual is left out: {problem}")
+
+
+def _urdf_shape(geometry: Element) -> Shape:
+    for e in geometry.children:
+        if e.tag == "box":
+            return Box(_three(e.numbers("size", 3)))
+        if e.tag == "sphere":
+            return Ellipsoid((e.number("radius"),) * 3)
+        if e.tag in ("cylinder", "capsule"):
+            return Cylinder(e.number("radius"), e.number("length"), e.tag == "capsule")
+        if e.tag == "mesh":
+            return MeshFile(e.get("filename").strip(), e.file, _three(e.numbers("scale", 3, (1.0, 1.0, 1.0))))
+    raise _unknown(geometry)
+
+
+def _sdf_shape(geometry: Element) -> Shape:
+    for e in geometry.children:
+        if e.tag == "box":
+            return Box(_three(e.need("size").content(3)))
+        if e.tag == "sphere":
+            return Ellipsoid((float(e.need("radius").content(1)[0]),) * 3)
+        if e.tag == "ellipsoid":
+            return Ellipsoid(_three(e.need("radii").content(3)))
+        if e.tag in ("cylinder", "capsule"):
+            radius, length = (float(e.need(tag).content(1)[0]) for tag in ("radius", "length"))
+            return Cylinder(radius, length, e.tag == "capsule")
+        if e.tag == "mesh":
+            scale = e.child("scale")
+            return MeshFile(e.need("uri").text, e.file, (1.0, 1.0, 1.0) if scale is None else _three(scale.content(3)))
+    raise _unknown(geometry)
+
+
+def _geom_shape(m: Any, g: int) -> Shape | None:
+    """A geom's shape in Linkwork's sizes: MuJoCo's are halves."""
+    import mujoco
+
+    kinds = mujoco.mjtGeom
+    kind, size = kinds(int(m.geom_type[g])), [float(x) for x in m.geom_size[g]]
+    if kind == kinds.mjGEOM_BOX:
+        return Box((2 * size[0], 2 * size[1], 2 * size[2]))
+    if kind == kinds.mjGEOM_SPHERE:
+        return Ellipsoid((size[0],) * 3)
+    if kind == kinds.mjGEOM_ELLIPSOID:
+        return Ellipsoid((size[0], size[1], size[2]))
+    if kind in (kinds.mjGEOM_CYLINDER, kinds.mjGEOM_CAPSULE):
+        return Cylinder(size[0], 2 * size[1], kind == kinds.mjGEOM_CAPSULE)
+    if kind == kinds.mjGEOM_MESH:
+        i = int(m.geom_dataid[g])
+        vertices = m.mesh_vert[m.mesh_vertadr[i] : m.mesh_vertadr[i] + m.mesh_vertnum[i]]
+        faces = m.mesh_face[m.mesh_faceadr[i] : m.mesh_faceadr[i] + m.mesh_facenum[i]]
+        return Mesh(np.array(vertices, dtype=np.float32), np.array(faces, dtype=np.int32))
+    return None
+
+
+def _unknown(geometry: Element) -> LinkworkError:
+    known = ("box", "sphere", "cylinder", "capsule", "mesh")
+    found = listing([e.tag for e in geometry.children])
+    return geometry.error(f"no shape that is known; there is {found}, and {listing(known)} are drawn")
+
+
+def _three(values: np.ndarray) -> tuple[float, float, float]:
+    x, y, z = (float(v) for v in values)
+    return x, y, z
+
+
+def _colour(values: Any) -> Colour:
+    r, g, b, a = (float(v) for v in np.clip(values, 0.0, 1.0))
+    return r, g, b, a

@@ -1,0 +1,316 @@
+"""MJCF, read by MuJoCo's own compiler.
+
+The compiled model says it all: bodies, joints (several per body become a chain of massless links), anchors, axes,
+`ref`, armature, inertias, sites (frames here), gravity, and the equality constraints connect, weld and joint, by body
+or by site. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose of the file; only the order
+within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes here).
+
+Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
+joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
+
+Not modelled: damping, springs, friction loss, gravity compensation, tendons, actuators, contacts, equalities that are
+not active at the start. A geometry whose mesh is missing is passed over where the body's inertia is given.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwork.errors import LoadError, MissingExtra, listing
+from linkwork.io.looks import mjcf_visuals
+from linkwork.io.mjcf_limits import check
+from linkwork.io.xml import Element
+from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
+from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.builder import Builder, base_joint
+from linkwork.model.model import WORLD, Limits
+from linkwork.model.visual import Look
+
+TORQUE_SCALE = 10
+"""Where the data of a weld says how much its rotational rows count; with zero it holds a point only."""
+
+
+def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None) -> Builder:
+    """The robot of a <mujoco> element. `base` None leaves the roots as the file has them."""
+    check(root, data, path)
+    return _Reader(root, _compiled(root, data, path)).read(base)
+
+
+class _Reader:
+    def __init__(self, root: Element, m: Any) -> None:
+        import mujoco
+
+        self.root, self.m, self.mj = root, m, mujoco
+        gravity = np.array(m.opt.gravity)
+        if m.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
+            gravity = np.zeros(3)
+        self.builder = Builder(root.get("model", "model").strip() or "model", gravity, strict=False)
+        self.bodies = [WORLD, *(m.body(i).name or f"body{i}" for i in range(1, m.nbody))]
+        self.joints = [m.joint(j).name or self._unnamed(j) for j in range(m.njnt)]
+        self.links = set(self.bodies)
+        self.driven = self._driven()
+        self.armature = np.array(m.dof_armature) + self._reflected()
+
+    def read(self, base: str | None) -> Builder:
+        for i in range(1, self.m.nbody):
+            self._body(i, base)
+        for i in range(self.m.nbody):
+            self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
+        for s in range(self.m.nsite):
+            name = self.m.site(s).name
+            if name:
+                taken = name in self.links or name in self.builder._frames
+                place = Placement.from_quaternion(self.m.site_pos[s], _xyzw(self.m.site_quat[s]))
+                self.builder.frame(f"{name}/site" if taken else name, self.bodies[self.m.site_bodyid[s]], place)
+        left_out = [
+            f"{self.m.eq(e).name or e} ({_name(self.mj.mjtEq, self.m.eq_type[e])})"
+            for e in range(self.m.neq)
+            if self.m.eq_active0[e] and not self._equality(e)
+        ]
+        if left_out:
+            self.root.warn(f"the equalities {listing(left_out)} are left out; connect, weld and joint are modelled")
+        return self.builder
+
+    def _unnamed(self, j: int) -> str:
+        body = self.m.jnt_bodyid[j]
+        number = str(j - self.m.body_jntadr[body]) if self.m.body_jntnum[body] > 1 else ""
+        return f"{self.bodies[body]}_joint{number}"
+
+    def _kind(self, j: int) -> Any:
+        return self.mj.mjtJoint(int(self.m.jnt_type[j]))
+
+    def _driven(self) -> set[int]:
+        """The joints that actuators drive; all that are not free where the file has no actuator."""
+        actuators = range(len(self.m.actuator_trntype))  # not nu: one actuator may have several controls
+        if not actuators:
+            return {j for j in range(self.m.njnt) if self._kind(j) != self.mj.mjtJoint.mjJNT_FREE}
+        return {j for a in actuators for j in (self._drives(a) or ())}
+
+    def _drives(self, a: int) -> dict[int, float] | None:
+        """The joints that an actuator drives, and by what they count in its length; None if it acts on other things."""
+        m, kinds = self.m, self.mj.mjtTrn
+        kind, target = kinds(int(m.actuator_trntype[a])), int(m.actuator_trnid[a][0])
+        gear = float(m.actuator_gear[a][0])
+        turned = kind == getattr(kinds, "mjTRN_SO3", None) and m.actuator_trnid[a][1] < 0  # a ball joint, no site
+        if turned or kind in (kinds.mjTRN_JOINT, kinds.mjTRN_JOINTINPARENT):
+            return {target: gear}
+        wrapped = self._wraps(target) if kind == kinds.mjTRN_TENDON else None
+        return None if wrapped is None else {j: gear * coefficient for j, coefficient in wrapped.items()}
+
+    def _wraps(self, tendon: int) -> dict[int, float] | None:
+        """The joints of a fixed tendon and their coefficients; None for one that runs through space."""
+        m = self.m
+        wraps = range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon])
+        if any(m.wrap_type[w] != int(self.mj.mjtWrap.mjWRAP_JOINT) for w in wraps):
+            return None
+        out: dict[int, float] = {}
+        for w in wraps:
+            out[int(m.wrap_objid[w])] = out.get(int(m.wrap_objid[w]), 0.0) + float(m.wrap_prm[w])
+        return out
+
+    def _reflected(self) -> np.ndarray:
+        """What the armature of tendons and actuators adds to that of degrees of freedom; refused where it couples them.
+
+        A length l(q) with armature m adds m (dl/dq)^T (dl/dq) to the mass matrix: a number for one hinge or slide.
+        """
+        m, extra = self.m, np.zeros(self.m.nv)
+        lengths = [
+            ("tendon", m.tendon(n).name or n, float(m.tendon_armature[n]), self._wraps(n)) for n in range(m.ntendon)
+        ]
+        if hasattr(m, "actuator_armature"):  # since MuJoCo 3.4
+            lengths += [
+                ("actuator", m.actuator(a).name or a, float(m.actuator_armature[a]), self._drives(a))
+                for a in range(len(m.actuator_trntype))
+            ]
+        for what, name, armature, along in lengths:
+            if not armature:
+                continue
+            joints = {} if along is None else {j: c for j, c in along.items() if c}
+            single = (self.mj.mjtJoint.mjJNT_HINGE, self.mj.mjtJoint.mjJNT_SLIDE)
+            if along is None or len(joints) > 1 or any(self._kind(j) not in single for j in joints):
+                raise self.root.error(
+                    f"the {what} '{name}' has an armature ({armature:g}) that couples degrees of freedom, which "
+                    "a model cannot express; remove it, or give the joints an armature instead"
+                )
+            for j, c in joints.items():
+                extra[m.jnt_dofadr[j]] += armature * c * c
+        return extra
+
+    def _body(self, i: int, base: str | None) -> None:
+        """A body: one link per joint, each at the joint's anchor with the body's axes, then the body itself."""
+        m, name = self.m, self.bodies[i]
+        parent = self.bodies[m.body_parentid[i]]
+        placement = Placement.from_quaternion(m.body_pos[i], _xyzw(m.body_quat[i]))
+        inertia = _inertia(m, i)
+        joints = list(range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]))
+        if parent == WORLD and base is not None:
+            joint = self._base(i, joints, base)
+            if joint is not None:
+                placement = placement if isinstance(joint, Fixed) else Placement()
+                self.builder.link(
+                    name, WORLD, joint, placement=placement, inertia=inertia, joint_name="root_joint", actuated=False
+                )
+                return
+        anchor = np.zeros(3)
+        for j in joints:
+            joint, start, at = self._joint(j)
+            placement = Placement() if isinstance(joint, Free) else placement @ Placement(p=at - anchor) @ start
+            last = j == joints[-1] and not at.any()
+            link = name if last else self._unused(f"{name}/{self.joints[j]}")
+            self.builder.link(
+                link,
+                parent,
+                joint,
+                placement=placement,
+                inertia=inertia if last else None,
+                armature=self.armature[m.jnt_dofadr[j] : m.jnt_dofadr[j] + joint.nv],
+                joint_name=self.joints[j],
+                limits=self._limits(j),
+                actuated=j in self.driven,
+            )
+            parent, placement, anchor = link, Placement(), at
+        if not joints or anchor.any():
+            name_of_joint = self._unused(f"{name}/fixed")
+            self.builder.link(
+                name,
+                parent,
+                "fixed",
+                placement=placement @ Placement(p=-anchor),
+                inertia=inertia,
+                joint_name=name_of_joint,
+            )
+
+    def _base(self, i: int, joints: list[int], base: str) -> Joint | None:
+        """The joint that replaces those of a root body; None where they are what is asked for, or nobody's base."""
+        free = [self._kind(j) == self.mj.mjtJoint.mjJNT_FREE for j in joints]
+        if base == ("free" if any(free) else "fixed"):
+            return None
+        roots = np.count_nonzero(self.m.body_parentid[1:] == 0)
+        if (joints and not any(free)) or (base != "fixed" and roots > 1):
+            raise self.root.error(
+                f"base='{base}' needs a single root body that is fixed or free; '{self.bodies[i]}' has other joints or "
+                "is not the only one; leave out base= to take the file as it is"
+            )
+        return base_joint(base)
+
+    def _joint(self, j: int) -> tuple[Joint, Placement, np.ndarray]:
+        """A joint, the constant motion before it that makes its zero MuJoCo's, and its anchor on the body."""
+        m, kinds = self.m, self.mj.mjtJoint
+        kind, axis, at = self._kind(j), np.array(m.jnt_axis[j]), np.array(m.jnt_pos[j])
+        ref = float(m.qpos0[m.jnt_qposadr[j]])
+        if kind == kinds.mjJNT_FREE:
+            return Free("parent" if m.dof_armature[m.jnt_dofadr[j]] else "link"), Placement(), np.zeros(3)
+        if kind == kinds.mjJNT_BALL:
+            return Spherical(), Placement(), at
+        if kind == kinds.mjJNT_SLIDE:
+            return Prismatic(axis), Placement(p=-ref * axis), np.zeros(3)
+        half = np.array([*(np.sin(-ref / 2) * axis), np.cos(ref / 2)])
+        return Revolute(axis), Placement.from_quaternion(np.zeros(3), half), at
+
+    def _limits(self, j: int) -> Limits:
+        m = self.m
+        single = self._kind(j) in (self.mj.mjtJoint.mjJNT_HINGE, self.mj.mjtJoint.mjJNT_SLIDE)
+        lower, upper = m.jnt_range[j] if m.jnt_limited[j] and single else (-np.inf, np.inf)
+        effort = float(np.abs(m.jnt_actfrcrange[j]).max()) if m.jnt_actfrclimited[j] else np.inf
+        return Limits(float(lower), float(upper), effort)
+
+    def _equality(self, e: int) -> bool:
+        """One equality constraint; False if its kind is not modelled."""
+        from linkwork.constraints import Connect, Coupling, Weld
+
+        m, kinds = self.m, self.mj.mjtEq
+        kind, data, one, two = kinds(int(m.eq_type[e])), m.eq_data[e], int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+        name = m.eq(e).name or f"equality{e}"
+        if kind == kinds.mjEQ_JOINT:
+            offset, terms = _polynomial(m, data, one, two)
+            coupling = Coupling(self.joints[one], {self.joints[two]: terms} if two >= 0 else {}, offset, name=name)
+            self.builder.constraints.append(coupling)
+            return True
+        if kind not in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
+            return False
+        weld, turns = kind == kinds.mjEQ_WELD, not data[TORQUE_SCALE]
+        if m.eq_objtype[e] == int(self.mj.mjtObj.mjOBJ_SITE):
+            places = [Placement.from_quaternion(m.site_pos[s], _xyzw(m.site_quat[s])) for s in (one, two)]
+            one, two = int(m.site_bodyid[one]), int(m.site_bodyid[two])
+        elif weld:  # the anchor is on the second body, the relative pose on the first
+            places = [Placement.from_quaternion(data[3:6], _xyzw(data[6:10])), Placement(p=data[0:3])]
+        else:
+            places = [Placement(p=data[0:3]), Placement(p=data[3:6])]
+        ends = (f"{name}/a", f"{name}/b")
+        for end, body, place in zip(ends, (one, two), places, strict=True):
+            self.builder.frame(end, self.bodies[body], place)
+        self.builder.constraints.append((Weld if weld and not turns else Connect)(*ends, name=name))
+        return True
+
+    def _unused(self, name: str) -> str:
+        while name in self.links or name in self.joints:
+            name += "_"
+        self.links.add(name)
+        return name
+
+
+def _polynomial(m: Any, data: np.ndarray, one: int, two: int) -> tuple[float, list[float]]:
+    """q1 - ref1 = sum a_k (q2 - ref2)^k: the constant, and the coefficients of q2, q2^2, ... (none without a q2)."""
+    ref = float(m.qpos0[m.jnt_qposadr[one]])
+    if two < 0:
+        return ref + float(data[0]), []
+    shift = np.polynomial.Polynomial([-float(m.qpos0[m.jnt_qposadr[two]]), 1.0])
+    constant, *terms = np.polynomial.Polynomial(data[:5])(shift).trim().coef
+    return ref + float(constant), [float(c) for c in terms]
+
+
+def _inertia(m: Any, i: int) -> BodyInertia:
+    axes = Placement.from_quaternion(m.body_ipos[i], _xyzw(m.body_iquat[i]))
+    return BodyInertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i])).moved(axes)
+
+
+def _xyzw(wxyz: np.ndarray) -> np.ndarray:
+    return np.asarray(wxyz)[[1, 2, 3, 0]]
+
+
+def _name(kinds: Any, value: int) -> str:
+    return str(kinds(int(value)).name).rpartition("_")[2].lower()
+
+
+def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
+    """MuJoCo's model; where only meshes, textures and the like are missing, without these."""
+    try:
+        import mujoco
+    except ImportError:
+        raise MissingExtra("mujoco", "mjcf", "reading MJCF") from None
+
+    def spec() -> Any:
+        return mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
+
+    try:
+        try:
+            return spec().compile()
+        except (ValueError, mujoco.FatalError, mujoco.UnexpectedError) as problem:
+            bare = spec()
+            if not _strip(bare, mujoco):
+                raise problem from None
+            return bare.compile()
+    except LoadError:
+        raise
+    except Exception as problem:  # whatever the compiler raises, it is about the file
+        message = " ".join(str(problem).split())
+        raise root.error(f"MuJoCo's compiler refuses it: {message}; correct the file") from problem
+
+
+def _strip(spec: Any, mujoco: Any) -> bool:
+    """Delete looks and meshes on bodies whose inertia is given; False if there is nothing of the kind."""
+    shapes = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
+    looks = [*spec.skins, *spec.textures, *spec.materials]
+    geoms = [g for g in spec.geoms if g.type in shapes and (g.parent.explicitinertial or g.parent.name == WORLD)]
+    for geom in spec.geoms:
+        geom.material = ""
+    for thing in (*geoms, *looks):
+        spec.delete(thing)
+    used = {g.meshname for g in spec.geoms}
+    for mesh in [*(x for x in spec.meshes if x.name not in used), *spec.hfields]:
+        spec.delete(mesh)
+    return bool(looks or geoms)

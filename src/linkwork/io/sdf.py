@@ -1,0 +1,552 @@
+"""SDF: the joints may form any graph, and all poses are given in the pose where every joint is at zero.
+
+A spanning tree is chosen (see spanning.py) that keeps fixed joints, then joints with one degree of freedom (those with
+limits first, which are the driven ones), and cuts ball joints first, unless the user names the joints to cut; a cut
+joint becomes a `Closure` of its own type, closed at zero.
+A part of the graph that no joint ties to the world has a free base, at its canonical link. Where the tree runs
+through a joint from child to parent, the joint is turned round: angles and lengths keep their signs; the quaternion
+of a ball joint is then the inverse.
+
+Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, nested models (their names are
+"model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
+mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
+the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world. Not modelled:
+damping, friction, springs, sensors, plugins, <include>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from linkwork.errors import listing, not_found
+from linkwork.io.looks import sdf_visuals
+from linkwork.io.solids import WATER, sdf_solid
+from linkwork.io.spanning import GraphJoint, spanning_tree
+from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, MAX_NUMBER, Element
+from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
+from linkwork.model.body import BodyInertia, Placement
+from linkwork.model.builder import Builder, base_joint
+from linkwork.model.model import WORLD, Limits
+from linkwork.model.visual import Look
+
+MODEL = "__model__"
+CLOSED_BY = {
+    "fixed": "fixed",
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "screw": "helical",
+    "universal": "universal",
+    "revolute2": "universal",
+    "ball": "spherical",
+}
+FREEDOM = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}
+MAX_NAMES = 3 * MAX_LINKS
+GRAVITY = (0.0, 0.0, -9.8)
+"""Of a <world> that says nothing about it."""
+
+
+def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
+    """The robot of an <sdf> element. `base` says how a model that no joint ties to the world hangs on it."""
+    return _Reader(root).read(base, cut)
+
+
+@dataclass
+class _Edge:
+    """A joint between two links: its pose in the model and its axes in its own frame."""
+
+    element: Element
+    name: str
+    kind: str
+    parent: str
+    child: str
+    pose: Placement
+    axes: list[np.ndarray]
+
+    @property
+    def limited(self) -> bool:
+        axis = self.element.child("axis")
+        return axis is not None and axis.child("limit") is not None
+
+    @property
+    def in_graph(self) -> GraphJoint:
+        """What the choice of the spanning tree looks at."""
+        return GraphJoint(self.name, self.parent, self.child, FREEDOM.get(self.kind, 1), self.limited)
+
+
+@dataclass
+class _Scope:
+    """Names within the whole file, nested ones with their path: what has a pose, and relative to what."""
+
+    elements: dict[str, Element] = field(default_factory=dict)
+    links: dict[str, Element] = field(default_factory=dict)
+    joints: dict[str, Element] = field(default_factory=dict)
+    frames: dict[str, Element] = field(default_factory=dict)
+    models: dict[str, Element] = field(default_factory=dict)
+    poses: dict[str, Placement] = field(default_factory=dict)
+    prefix: dict[str, str] = field(default_factory=dict)
+    """The path of the model that holds it; a name may have "::" in it besides, as flattened files have."""
+    carriers: dict[str, str] = field(default_factory=dict)
+
+
+class _Reader:
+    def __init__(self, root: Element) -> None:
+        self.root = root
+        try:
+            self.version = tuple(int(n) for n in root.get("version", "1.6").strip().split(".")[:2])
+        except ValueError:
+            raise root.error(f"the version is {root.get('version')!r}; it must be two numbers such as 1.6") from None
+        self.model, world = self._only_model()
+        self.builder = Builder(self.model.name, strict=False)
+        if world is not None:
+            self.builder.gravity = _gravity(world)
+        self.scope = _Scope()
+        self._collect(self.model, "")
+
+    def read(self, base: str | None, cut: Sequence[str] = ()) -> Builder:
+        if not self.scope.links:
+            raise self.model.error("there is no <link>; a robot has at least one")
+        if len(self.scope.links) > MAX_LINKS:
+            raise self.model.error(f"{len(self.scope.links)} links; at most {MAX_LINKS} are read")
+        if len(self.scope.elements) > MAX_NAMES:
+            raise self.model.error(f"{len(self.scope.elements)} links, joints and frames; at most {MAX_NAMES} are read")
+        for name in self.scope.elements:
+            self._pose(name)
+        edges = [e for name, element in self.scope.joints.items() if (e := self._edge(name, element)) is not None]
+        links, first = [WORLD, *self.scope.links], self._link_of(self._canonical("", self.model), self.model)
+        with self.model.blamed():
+            kept = {j.name for j in spanning_tree(links, [e.in_graph for e in edges], (WORLD, first), cut)[0]}
+        tree = [e for e in edges if e.name in kept]
+        if len(edges) - len(tree) > MAX_CONSTRAINTS:
+            raise self.model.error(f"{len(edges) - len(tree)} joints close loops; at most {MAX_CONSTRAINTS} are read")
+        self._hang(tree, base)
+        for name, element in self.scope.links.items():
+            self.builder.look(name, Look(partial(sdf_visuals, element, _read_pose)))
+        for name in self.scope.frames:
+            carrier = self._link_of(name, self.scope.frames[name])
+            self.builder.frame(name, carrier, self._in(carrier, self._pose(name)))
+        for edge in edges:
+            if edge.name not in kept:
+                self._close(edge)
+        for name, element in self.scope.joints.items():
+            self._couple(name, element, edges, kept)
+        return self.builder
+
+    def _only_model(self) -> tuple[Element, Element | None]:
+        """The one model of the file that can move, and the world."""
+        world = self.root.child("world")
+        models = [*self.root.all("model"), *(world.all("model") if world is not None else [])]
+        moving = [m for m in models if not _static(m)] or models
+        if len(moving) != 1:
+            names = f" ({listing([m.get('name', '?') for m in moving])})" if moving else ""
+            raise self.root.error(f"there are {len(moving)} models{names}; a file with one <model> is needed")
+        return moving[0], world
+
+    # names and poses
+
+    def _collect(self, model: Element, prefix: str) -> None:
+        scope = self.scope
+        scope.models[prefix] = model
+        for tag, table in (("link", scope.links), ("joint", scope.joints), ("frame", scope.frames)):
+            for element in model.all(tag):
+                name = prefix + element.name
+                if name in scope.elements or name == WORLD:
+                    raise element.error(f"the name '{name}' is taken; names must be unique and not '{WORLD}'")
+                scope.elements[name] = table[name] = element
+                scope.prefix[name] = prefix
+        if model.child("include") is not None:
+            model.need("include").warn("ignored: <include> is not followed; put the model's text in its place")
+        for nested in model.all("model"):
+            name = prefix + nested.name
+            if name in scope.elements:
+                raise nested.error(f"the name '{name}' is taken; names must be unique")
+            scope.elements[name], scope.prefix[name] = nested, prefix
+            self._collect(nested, name + "::")
+
+    def _pose(self, name: str) -> Placement:
+        """The pose of a link, joint, frame or nested model, in the frame of the file's model."""
+        chain: dict[str, None] = {}  # from the name to the first whose pose is known
+        while name not in self.scope.poses and name != MODEL:
+            if name in chain:
+                raise self.scope.elements[name].error(
+                    f"its pose is relative to itself, by way of {listing(chain)}; break the circle of relative_to"
+                )
+            chain[name] = None
+            name = self._reference(name)
+        pose = self.scope.poses.get(name, Placement())
+        for each in reversed(chain):
+            pose = pose @ _read_pose(self.scope.elements[each])
+            self.scope.poses[each] = pose
+        return pose
+
+    def _reference(self, name: str) -> str:
+        """What the pose of `name` is relative to."""
+        element, prefix = self.scope.elements[name], self.scope.prefix[name]
+        pose = element.child("pose")
+        wanted = pose.get("relative_to", "").strip() if pose is not None else ""
+        if not wanted and element.tag == "frame":
+            wanted = element.get("attached_to", "").strip()
+        if not wanted and element.tag == "joint":
+            return self._text(prefix, element.need("child"))
+        return self._named(prefix, wanted or MODEL, element)
+
+    def _named(self, prefix: str, name: str, element: Element) -> str:
+        """A name as written inside a model, with its path."""
+        if name == MODEL:
+            return prefix.removesuffix("::") or MODEL
+        if prefix + name in self.scope.elements:
+            return prefix + name
+        valid = [n.removeprefix(prefix) for n in self.scope.elements if n.startswith(prefix)]
+        raise element.error(str(not_found("link, joint or frame", name, valid)))
+
+    def _link_of(self, name: str, element: Element) -> str:
+        """The link that a name stands for: itself, the child of a joint, what a frame is attached to."""
+        seen: dict[str, None] = {}
+        while name not in self.scope.links and name not in self.scope.carriers:
+            if name in seen:
+                raise element.error(f"{listing(seen)} are attached to each other in a circle; attach one to a link")
+            seen[name] = None
+            if name == MODEL or name in self.scope.models or f"{name}::" in self.scope.models:
+                name = self._canonical("" if name == MODEL else f"{name}::", element)
+                continue
+            thing, prefix = self.scope.elements[name], self.scope.prefix[name]
+            if thing.tag == "joint":
+                name = self._text(prefix, thing.need("child"))
+            else:
+                name = self._named(prefix, thing.get("attached_to", "").strip() or MODEL, thing)
+        link = self.scope.carriers.get(name, name)
+        self.scope.carriers.update(dict.fromkeys(seen, link))
+        return link
+
+    def _canonical(self, prefix: str, element: Element) -> str:
+        """The link that carries a model's frame."""
+        model = self.scope.models[prefix]
+        wanted = model.get("canonical_link", "").strip()
+        if wanted:
+            return self._named(prefix, wanted, model)
+        for name in self.scope.links:
+            if self.scope.prefix[name].startswith(prefix):
+                return name
+        raise element.error(f"the model '{model.get('name', '')}' has no link")
+
+    def _text(self, prefix: str, element: Element) -> str:
+        """The name that an element such as <child> holds, with its path."""
+        if not element.text:
+            raise element.error("it names no link")
+        return self._named(prefix, element.text, element)
+
+    def _in(self, link: str, pose: Placement) -> Placement:
+        """A pose in the model's frame, in the frame of a link."""
+        return pose if link == WORLD else self._pose(link).inverse() @ pose
+
+    # joints
+
+    def _end(self, prefix: str, element: Element) -> str:
+        """The link that <parent> or the like names; only a parent may be the world."""
+        if element.text == WORLD and element.tag == "parent":
+            return WORLD
+        return self._link_of(self._text(prefix, element), element)
+
+    def _edge(self, name: str, element: Element) -> _Edge | None:
+        kind, prefix = element.get("type").strip(), self.scope.prefix[name]
+        parent, child = self._end(prefix, element.need("parent")), self._end(prefix, element.need("child"))
+        if parent == child:
+            raise element.error(f"parent and child are both '{parent}'; a joint joins two links")
+        if kind == "gearbox":
+            return None
+        if kind not in CLOSED_BY:
+            raise element.error(str(not_found("joint type", kind, [*CLOSED_BY, "gearbox"])))
+        pose = self._pose(name)
+        count = {"fixed": 0, "ball": 0, "universal": 2, "revolute2": 2}.get(kind, 1)
+        axes = [self._axis(name, element, pose, tag) for tag in ("axis", "axis2")[:count]]
+        return _Edge(element, name, kind, parent, child, pose, axes)
+
+    def _axis(self, name: str, joint: Element, pose: Placement, tag: str) -> np.ndarray:
+        """A unit axis in the joint's frame."""
+        element = joint.need(tag)
+        data = element.child("xyz")
+        axis = data.content(3) if data is not None else np.array([0.0, 0.0, 1.0])
+        length = float(np.linalg.norm(axis))
+        if length < 1e-9:
+            raise element.error("the axis is the zero vector; give the direction of the joint")
+        flag = element.child("use_parent_model_frame")
+        in_model = _true(flag.text) if flag is not None else self.version < (1, 5)
+        frame = data.get("expressed_in", "").strip() if data is not None else ""
+        if frame:
+            seen_from = self._pose(self._named(self.scope.prefix[name], frame, element))
+        elif in_model:
+            seen_from = self._pose(self.scope.prefix[name].removesuffix("::") or MODEL)
+        else:
+            return np.asarray(axis / length)
+        return np.asarray(pose.R.T @ seen_from.R @ axis / length)
+
+    def _hang(self, tree: list[_Edge], base: str | None) -> None:
+        """The links on the world, from the roots outwards."""
+        beside: dict[str, list[_Edge]] = {name: [] for name in (WORLD, *self.scope.links)}
+        for edge in tree:
+            beside[edge.parent].append(edge)
+            beside[edge.child].append(edge)
+        done: set[str] = set()
+        first = self._link_of(self._canonical("", self.model), self.model)
+        for root in (WORLD, first, *self.scope.links):
+            if root in done:
+                continue
+            if root != WORLD:
+                self._place_root(root, base, tied=WORLD in done and bool(beside[WORLD]))
+            done.add(root)
+            stack = [(root, e) for e in reversed(beside[root])]
+            while stack:
+                inner, edge = stack.pop()
+                outer = edge.child if edge.parent == inner else edge.parent
+                if outer in done:
+                    continue
+                done.add(outer)
+                self._joint(edge, inner, outer)
+                stack.extend((outer, e) for e in reversed(beside[outer]))
+        if base in ("free", "planar") and beside[WORLD]:
+            raise self.model.error(f"base='{base}', but joint '{beside[WORLD][0].name}' ties the model to the world")
+
+    def _place_root(self, root: str, base: str | None, tied: bool) -> None:
+        """A link that no joint ties to the world: on a free base unless the file or `base` says otherwise."""
+        kind = base or ("fixed" if _static(self.model) else "free")
+        joint = base_joint("free" if tied else kind)
+        placement = _read_pose(self.model) @ self._pose(root) if isinstance(joint, Fixed) else Placement()
+        taken = "root_joint" in self.builder._joint_names or "root_joint" in self.scope.joints
+        name = f"{root}/root_joint" if taken else "root_joint"
+        inertia, weightless = self._inertia(root)
+        with self.scope.links[root].blamed():
+            self.builder.link(
+                root,
+                WORLD,
+                joint,
+                placement=placement,
+                inertia=inertia,
+                weightless=weightless,
+                joint_name=name,
+                actuated=False,
+            )
+
+    def _joint(self, edge: _Edge, inner: str, outer: str) -> None:
+        """A joint of the tree and the link beyond it; the joint has the axes of that link."""
+        pose = self._pose(outer)
+        at = (pose.inverse() @ edge.pose).p
+        turn = pose.R.T @ edge.pose.R * (1.0 if inner == edge.parent else -1.0)
+        axes = [turn @ a for a in edge.axes]
+        if inner != edge.parent:
+            axes.reverse()
+        joint = _make(edge, axes)
+        if isinstance(joint, Prismatic | Fixed) or np.abs(at).max() < 1e-15:
+            at = np.zeros(3)
+        inside = _read_pose(self.model).inverse() if inner == WORLD else self._pose(inner)
+        placement = inside.inverse() @ pose @ Placement(p=at)
+        inertia, weightless = self._inertia(outer)
+        with edge.element.blamed():
+            if not at.any():
+                self.builder.link(
+                    outer,
+                    inner,
+                    joint,
+                    placement=placement,
+                    inertia=inertia,
+                    weightless=weightless,
+                    joint_name=edge.name,
+                    limits=_limits(edge),
+                )
+                return
+            carrier = f"{outer}/{edge.name}"
+            self.builder.link(carrier, inner, joint, placement=placement, joint_name=edge.name, limits=_limits(edge))
+            self.builder.link(
+                outer,
+                carrier,
+                "fixed",
+                placement=Placement(p=-at),
+                inertia=inertia,
+                weightless=weightless,
+                joint_name=f"{edge.name}/fixed",
+            )
+
+    def _inertia(self, name: str) -> tuple[BodyInertia, BodyInertia | None]:
+        """A link's inertia in its axes, and the part that gravity does not pull: all of it, or nothing."""
+        link = self.scope.links[name]
+        kinematic, inertial = link.child("kinematic"), link.child("inertial")
+        if kinematic is not None and _true(kinematic.text):
+            kinematic.warn("ignored: links whose motion is given are not modelled, this one moves by forces")
+        if inertial is not None and inertial.child("fluid_added_mass") is not None:
+            inertial.need("fluid_added_mass").warn("ignored: added mass is not modelled")
+        automatic = inertial is not None and _true(inertial.get("auto", "false"))
+        body = self._solid(name, link, link.need("inertial")) if automatic else _inertia(link)
+        pulled = link.child("gravity")
+        return body, None if pulled is None or _true(pulled.text) else body
+
+    def _solid(self, name: str, link: Element, inertial: Element) -> BodyInertia:
+        """The inertia of a link's collision shapes by their densities; scaled to <mass> where that is given."""
+        body, density = BodyInertia(), _value(inertial, "density", WATER)
+        for collision in link.all("collision"):
+            own = _value(collision, "density", density)
+            if not own > 0:
+                raise collision.error(f"the density is {own:g}; a body has one above zero")
+            solid = sdf_solid(collision.need("geometry"), own)
+            pose = collision.child("pose")
+            beside = pose.get("relative_to", "").strip() if pose is not None else ""
+            frame = self._named(self.scope.prefix[name], beside, collision) if beside else name
+            with collision.blamed():
+                body = body + solid.moved(self._in(name, self._pose(frame)) @ _read_pose(collision))
+        if not 0 < body.mass <= MAX_NUMBER:
+            raise inertial.error(
+                'auto="true" needs <collision> shapes with a volume and a density above zero; add them, or give '
+                "<mass> and <inertia> without auto"
+            )
+        share = _value(inertial, "mass", body.mass) / body.mass
+        return BodyInertia(share * body.mass, body.com, share * body.I)
+
+    def _close(self, edge: _Edge) -> None:
+        """A joint that the tree leaves out, as a closure between frames on its two links."""
+        from linkwork.constraints import Closure
+
+        with edge.element.blamed():
+            for end, link in (("child", edge.child), ("parent", edge.parent)):
+                pose = _read_pose(self.model) @ edge.pose if link == WORLD else self._in(link, edge.pose)
+                self.builder.frame(f"{edge.name}/{end}", link, pose)
+            axis = tuple(edge.axes[0]) if edge.axes else "z"
+            second = tuple(edge.axes[1]) if len(edge.axes) > 1 else "x"
+            pitch = _pitch(edge.element) if edge.kind == "screw" else 0.0
+            ends = f"{edge.name}/child", f"{edge.name}/parent"
+            cut = Closure(ends[0], ends[1], CLOSED_BY[edge.kind], axis, second, pitch, name=edge.name)
+            self.builder.constraints.append(cut)
+
+    def _couple(self, name: str, element: Element, edges: list[_Edge], kept: set[str]) -> None:
+        """Gearboxes, theta_2 = -ratio theta_1, and mimicking axes, as couplings of joints of the tree."""
+        from linkwork.constraints import Coupling
+
+        if element.get("type").strip() == "gearbox":
+            prefix = self.scope.prefix[name]
+            reference = self._end(prefix, element.need("gearbox_reference_body"))
+            pose, ends = self._pose(name), []
+            for role, tag in (("parent", "axis"), ("child", "axis2")):
+                link = self._end(prefix, element.need(role))
+                axis = pose.R @ self._axis(name, element, pose, tag)
+                ends.append(_between(edges, kept, reference, link, axis))
+            if ends[0] is None or ends[1] is None or ends[0][0] == ends[1][0]:
+                element.warn("left out: the tree has no two joints from the reference body that this gearbox couples")
+                return
+            (one, sign_one), (two, sign_two) = ends[0], ends[1]
+            ratio_element = element.child("gearbox_ratio")
+            ratio = float(ratio_element.content(1)[0]) if ratio_element is not None else 1.0
+            self.builder.constraints.append(Coupling(two, {one: [-ratio * sign_one * sign_two]}, name=name))
+            return
+        axis_element = element.child("axis")
+        mimic = axis_element.child("mimic") if axis_element is not None else None
+        if mimic is not None:
+            other = self._named(self.scope.prefix[name], mimic.get("joint").strip(), mimic)
+            if name not in kept or other not in kept:
+                mimic.warn("left out: one of the two joints is not in the tree")
+                return
+            ratio, offset = _value(mimic, "multiplier", 1.0), _value(mimic, "offset", 0.0)
+            offset = offset - ratio * _value(mimic, "reference", 0.0)
+            self.builder.constraints.append(Coupling(name, {other: [ratio]}, offset, name=f"{name}/mimic"))
+
+
+def _between(
+    edges: list[_Edge], kept: set[str], reference: str, link: str, axis: np.ndarray
+) -> tuple[str, float] | None:
+    """The joint of the tree that turns a link against the reference body, and its sign about the axis given."""
+    for e in edges:
+        if e.name in kept and {e.parent, e.child} == {reference, link} and e.kind in ("revolute", "continuous"):
+            along = float(e.pose.R @ e.axes[0] @ axis)
+            if abs(along) > 0.9:
+                return e.name, np.sign(along) * (1.0 if e.child == link else -1.0)
+    return None
+
+
+def _make(edge: _Edge, axes: list[np.ndarray]) -> Joint:
+    with edge.element.blamed():
+        if edge.kind == "fixed":
+            return Fixed()
+        if edge.kind == "ball":
+            return Spherical()
+        if edge.kind == "prismatic":
+            return Prismatic(axes[0])
+        if edge.kind == "screw":
+            return Helical(axes[0], _pitch(edge.element))
+        return Universal(*axes) if len(axes) == 2 else Revolute(axes[0])
+
+
+def _pitch(joint: Element) -> float:
+    """Metres per radian: <screw_thread_pitch> is in metres per turn, the old <thread_pitch> minus radians per metre."""
+    if joint.child("screw_thread_pitch") is not None:
+        return _value(joint, "screw_thread_pitch", 0.0) / (2 * np.pi)
+    old = _value(joint, "thread_pitch", 0.0)
+    return -1 / old if abs(old) > 1e-30 else 0.0
+
+
+def _limits(edge: _Edge) -> Limits:
+    axis = edge.element.child("axis")
+    element = axis.child("limit") if axis is not None and edge.kind not in ("fixed", "ball") else None
+    if element is None:
+        return Limits()
+    lower, upper = _value(element, "lower", -np.inf, bounded=False), _value(element, "upper", np.inf, bounded=False)
+    effort, velocity = (_value(element, t, -1.0, bounded=False) for t in ("effort", "velocity"))
+    return Limits(
+        lower if lower > -1e15 else -np.inf,
+        upper if upper < 1e15 else np.inf,
+        effort if effort >= 0 else np.inf,
+        velocity if velocity >= 0 else np.inf,
+    )
+
+
+def _inertia(link: Element) -> BodyInertia:
+    """The <inertial> data in link axes; SDF's default is one kilogram and one kg m^2."""
+    element = link.child("inertial")
+    mass = _value(element, "mass", 1.0) if element is not None else 1.0
+    data = element.child("inertia") if element is not None else None
+    values = {t: _value(data, t, float(t[1] == t[2])) for t in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")}
+    least = min(values["ixx"], values["iyy"], values["izz"])
+    if mass < 0 or least < -1e-9 * max(values.values()) - 1e-15:
+        raise link.error(f"a negative mass or moment of inertia ({min(mass, least):g}); correct the <inertial> data")
+    I = np.array([[values["i" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
+    place = Placement()
+    if element is not None:
+        pose = element.child("pose")
+        if pose is not None and pose.get("relative_to", "").strip():
+            raise pose.error("the pose of an <inertial> is relative to its link; remove relative_to")
+        place = _read_pose(element)
+    with link.blamed():
+        return BodyInertia(mass, np.zeros(3), I).moved(place)
+
+
+def _gravity(world: Element) -> np.ndarray:
+    """The gravity of a world; until version 1.5 it was its physics engine's."""
+    physics = world.child("physics")
+    element = world.child("gravity") or (physics.child("gravity") if physics is not None else None)
+    return np.array(GRAVITY) if element is None else element.content(3)
+
+
+def _read_pose(owner: Element) -> Placement:
+    """The <pose> of an element: x y z roll pitch yaw, or a quaternion [x y z w] where it says so."""
+    element = owner.child("pose")
+    if element is None or not element.text:
+        return Placement()
+    with element.blamed():
+        if element.get("rotation_format", "euler_rpy").strip() == "quat_xyzw":
+            v = element.content(7)
+            return Placement.from_quaternion(v[:3], v[3:])
+        v = element.content(6)
+        return Placement.at(v[:3], np.deg2rad(v[3:]) if _true(element.get("degrees", "false")) else v[3:])
+
+
+def _value(owner: Element | None, tag: str, default: float, *, bounded: bool = True) -> float:
+    element = owner.child(tag) if owner is not None else None
+    return default if element is None else float(element.content(1, bounded=bounded)[0])
+
+
+def _static(model: Element) -> bool:
+    element = model.child("static")
+    return element is not None and _true(element.text)
+
+
+def _true(text: str) -> bool:
+    return text.strip().lower() in ("1", "true")

@@ -1,0 +1,113 @@
+"""Link frames that make the moves between links cheap, for a mechanism that stays the same.
+
+A link's frame may sit anywhere on the axis of its joint and be turned about it: that changes neither positions nor
+velocities of joints (rewrite/frame_choice.py picks). Inertias, frames and rows on links follow:
+
+    placement' = W_p^-1 placement W,    axis' = W^-1 axis,    frame' = W^-1 frame,    W the new frame in the old one
+
+A frame with the name of the link stays where users think that the link's frame is, so names, external forces and
+constraints mean what they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwork.algorithms.tree.aba import aba
+from linkwork.backends.ops import Array, Ops
+from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
+from linkwork.model import Frame, Model, Motion, Placement
+from linkwork.model.body import Moments
+from linkwork.model.memo import once
+from linkwork.rewrite.frame_choice import between, choose, turned
+from linkwork.rewrite.lumping import lumped
+
+if TYPE_CHECKING:
+    from linkwork.kernels.trace import Symbol
+
+KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
+"""The types of constraints that hold in any frames: they name frames, links or joints."""
+
+
+def reframed(model: Model) -> Model:
+    """The same mechanism with lumped inertias and link frames in which its dynamics take fewer operations.
+
+    q, v, a, tau and the constraints' forces are the same. So are external forces, rows and frames on links: a frame
+    with the link's name keeps what users mean by it. Whichever of the lumped model and the one in new frames takes
+    fewer operations (in `aba`) comes back; the model itself, if that takes fewer than lumped in the same frames, or
+    has constraints of unknown types.
+    """
+    if any(type(c) not in KEPT for c in model.constraints):
+        return model
+    light = lumped(model)
+    best = min((light, lumped(moved(light, choose(light)))), key=operations)
+    return min((model, light), key=operations) if best is light else best
+
+
+def operations(model: Model) -> int:
+    """What the forward dynamics of the tree alone take."""
+    return once(_OPERATIONS, model, _counted)
+
+
+_OPERATIONS: dict[int, int] = {}
+"""By the id of models that are in use."""
+
+
+def _counted(model: Model) -> int:
+    from linkwork.kernels.trace import trace
+
+    n = model.topology
+
+    def body(xp: Ops, symbol: Symbol) -> dict[str, Array]:
+        motion = Motion(model, symbol("q", n.nq), symbol("v", n.nv), xp)
+        return {"a": aba(motion, symbol("tau", n.nv))}
+
+    return trace("aba", body).operations
+
+
+def moved(model: Model, W: Sequence[Placement]) -> Model:
+    """The same mechanism in new link frames, W[i] being that of link i in its old one."""
+    back = [w.inverse() for w in W]
+    links, frames = [model.links[0]], {}
+    for i in model.topology.links:
+        link = model.links[i]
+        after = Placement() if link.joint.kind == "free" else W[i]  # what is behind a free joint is in its position
+        place = Placement(*between(W[link.parent], link.placement, after))
+        body = Moments.of(link.inertia).moved(back[i])
+        links.append(
+            replace(
+                link,
+                joint=turned(link.joint, W[i].R),
+                placement=place,
+                inertia=body,
+                weightless=Moments.of(link.weightless).moved(back[i]),
+            )
+        )
+        frames[link.name] = Frame(i, back[i])
+    for name, f in model.frames.items():
+        frames[name] = Frame(f.link, Placement(*between(W[f.link], f.placement, Placement())))
+    same = {l.name for i, l in enumerate(model.links) if is_identity(W[i])} - set(model.frames)
+    rows = tuple(_rows_moved(c, frames) for c in model.constraints)
+    return replace(
+        model, links=tuple(links), constraints=rows, frames={name: f for name, f in frames.items() if name not in same}
+    )
+
+
+def is_identity(X: Placement) -> bool:
+    return bool(np.array_equal(X.R, np.eye(3)) and not X.p.any())
+
+
+def _rows_moved(c: Constraint, frames: dict[str, Frame]) -> Constraint:
+    """Rows over links in new frames: K' = K X, X from the new frame to the old."""
+    if not isinstance(c, LinkRows):
+        return c
+    K = {}
+    for l, block in c.K.items():
+        R, p = (frames[l].placement.R, frames[l].placement.p) if l in frames else (np.eye(3), np.zeros(3))
+        lin, ang = np.asarray(block)[:, :3] @ R.T, np.asarray(block)[:, 3:] @ R.T
+        K[l] = np.hstack([lin, ang + np.cross(p, lin)])  # lin (v - p x w) = lin v + (p x lin) w
+    return replace(c, K=K)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""The mechanism that kernels compute with instead of the user's: the same one, in fewer operations.
+
+Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). What goes in
+and comes out is converted at the edges; only a moved free base needs that. Found once for each model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from linkwork.algorithms.common.iteration import Iteration
+from linkwork.backends.ops import Array, Ops
+from linkwork.model import Model, Motion
+from linkwork.model.memo import once
+from linkwork.rewrite.frames import reframed
+from linkwork.rewrite.rooting import Based, based
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A model that stands for another; `base` converts where its free base has another origin."""
+
+    model: Model
+    base: Based | None = None
+
+    def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
+        """The state of the user's model as one of this."""
+        if self.base is None:
+            return Motion(self.model, q, v, xp)
+        return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
+
+    def force(self, tau: Array, xp: Ops) -> Array:
+        """Joint forces of the user's model as those of this."""
+        return tau if self.base is None else self.base.force(tau, xp)
+
+    def acceleration(self, a: Array, xp: Ops) -> Array:
+        """Joint accelerations of this model as those of the user's."""
+        return a if self.base is None else self.base.acceleration(a, xp)
+
+    def solved(self, out: tuple[Array, Array] | Array | Iteration, xp: Ops) -> tuple[Array, Array] | Iteration:
+        """What a method found, accelerations and constraint forces, for the user's model."""
+        if isinstance(out, Iteration):
+            found = out.finish
+
+            def finish(*x: Array) -> tuple[Array, Array]:
+                a, lam = found(*x)
+                return self.acceleration(a, xp), lam
+
+            return replace(out, finish=finish)
+        a, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
+        return self.acceleration(a, xp), lam
+
+
+def inside(model: Model, frames: str = "best") -> Inside:
+    """What to compute forward dynamics with: the model itself in "given" frames."""
+    if frames != "best":
+        return Inside(model)
+    base = once(_BASED, model, lambda m: based(m, cheaper(m)))
+    return Inside(cheaper(model)) if base is None else Inside(base.model, base)
+
+
+def cheaper(model: Model, frames: str = "best") -> Model:
+    """The same with the user's origin of a free base: for functions with other results than accelerations."""
+    return once(_REFRAMED, model, reframed) if frames == "best" else model
+
+
+_REFRAMED: dict[int, Model] = {}
+_BASED: dict[int, Based | None] = {}
+"""By the id of models that are in use."""

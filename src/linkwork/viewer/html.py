@@ -1,0 +1,183 @@
+"""A replay as one HTML file: opens offline in any browser that draws WebGL 2, and asks nothing of anybody.
+
+The file holds the scene as JSON, its numbers as one block of bytes (deflated, base64), and the page's own script, which
+draws them. Vertices are 16-bit fractions of their part's box, normals 8-bit, orientations 16-bit quaternions [x y z w];
+the page interpolates between the states that it has.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+import zlib
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwork.checks import NAME, PATH, POSITIONS, checked, instance, number, optional, whole, written
+from linkwork.errors import InputError
+from linkwork.model import Model
+from linkwork.model.model import MODEL
+from linkwork.simulation.trajectory import Trajectory
+from linkwork.viewer.scene import TRIANGLES, Scene, make_scene
+from linkwork.viewer.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
+
+MOTION = optional(instance(Trajectory, "a linkwork.Trajectory"))
+FPS = number(1e-6, 1e6, "a number of states per second above 0")
+COUNT = whole(0, 10**9, "a number of triangles")
+
+
+@checked(
+    path=PATH, model=MODEL, trajectory=MOTION, q=optional(POSITIONS), fps=FPS, triangles=COUNT, title=optional(NAME)
+)
+def write_html(
+    path: str | Path,
+    model: Model,
+    trajectory: Trajectory | None = None,
+    *,
+    q: object = None,
+    fps: float = 50.0,
+    triangles: int = TRIANGLES,
+    title: str | None = None,
+) -> Path:
+    """Write a self-contained page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
+
+    >>> run = lw.simulate(model, q0, v0, controller, duration=2.0)
+    >>> lw.write_html("run.html", model, run)
+
+    `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
+    the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
+    `q` are [x y z w]. Needs no package beyond the core ones.
+    """
+    if trajectory is not None and q is not None:
+        raise InputError("give a trajectory or a position q, not both")
+    scene = make_scene(model, triangles=triangles)
+    if trajectory is not None:
+        states = states_of(model, trajectory, fps)
+    elif q is not None:
+        states = states_at(model, np.asarray(q, dtype=float))
+    else:
+        at, notes = posture(model)
+        scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
+    out = Path(path)
+    text = page(scene, states, trajectory, title or model.name)
+    written(out, lambda: out.write_text(text, encoding="utf-8"))
+    return out
+
+
+def page(scene: Scene, states: States, trajectory: Trajectory | None, title: str) -> str:
+    """The text of the page."""
+    blob = _Blob()
+    described = json.dumps(_described(scene, states, trajectory, title, blob), separators=(",", ":"), allow_nan=False)
+    assets = files("linkwork.viewer") / "page"
+    text = {name: (assets / f"replay.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+    return _filled(
+        text["html"],
+        {
+            "TITLE": html.escape(title),
+            "STYLE": text["css"],
+            "SCENE": described.replace("<", "\\u003c"),
+            "DATA": base64.b64encode(zlib.compress(bytes(blob.data), 9)).decode(),
+            "SCRIPT": text["js"],
+        },
+    )
+
+
+def _filled(template: str, values: dict[str, str]) -> str:
+    """Every @NAME@ of the template replaced, and nothing inside what replaces it."""
+    start, *pieces = template.split("@")
+    out = [start]
+    for piece in pieces:
+        out.append(values.get(piece, piece))
+    return "".join(out)
+
+
+class _Blob:
+    """Bytes that grow; every array starts at a multiple of four."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def add(self, array: np.ndarray, kind: str) -> list[Any]:
+        """Append, and say where it is: [type, offset, count]."""
+        self.data += b"\0" * (-len(self.data) % 4)
+        place = [kind, len(self.data), int(array.size)]
+        self.data += np.ascontiguousarray(array, dtype=np.dtype(kind).newbyteorder("<")).tobytes()
+        return place
+
+
+def _without_folders(note: str) -> str:
+    """A note for a page that goes to others: files by their names, not where they are on this machine."""
+    return re.sub(r"(?<![\w.:/])(?:[A-Za-z]:)?[/\\](?:[^\s'\"/\\]+[/\\])*([^\s'\"/\\]+)", r"\1", note)
+
+
+def _described(scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob) -> dict[str, Any]:
+    model, t = scene.model, states.t - states.t[0]
+    forces = trajectory is not None and has_forces(model, trajectory)
+    notes = [_without_folders(note) for note in scene.notes]
+    if trajectory is not None and not forces and trajectory.lam.shape[1]:
+        notes.append("the motion has forces of constraints that this model does not have: they are not shown")
+    return {
+        "title": title,
+        "facts": f"{model.nlinks} links, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+        + (f", {len(model.constraints)} constraints" if model.constraints else ""),
+        "size": scene.size,
+        "ground": ground_height(scene, states),
+        "weight": float(np.linalg.norm(model.gravity)) * model.mass,
+        "standIn": not any(l.visuals for l in model.links),
+        "links": [
+            {"name": l.name, "joint": f"{l.joint_name} ({l.joint.kind})" if i else "", "mass": l.inertia.mass}
+            for i, l in enumerate(model.links)
+        ],
+        "parts": _parts(scene, blob),
+        "t": blob.add(t, "f4"),
+        "positions": blob.add(states.positions, "f4"),
+        "quaternions": blob.add(np.round(quaternions(states.rotations) * 32767), "i2"),
+        "com": blob.add(states.com, "f4"),
+        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named],
+        "ends": blob.add(states.ends, "f4"),
+        "forces": blob.add(states.forces, "f4") if forces else None,
+        "active": blob.add(states.active, "u1"),
+        "events": [[e.t - float(states.t[0]), e.kind, e.contact] for e in (trajectory.events if trajectory else ())],
+        "notes": notes,
+    }
+
+
+def _parts(scene: Scene, blob: _Blob) -> list[dict[str, Any]]:
+    """Where each part's arrays are; a surface that several parts have is there once."""
+    known: dict[int, dict[str, Any]] = {}
+    out = []
+    for part in scene.parts:
+        s = part.surface
+        if id(s) not in known:
+            low, high = s.vertices.min(axis=0), s.vertices.max(axis=0)
+            span = np.maximum(high - low, 1e-9)
+            wide = len(s.vertices) > 65535
+            known[id(s)] = {
+                "low": [round(float(x), 6) for x in low],
+                "span": [round(float(x), 6) for x in span],
+                "vertices": blob.add(np.round((s.vertices - low) / span * 65535), "u2"),
+                "normals": blob.add(np.round(s.normals * 127), "i1"),
+                "faces": blob.add(s.faces, "u4" if wide else "u2"),
+            }
+        colour = [round(x, 3) for x in part.colour]
+        out.append({"link": part.link, "kind": part.kind, "colour": colour, **known[id(s)]})
+    return out
+
+
+def ground_height(scene: Scene, states: States) -> float:
+    """Where the grid is: at zero, or below the lowest point that the motion reaches."""
+    lowest = 0.0
+    for part in scene.parts:
+        if part.kind == "body" and part.link:
+            z = np.array([part.surface.vertices.min(axis=0), part.surface.vertices.max(axis=0)])
+            corners = np.array(list(np.ndindex(2, 2, 2)))
+            box = np.stack([z[corners[:, k], k] for k in range(3)], axis=1)
+            heights = box @ states.rotations[:, part.link, 2].T + states.positions[:, part.link, 2]
+            lowest = min(lowest, float(heights.min()))
+    return lowest if lowest < -0.03 * scene.size else 0.0
