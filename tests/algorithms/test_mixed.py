@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-import cluster_cases as cases
 import numpy as np
 import pytest
 
+import cluster_cases as cases
 import linkwork as lw
 from helpers import motion
 from linkwork.algorithms.tree.crba import crba

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import cluster_cases as cases
 import numpy as np
 import pytest
 
+import cluster_cases as cases
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, motion
 from linkwork.algorithms.tree.kinematics import kinetic_energy, potential_energy

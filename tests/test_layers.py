@@ -21,7 +21,7 @@ FILES = {
     for f in sorted(ROOT.rglob("*.py"))
 }
 
-TABLE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
+TABLE = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text()
 LAYERS = re.findall(r"^\| `(\w+)` \|", TABLE, re.MULTILINE)[::-1]
 """From the bottom to the top: the table of docs/architecture.md is the list."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import cluster_cases as cases
 import numpy as np
 import pytest
 
+import cluster_cases as cases
 import linkwork as lw
 from helpers import assert_close, col, cond, motion
 from linkwork.algorithms.clusters.approximate import approximate_forward, approximate_rnea

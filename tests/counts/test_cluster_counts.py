@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from functools import cache, partial
 
-import cluster_cases as cases
 import numpy as np
 import pytest
 
+import cluster_cases as cases
 import linkwork as lw
 from linkwork.robots import mechanisms as mech
 

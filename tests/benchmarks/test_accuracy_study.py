@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cluster_cases as cases
-
 from linkwork.robots import mechanisms as mech
 from linkwork_bench.rotors import torque_errors
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from public_calls import ATTACKED_ELSEWHERE, Call, arm, public_calls
 
 import linkwork as lw
 from linkwork import joints
 from linkwork.errors import LinkworkError
 from linkwork.robots import mechanisms
+from public_calls import ATTACKED_ELSEWHERE, Call, arm, public_calls
 
 SECONDS = 5.0
 """A call takes no longer, whatever it is given."""

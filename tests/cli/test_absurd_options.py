@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from public_calls import URDF
 from typer.testing import CliRunner
 
 from linkwork.cli.main import app, main
 from linkwork.errors import LinkworkError
+from public_calls import URDF
 
 ABSURD = (
     "nan",
