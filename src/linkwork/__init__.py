@@ -21,21 +21,16 @@ from linkwork.constraints import (
     surface,
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
-from linkwork.functions.factories import (
-    best_cuts,
-    constrained_inverse_dynamics,
+from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+from linkwork.functions.kinematics import (
     constraint_error,
     constraint_jacobian,
-    delassus,
-    forward_dynamics,
     forward_kinematics,
-    impulse,
-    inverse_dynamics,
     mass_matrix,
     mass_pattern,
-    operational_space_inertia,
-    plan,
 )
+from linkwork.functions.operational_space import delassus, operational_space_inertia
+from linkwork.functions.planning import best_cuts, plan
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine

@@ -177,7 +177,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
         "joints/revolute.py",
         "kernels/values.py",
         "rewrite/inside.py",
-        "functions/factories.py",
+        "functions/dynamics.py",
     ):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")
         assert content() != before, name

@@ -52,7 +52,7 @@ class Robot:
         file = self.folder / f"{self.name}__{case}.qdd" if self.folder else None
         if file is not None and file.is_file():
             return _rows(file, self.model.nv)[: len(self.q)]
-        from linkwork.functions.factories import forward_dynamics
+        from linkwork.functions.dynamics import forward_dynamics
 
         solve = forward_dynamics(self.constrained(case), method="kkt", backend="numpy")
         return np.asarray(solve(self.q, self.v, self.tau)[0])

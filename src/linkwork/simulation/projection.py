@@ -18,7 +18,7 @@ from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.constrained.impact import wished
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import SingularError
-from linkwork.functions.factories import pick
+from linkwork.functions.planning import pick
 from linkwork.model import Model, Motion
 from linkwork.simulation.integrators import by_joint
 

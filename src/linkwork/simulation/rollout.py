@@ -37,8 +37,8 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import STABILISATION, Stepped
 from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import InputError
-from linkwork.functions.factories import pick
 from linkwork.functions.function import OPTIONS
+from linkwork.functions.planning import pick
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest

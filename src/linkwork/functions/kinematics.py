@@ -1,0 +1,113 @@
+"""Factories of functions of the configuration: mass matrix, constraint Jacobian, placements of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends import Array, Ops
+from linkwork.checks import FLAG, NAME, NAMES, checked, choice, optional
+from linkwork.functions.function import OPTIONS, Function
+from linkwork.functions.planning import pick
+from linkwork.model import Model, Motion
+from linkwork.model.model import MODEL
+from linkwork.rewrite.inside import cheaper
+
+METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
+
+
+@checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, **OPTIONS)
+def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function:
+    """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
+
+    With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
+    and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
+    """
+    chosen = pick("mass_matrix", method, model)
+    crba = chosen.load()
+    if packed:
+        pattern = list(zip(*mass_pattern(model), strict=True))
+
+        def entries(m: Motion) -> Mapping[str, Array]:
+            M = crba(m)
+            return {
+                "entries": m.xp.vstack(
+                    [m.xp.zeros(0), *(M[int(i) : int(i) + 1, int(j) : int(j) + 1] for i, j in pattern)]
+                )
+            }
+
+        return of_position("mass_matrix", model, entries, chosen.name, options)
+    options["shapes"] = {"M": (model.nv, model.nv)}
+    return of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen.name, options)
+
+
+@checked(model=MODEL)
+def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the lower triangle of M that a tree can make nonzero: each dof and those that carry it."""
+    parent, pairs = model.topology.dof_parent, []
+    for i in range(model.nv):
+        j = i
+        while j >= 0:
+            pairs.append((i, j))
+            j = parent[j]
+    rows, columns = np.array(pairs, dtype=int).reshape(-1, 2).T
+    return rows, columns
+
+
+@checked(model=MODEL, **OPTIONS)
+def constraint_jacobian(model: Model, **options: Any) -> Function:
+    """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
+    from linkwork.constraints import jacobian
+
+    options["shapes"] = {"J": (model.rows, model.nv)}
+    return of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
+
+
+@checked(model=MODEL, **OPTIONS)
+def constraint_error(model: Model, **options: Any) -> Function:
+    """`ce(q, v) -> (phi, rate)`: how far the constraints are from holding, in position and in velocity J v."""
+    from linkwork.constraints import position_error, velocity_error
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        motion = Motion(model, x["q"], x["v"], xp)
+        return {"phi": position_error(motion), "rate": velocity_error(motion)}
+
+    return Function("constraint_error", model, {"q": model.nq, "v": model.nv}, body, **options)
+
+
+@checked(model=MODEL, frames=optional(NAMES), **OPTIONS)
+def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **options: Any) -> Function:
+    """`fk(q) -> (positions, rotations)`: (F, 3) and (F, 3, 3) of frames (default: all links) in the world."""
+    from linkwork.algorithms.tree.kinematics import frame_placement
+
+    names = [l.name for l in model.links[1:]] if frames is None else list(frames)
+    places = [model.frame(n) for n in names]
+
+    def body(m: Motion) -> Mapping[str, Array]:
+        poses = [frame_placement(m, f) for f in places]
+        none = m.xp.zeros(0, 3)
+        return {
+            "positions": m.xp.vstack([none, *(p.T for _, p in poses)]),
+            "rotations": m.xp.vstack([none, *(R for R, _ in poses)]),
+        }
+
+    options["shapes"] = {"positions": (len(names), 3), "rotations": (len(names), 3, 3)}
+    return of_position("forward_kinematics", model, body, "", options)
+
+
+def of_position(name: str, model: Model, of: Any, method: str, options: dict[str, Any]) -> Function:
+    # without a method it is about the user's own frames
+    where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        result: Mapping[str, Array] = of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
+        return result
+
+    return Function(name, model, {"q": model.nq}, body, method=method, **options)
+
+
+def chosen_frames(frames: str, backend: str) -> str:
+    """Which frames to compute in: only kernels, which nobody reads, leave those of the model."""
+    return frames if backend == "kernel" else "given"
