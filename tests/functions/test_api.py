@@ -206,9 +206,9 @@ def test_every_error_is_a_linkwork_error():
     assert str(errors.NotFound("plain text")) == "plain text"
 
 
-@pytest.mark.parametrize("method", [m.name for m in registry.METHODS])
-def test_every_registered_method_loads(method):
-    entry = next(m for m in registry.METHODS if m.name == method)
+@pytest.mark.parametrize("entry", registry.METHODS, ids=lambda m: f"{m.task}-{m.name}")
+def test_every_registered_method_loads(entry):
+    """Names are unique within a task only: `ltl` is one of forward dynamics and one of the Delassus matrix."""
     assert callable(entry.load())
     assert entry.summary
     assert "O(" in entry.cost
