@@ -49,6 +49,8 @@ def test_with_inertia_keeps_what_gravity_pulls() -> None:
     with pytest.raises(ModelError, match=r"gravity pulls 1 of its 2 kg; say with weightless="):
         built(half).with_inertia("bob", new)
     assert built(half).with_inertia("bob", new, half).links[1].weightless == half
+    none = built(None).with_inertia("bob", lw.BodyInertia())
+    assert none.with_inertia("bob", new).links[1].weightless == lw.BodyInertia()
 
 
 @pytest.mark.parametrize(

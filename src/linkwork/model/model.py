@@ -138,9 +138,9 @@ def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
     return rotor
 
 
-def _is_whole(part: BodyInertia, body: BodyInertia) -> bool:
-    """Whether gravity pulls a part as it pulls the body: mass and first moment count."""
-    return part.mass == body.mass and np.array_equal(part.first_moment, body.first_moment)
+def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
+    """Whether gravity does the same to two bodies: mass and first moment count."""
+    return a.mass == b.mass and np.array_equal(a.first_moment, b.first_moment)
 
 
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
@@ -302,8 +302,8 @@ class Model(Value):
             raise ModelError(f"the world has no inertia. Links: {listing([l.name for l in self.links[1:]])}")
         inertia.check(f"link '{link}'")
         if weightless is None:
-            weightless = inertia if _is_whole(old.weightless, old.inertia) else BodyInertia()
-            if weightless is not inertia and not _is_whole(old.weightless, BodyInertia()):
+            weightless = old.weightless if _pulled_alike(old.weightless, BodyInertia()) else inertia
+            if weightless is inertia and not _pulled_alike(old.weightless, old.inertia):
                 raise ModelError(
                     f"link '{link}': gravity pulls {old.inertia.mass - old.weightless.mass:g} of its "
                     f"{old.inertia.mass:g} kg; say with weightless= which part of the new inertia it does not pull"
