@@ -176,6 +176,9 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_constraints", m.with_constraints, {"c": lw.surface("base")}, ("c",))
     yield Call("Model.with_frame", m.with_frame, {"name": "f", "on": "arm", "placement": place})
     yield Call("Model.with_gravity", m.with_gravity, {"gravity": [0, 0, -1.62]})
+    yield Call("Model.with_inertia", m.with_inertia, {"link": "arm", "inertia": body, "weightless": lw.BodyInertia()})
+    yield Call("Model.with_armature", m.with_armature, {"joint": "arm_joint", "armature": 0.1})
+    yield Call("Model.without", m.without, {"names": "tip~world"}, ("names",))
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
         yield Call(f"Model.{method}", getattr(m, method), {"name": valid})

@@ -35,7 +35,7 @@ from linkwork.checks import (
 from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, SingularError, listing, not_found
 from linkwork.model import Model, Motion
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.model.model import MODEL
 
 Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -341,26 +341,21 @@ def _free(model: Model, locked: Sequence[str]) -> np.ndarray:
 
 def _closing(model: Model, only: Sequence[str] | None) -> _Closing:
     """The constraints to close: those that have a position, or those named."""
-    positional = [c for c in model.constraints if not isinstance(c, LinkRows)]
-    names = [c.name for c in positional]
+    positional = {n: c for n, c in enumerate(model.constraints) if not isinstance(c, LinkRows)}
+    names = [c.name for c in positional.values()]
     for name in only or ():
         if name not in names:
             raise not_found("constraint with a position", name, names)
-    chosen = tuple(c for c in positional if only is None or c.name in only)
-    key = tuple(map(id, chosen))
-    known = once(_RESIDUALS, model, lambda _: {})
-    if key not in known:
-        known[key] = _differentiated(replace(model, constraints=chosen))
-    return _Closing(model, chosen, known[key])
+    which = tuple(n for n, c in positional.items() if only is None or c.name in only)
+    return _Closing(model, tuple(positional[n] for n in which), _differentiated(model, which))
 
 
-_RESIDUALS: dict[int, dict[tuple[int, ...], Residual]] = {}
-"""phi and D of the models in use, by id: tracing them takes longer than solving."""
-
-
-def _differentiated(model: Model) -> Residual:
-    """phi(q) and D = (dphi/dq) dq/dv of all constraints, traced once."""
+@remembered
+def _differentiated(model: Model, which: tuple[int, ...]) -> Residual:
+    """phi(q) and D = (dphi/dq) dq/dv of some constraints, traced once: that takes longer than solving."""
     import casadi
+
+    model = replace(model, constraints=tuple(model.constraints[n] for n in which))
 
     xp, t = get("casadi"), model.topology
     q, v = casadi.SX.sym("q", model.nq), casadi.SX.sym("v", model.nv)

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, optional
+from linkwork.values import Value, clipped, short
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @checked_class(period=POSITIVE, damping=NOT_NEGATIVE)
-@dataclass(frozen=True)
-class Stabilisation:
+@dataclass(frozen=True, eq=False)
+class Stabilisation(Value):
     """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio."""
 
     period: float = 0.1
@@ -71,7 +72,7 @@ class Rows:
     relative: bool = True
 
 
-class Constraint:
+class Constraint(Value):
     """Base of all constraints. They are frozen and refer to frames, links and joints by name."""
 
     name: str
@@ -109,3 +110,7 @@ class Constraint:
 
     def describe(self) -> str:
         return type(self).__name__
+
+    def __repr__(self) -> str:
+        kind, what = type(self).__name__, self.describe()
+        return f"{kind}({short(self.name)}{'' if what == kind else ', ' + clipped(what, 60)})"

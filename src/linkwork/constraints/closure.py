@@ -68,7 +68,7 @@ FIXED_IN_B = ("point_on_line", "point_on_plane")
 
 
 @checked_class(a=NAME, b=NAME, joint=NAME, axis=AXIS, second=AXIS, pitch=NUMBER, name=NAME, stabilisation=STABILISATION)
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Closure(Constraint):
     """Frames `a` and `b` (names of frames or links; "world") joined by a cut joint.
 

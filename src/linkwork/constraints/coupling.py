@@ -13,6 +13,7 @@ from linkwork.backends.ops import Array
 from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, mapping
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
+from linkwork.values import read_only
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     name=NAME,
     stabilisation=STABILISATION,
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Coupling(Constraint):
     """q_joint = offset + sum of polynomials of other joints: `terms={"hip": [6.0]}` is a gear of ratio 6.
 
@@ -41,7 +42,7 @@ class Coupling(Constraint):
 
     def __post_init__(self) -> None:
         terms = {j: tuple(float(c) for c in coefficients) for j, coefficients in self.terms.items()}
-        object.__setattr__(self, "terms", terms)
+        object.__setattr__(self, "terms", read_only(terms))
         object.__setattr__(self, "name", self.name or f"{self.joint}<-{'+'.join(terms)}")
 
     rows = 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @checked_class(phi=FUNCTION, joints=NAMES, name=NAME, stabilisation=STABILISATION)
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Custom(Constraint):
     """phi(*positions) = 0, one argument per joint in `joints`, each a CasADi column; returns one number or a column.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @checked_class(a=NAME, b=NAME, length=number(what="a length in metres"), name=NAME, stabilisation=STABILISATION)
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distance(Constraint):
     """The origins of frames `a` and `b` stay `length` metres apart. A positive multiplier is a push."""
 

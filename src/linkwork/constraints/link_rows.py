@@ -14,6 +14,7 @@ from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisa
 from linkwork.constraints.closure import spatial_excess
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import angular
+from linkwork.values import read_only
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -27,7 +28,7 @@ MAX_DEPENDENT, MAX_BLOCKS = 24, 200
 @checked_class(
     K=mapping(ARRAY, "a dictionary from names of links to matrices"), k=NUMBERS, name=NAME, stabilisation=STABILISATION
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinkRows(Constraint):
     """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
 
@@ -57,8 +58,8 @@ class LinkRows(Constraint):
         k = np.zeros(m) if len(self.k) == 0 else np.asarray(self.k, dtype=float)
         if k.shape != (m,):
             raise InputError(f"k has shape {k.shape}; these rows need ({m},)")
-        object.__setattr__(self, "K", K)
-        object.__setattr__(self, "k", k)
+        object.__setattr__(self, "K", read_only(K))
+        object.__setattr__(self, "k", read_only(k))
 
     @property
     def rows(self) -> int:
@@ -87,13 +88,16 @@ class LinkRows(Constraint):
 
 
 @checked_class(target=array(3), name=NAME, stabilisation=STABILISATION)
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class CentreOfMass(Constraint):
     """The centre of mass stays at `target` (world axes): three rows over every link."""
 
     target: Sequence[float] = (0.0, 0.0, 0.0)
     name: str = "centre of mass"
     stabilisation: Stabilisation | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", tuple(float(x) for x in self.target))
 
     rows = 3
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import rows_jacobian, uncancelled
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
@@ -30,17 +30,12 @@ POSTURES = 2
 
 def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
     """The inertia that the rows of each constraint, or of some, feel at least, in the units of these rows."""
-    known, key = once(_UNITS, model, lambda _: {}), tuple(range(len(model.constraints)) if which is None else which)
-    if key not in known:
-        known[key] = _units(replace(model, constraints=tuple(model.constraints[n].original for n in key)))
-    return known[key]
+    return _units(model, tuple(range(len(model.constraints)) if which is None else which))
 
 
-_UNITS: dict[int, dict[tuple[int, ...], list[float]]] = {}
-"""By the id of models that are in use, and by constraints."""
-
-
-def _units(plain: Model) -> list[float]:
+@remembered
+def _units(model: Model, which: tuple[int, ...]) -> list[float]:
+    plain = replace(model, constraints=tuple(model.constraints[n].original for n in which))
     felt = np.zeros(len(plain.constraints))
     support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
     postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from typing import ClassVar
 
 import numpy as np
@@ -10,9 +11,10 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import Kind, Refused, finite_array, instance, shown
 from linkwork.errors import ModelError
 from linkwork.spatial.moves import Move
+from linkwork.values import Value, clipped, ours, read_only, short, uncached
 
 
-class Joint:
+class Joint(Value):
     """A joint from a parent frame to a child frame.
 
     The relative velocity in child coordinates is `S(q) v`, and its apparent derivative `S(q) vdot + bias(q, v)`.
@@ -24,6 +26,11 @@ class Joint:
     nq: ClassVar[int]
     nv: ClassVar[int]
     selects: tuple[int, ...] = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in vars(self) and ours(type(self)):
+            raise FrozenInstanceError(f"a {type(self).__name__} does not change ('{name}'); make another")
+        super().__setattr__(name, value)
 
     def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
         """The moves from the frame before the joint to the frame behind it."""
@@ -63,6 +70,10 @@ class Joint:
     def describe(self) -> str:
         return self.kind
 
+    def __repr__(self) -> str:
+        given = {n: x for n, x in uncached(self).items() if n != "selects" and not n.startswith("_")}
+        return clipped(f"{type(self).__name__}({', '.join(f'{n}={_shown(x)}' for n, x in given.items())})")
+
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -85,7 +96,7 @@ def unit_axis(axis: object) -> np.ndarray:
         raise ModelError("an axis must not be the zero vector; give the direction of the joint")
     a = a / norm
     a[np.abs(a) < 1e-12] = 0.0
-    return a / np.linalg.norm(a)
+    return np.asarray(read_only(a / np.linalg.norm(a)))
 
 
 AXIS = Kind("x, y, z, -x, -y, -z or three numbers", unit_axis)
@@ -98,10 +109,17 @@ def coordinate_axis(axis: np.ndarray) -> tuple[int, float] | None:
     return (int(k), float(np.sign(axis[k]))) if np.count_nonzero(axis) == 1 else None
 
 
+def _shown(x: object) -> str:
+    """A parameter of a joint, an axis along a coordinate by its letter."""
+    aligned = coordinate_axis(x) if isinstance(x, np.ndarray) and x.shape == (3,) else None
+    return short(x) if aligned is None else repr(f"{'-' if aligned[1] < 0 else ''}{'xyz'[aligned[0]]}")
+
+
 def spatial_columns(*columns: tuple[np.ndarray | None, np.ndarray | None]) -> np.ndarray:
     """A 6 x k matrix from (linear, angular) columns, None standing for zero."""
     zero = np.zeros(3)
-    return np.array([np.concatenate([zero if l is None else l, zero if a is None else a]) for l, a in columns]).T
+    rows = [np.concatenate([zero if l is None else l, zero if a is None else a]) for l, a in columns]
+    return np.asarray(read_only(np.array(rows).T))
 
 
 def selection(S: np.ndarray) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwork.checks import NUMBER, array, checked, checked_class, instance
 from linkwork.errors import ModelError
+from linkwork.values import Value, read_only, short
 
 
 def tidy(R: np.ndarray) -> np.ndarray:
@@ -28,8 +29,8 @@ def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
 
 
 @checked_class(R=array(3, 3), p=array(3))
-@dataclass(frozen=True)
-class Placement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Placement(Value):
     """A frame in another: the columns of R are its axes, p is its origin."""
 
     R: np.ndarray = field(default_factory=lambda: np.eye(3))
@@ -39,11 +40,8 @@ class Placement:
         R, p = self.R, self.p
         if not _is_rotation(*R.T.tolist()):
             raise ModelError("R of a placement is not a rotation: its columns must be orthonormal and right-handed")
-        R = tidy(R)
-        R.setflags(write=False)
-        p.setflags(write=False)
-        object.__setattr__(self, "R", R)
-        object.__setattr__(self, "p", p)
+        object.__setattr__(self, "R", read_only(tidy(R)))
+        object.__setattr__(self, "p", read_only(p))
 
     @staticmethod
     @checked(xyz=array(3), rpy=array(3))
@@ -82,10 +80,22 @@ class Placement:
     def inverse(self) -> Placement:
         return Placement(self.R.T, -self.R.T @ self.p)
 
+    @property
+    def rpy(self) -> np.ndarray:
+        """Roll, pitch, yaw, as `at` takes them; where the pitch is +-pi/2, the roll is zero."""
+        R = self.R
+        level = np.hypot(R[0, 0], R[1, 0])
+        if level < 1e-9:
+            return np.array([0.0, np.arctan2(-R[2, 0], level), np.arctan2(-R[0, 1], R[1, 1])])
+        return np.array([np.arctan2(R[2, 1], R[2, 2]), np.arctan2(-R[2, 0], level), np.arctan2(R[1, 0], R[0, 0])])
+
+    def __repr__(self) -> str:
+        return f"Placement(p={short(self.p)}, rpy={short(self.rpy)})"
+
 
 @checked_class(mass=NUMBER, com=array(3), I=array(3, 3))
-@dataclass(frozen=True)
-class BodyInertia:
+@dataclass(frozen=True, eq=False, repr=False)
+class BodyInertia(Value):
     """Mass, centre of mass, and rotational inertia about the centre of mass, in link axes."""
 
     mass: float = 0.0
@@ -96,11 +106,9 @@ class BodyInertia:
         com, I = np.array(self.com, dtype=float), np.array(self.I, dtype=float)
         if com.shape != (3,) or I.shape != (3, 3):
             raise ModelError("an inertia has a mass, a centre of mass (3) and a 3 x 3 matrix about it")
-        com.setflags(write=False)
-        I.setflags(write=False)
         object.__setattr__(self, "mass", float(self.mass))
-        object.__setattr__(self, "com", com)
-        object.__setattr__(self, "I", I)
+        object.__setattr__(self, "com", read_only(com))
+        object.__setattr__(self, "I", read_only(I))
 
     def check(self, owner: str, strict: bool = True) -> None:
         """Refuse what no body can have: negative mass, inertia not symmetric or (if strict) not semidefinite."""
@@ -141,12 +149,16 @@ class BodyInertia:
             shift = shift + part.mass * (d @ d * np.eye(3) - np.outer(d, d))
         return BodyInertia(mass, com, self.I + other.I + shift)
 
+    def __repr__(self) -> str:
+        moments = short(np.diagonal(self.I))
+        return f"BodyInertia({self.mass:.4g} kg, com={short(self.com)}, Ixx Iyy Izz={moments})"
+
 
 PLACEMENT = instance(Placement, "a linkwork.Placement")
 INERTIA = instance(BodyInertia, "a linkwork.BodyInertia")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moments(BodyInertia):
     """Mass, first moment h and rotational inertia I, all about the link's origin, that need not be those of a body.
 
@@ -157,9 +169,7 @@ class Moments(BodyInertia):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        h = np.array(self.h, dtype=float)
-        h.setflags(write=False)
-        object.__setattr__(self, "h", h)
+        object.__setattr__(self, "h", read_only(np.array(self.h, dtype=float)))
 
     @staticmethod
     def of(body: BodyInertia) -> Moments:
@@ -182,3 +192,6 @@ class Moments(BodyInertia):
 
     def __neg__(self) -> Moments:
         return Moments(-self.mass, np.zeros(3), -self.I, -self.h)
+
+    def __repr__(self) -> str:
+        return f"Moments({self.mass:.4g} kg, h={short(self.h)}, Ixx Iyy Izz={short(np.diagonal(self.I))})"

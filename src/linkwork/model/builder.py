@@ -23,8 +23,8 @@ from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
-from linkwork.model.model import GRAVITY, WORLD, Frame, Limits, Link, Model
-from linkwork.model.visual import Look, Visual
+from linkwork.model.model import GRAVITY, WORLD, Frame, Limits, Link, Model, armature_of
+from linkwork.model.visual import Given, Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -104,18 +104,7 @@ class Builder:
             joint = make(joint) if axis is None else make(joint, axis=axis)
         inertia = inertia or BodyInertia()
         inertia.check(f"link '{name}'", self.strict)
-        rotor = np.asarray(armature, dtype=float)
-        if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
-            raise ModelError(
-                f"link '{name}': armature is a number of at least 0, or one for each of the {joint.nv} "
-                f"degrees of freedom of its joint, not {armature!r}"
-            )
-        rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
-        if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
-            raise ModelError(
-                f"link '{name}': the armature of a free joint in its parent's axes has one value for all "
-                f"three directions, not {rotor[:3].tolist()}"
-            )
+        rotor = armature_of(joint, armature, f"link '{name}'")
         joint_name = joint_name or f"{name}_joint"
         if joint_name in self._joint_names:
             raise ModelError(f"joint '{joint_name}' is there already; joint names must be unique")
@@ -153,7 +142,7 @@ class Builder:
     @checked(link=NAME, visuals=instance(Visual, "a Visual"))
     def visual(self, link: str, *visuals: Visual) -> None:
         """Say what a link that is there already looks like, or the world; more of it each time."""
-        self.look(link, Look(lambda: visuals))
+        self.look(link, Look(Given(visuals)))
 
     @checked(link=NAME, looks=instance(Look, "a Look"))
     def look(self, link: str, *looks: Look) -> None:

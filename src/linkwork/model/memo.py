@@ -1,19 +1,35 @@
-"""What was found out about a model, kept as long as it lives. Models hold arrays and have no hash: identity counts."""
+"""The memo of a model: what functions found out about it, for as long as it lives."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from linkwork.model.model import Model
 
+P = ParamSpec("P")
 Found = TypeVar("Found")
 
 
-def once(known: dict[int, Found], model: Model, find: Callable[[Model], Found]) -> Found:
-    """`find(model)`, looked up in `known` by the model's identity after the first time."""
-    if id(model) not in known:
-        known[id(model)] = find(model)
-        weakref.finalize(model, known.pop, id(model), None)
-    return known[id(model)]
+def remembered(find: Callable[Concatenate[Model, P], Found]) -> Callable[Concatenate[Model, P], Found]:
+    """A function of a model, and of hashable arguments, that is computed once for each model and these arguments.
+
+    >>> @remembered
+    ... def weight(model: Model, g: float = 9.81) -> float:
+    ...     return model.mass * g
+
+    Values are in the model itself: they die with it, are pickled neither with it nor without it, and equal models have
+    each their own. Threads may compute the same value at once; all of them get the first. There is no lock that a
+    forked process could inherit.
+    """
+    defaults = {n: p.default for n, p in list(signature(find).parameters.items())[1:]}
+
+    @wraps(find)
+    def get(model: Model, /, *args: P.args, **named: P.kwargs) -> Found:
+        key = find, *{**defaults, **dict(zip(defaults, args, strict=False)), **named}.values()
+        memo: dict[Any, Found] = model._memo
+        return memo[key] if key in memo else memo.setdefault(key, find(model, *args, **named))
+
+    return get

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,13 +31,14 @@ from linkwork.checks import (
     shown,
     whole,
 )
-from linkwork.errors import InputError, ModelError, not_found
-from linkwork.joints import Joint
+from linkwork.errors import InputError, ModelError, listing, not_found
+from linkwork.joints import Free, Joint
 from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.topology import Topology
 from linkwork.model.visual import Look, Visual
+from linkwork.values import Value, read_only, short, uncached
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -53,14 +53,18 @@ BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
 
 
 @checked_class(lower=BOUND, upper=BOUND, effort=BOUND, velocity=BOUND)
-@dataclass(frozen=True)
-class Limits:
+@dataclass(frozen=True, eq=False, repr=False)
+class Limits(Value):
     """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
 
     lower: float = -np.inf
     upper: float = np.inf
     effort: float = np.inf
     velocity: float = np.inf
+
+    def __repr__(self) -> str:
+        finite = (f"{n}={x:.4g}" for n, x in uncached(self).items() if np.isfinite(x))
+        return f"Limits({', '.join(finite)})"
 
 
 @checked_class(
@@ -76,8 +80,8 @@ class Limits:
     weightless=INERTIA,
     looks=several(like("a Look", "read", "moved", "visuals")),
 )
-@dataclass(frozen=True)
-class Link:
+@dataclass(frozen=True, eq=False, repr=False)
+class Link(Value):
     """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's.
 
     `weightless` is the part of `inertia` that gravity does not pull: its mass and centre of mass count.
@@ -96,23 +100,47 @@ class Link:
     weightless: BodyInertia = field(default_factory=BodyInertia)
 
     def __post_init__(self) -> None:
-        armature = np.array(self.armature, dtype=float)
-        armature.setflags(write=False)
-        object.__setattr__(self, "armature", armature)
+        object.__setattr__(self, "armature", read_only(np.array(self.armature, dtype=float)))
 
     @cached_property
     def visuals(self) -> tuple[Visual, ...]:
         """What viewers draw for this link."""
         return tuple(v for look in self.looks for v in look.visuals())
 
+    def __repr__(self) -> str:
+        joint = f"{self.joint.kind} joint {short(self.joint_name)}"
+        return f"Link({short(self.name)} on link {self.parent} by {joint}, {self.inertia.mass:.4g} kg)"
+
 
 @checked_class(link=whole(), placement=PLACEMENT)
-@dataclass(frozen=True)
-class Frame:
+@dataclass(frozen=True, eq=False, repr=False)
+class Frame(Value):
     """A named place on a link."""
 
     link: int
     placement: Placement
+
+
+def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
+    """The armature of each degree of freedom of a joint, from one for all or one for each; `owner` is whose it is."""
+    rotor = np.asarray(armature, dtype=float)
+    if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
+        raise ModelError(
+            f"{owner}: armature is a number of at least 0, or one for each of the {joint.nv} "
+            f"degrees of freedom of its joint, not {shown(armature)}"
+        )
+    rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
+    if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
+        raise ModelError(
+            f"{owner}: the armature of a free joint in its parent's axes has one value for all "
+            f"three directions, not {rotor[:3].tolist()}"
+        )
+    return rotor
+
+
+def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
+    """Whether gravity does the same to two bodies: mass and first moment count."""
+    return a.mass == b.mass and np.array_equal(a.first_moment, b.first_moment)
 
 
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
@@ -126,8 +154,8 @@ GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
     constraints=several(CONSTRAINT),
     independent=NAMES,
 )
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Value):
     """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
 
     Positions are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
@@ -142,10 +170,8 @@ class Model:
     independent: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        gravity = np.array(self.gravity, dtype=float)
-        gravity.setflags(write=False)
-        object.__setattr__(self, "gravity", gravity)
-        object.__setattr__(self, "frames", MappingProxyType(dict(self.frames)))
+        object.__setattr__(self, "gravity", read_only(np.array(self.gravity, dtype=float)))
+        object.__setattr__(self, "frames", read_only(self.frames))
         if not self.links or any(l.parent >= i for i, l in enumerate(self.links) if i) or self.links[0].parent:
             raise ModelError(
                 f"'{self.name}': links are the world and then all others, each behind the one that "
@@ -153,6 +179,11 @@ class Model:
             )
         if any(f.link >= len(self.links) for f in self.frames.values()):
             raise ModelError(f"'{self.name}': a frame is on a link that is not there")
+
+    @cached_property
+    def _memo(self) -> dict[Any, Any]:
+        """What functions found out about this model (memo.py)."""
+        return {}
 
     @cached_property
     def reach(self) -> tuple[float, ...]:
@@ -239,11 +270,61 @@ class Model:
         frame = Frame(carrier.link, carrier.placement @ (placement or Placement()))
         return replace(self, frames={**self.frames, name: frame})
 
+    @checked(names=NAME)
+    def without(self, *names: str) -> Model:
+        """A new model without the constraints of these names."""
+        there = [c.name for c in self.constraints]
+        for name in names:
+            if name not in there:
+                raise not_found("constraint", name, there)
+        return replace(self, constraints=tuple(c for c in self.constraints if c.name not in names))
+
     def without_constraints(self) -> Model:
+        """A new model without any constraint: the spanning tree alone."""
         return replace(self, constraints=())
 
+    @checked(gravity=GRAVITY)
     def with_gravity(self, gravity: object) -> Model:
+        """A new model in another field of gravity: three numbers, m/s^2 in world axes."""
         return replace(self, gravity=gravity)  # type: ignore[arg-type]
+
+    @checked(link=NAME, inertia=INERTIA, weightless=optional(INERTIA))
+    def with_inertia(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> Model:
+        """A new model in which a link has this mass, centre of mass and rotational inertia, in the link's axes.
+
+        `weightless` is the part of it that gravity does not pull. Without it all of the new inertia is pulled if all of
+        the old one was, and nothing if nothing was; a link that is weightless in part needs it.
+
+        Raises ModelError for what no body can have, and for the world.
+        """
+        old = self.links[self.link(link)]
+        if old is self.links[0]:
+            raise ModelError(f"the world has no inertia. Links: {listing([l.name for l in self.links[1:]])}")
+        inertia.check(f"link '{link}'")
+        if weightless is None:
+            weightless = old.weightless if _pulled_alike(old.weightless, BodyInertia()) else inertia
+            if weightless is inertia and not _pulled_alike(old.weightless, old.inertia):
+                raise ModelError(
+                    f"link '{link}': gravity pulls {old.inertia.mass - old.weightless.mass:g} of its "
+                    f"{old.inertia.mass:g} kg; say with weightless= which part of the new inertia it does not pull"
+                )
+        return self._with_link(replace(old, inertia=inertia, weightless=weightless))
+
+    @checked(joint=NAME, armature=ARRAY)
+    def with_armature(self, joint: str, armature: object) -> Model:
+        """A new model in which a joint has this rotor inertia: a number, or one for each degree of freedom.
+
+        In kg m^2 for rotations and kg for translations, as felt at the joint. Raises ModelError if it is negative.
+        """
+        old = self.links[self.joint(joint)]
+        return self._with_link(replace(old, armature=armature_of(old.joint, armature, f"joint '{joint}'")))
+
+    def _with_link(self, link: Link) -> Model:
+        """A new model in which the link of this name is another one."""
+        model = replace(self, links=tuple(link if l.name == link.name else l for l in self.links))
+        for c in model.constraints:
+            c.check(model)
+        return model
 
     @checked(joints=NAME)
     def with_independent(self, *joints: str) -> Model:
@@ -353,7 +434,7 @@ class Model:
 
     def __repr__(self) -> str:
         return (
-            f"Model({self.name!r}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
+            f"Model({short(self.name)}: {self.nlinks} links, nq={self.nq}, nv={self.nv}, "
             f"{len(self.constraints)} constraints with {self.rows} rows, {self.mass:.4g} kg)"
         )
 

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Sequence
 
 from linkwork.lazy import cached_property
+from linkwork.values import Value
 
 
-class Topology:
+class Topology(Value):
     """Links are numbered with `parent[i] < i`; link 0 is the world and its own parent."""
 
     def __init__(self, parent: Sequence[int], nq: Sequence[int], nv: Sequence[int]) -> None:
@@ -16,6 +17,9 @@ class Topology:
         self.q_slices = _slices(nq)
         self.v_slices = _slices(nv)
         self.nq, self.nv = sum(nq), sum(nv)
+
+    def __repr__(self) -> str:
+        return f"Topology({len(self.links)} links, nq={self.nq}, nv={self.nv}, depth {max(self.depth)})"
 
     @property
     def links(self) -> range:

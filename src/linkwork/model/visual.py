@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkwork.model.body import Placement
+from linkwork.values import Value
 
 Colour = tuple[float, float, float, float]
 """Red, green, blue and opacity, from 0 to 1."""
@@ -36,8 +37,8 @@ class Cylinder:
     round: bool = False
 
 
-@dataclass(frozen=True)
-class Mesh:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mesh(Value):
     """Triangles: vertices (n, 3) and, for each face, the indices of its corners (m, 3)."""
 
     vertices: np.ndarray
@@ -70,6 +71,16 @@ class Visual:
 
 
 @dataclass(frozen=True)
+class Given:
+    """Visuals that are there already, as a `Look` reads them."""
+
+    visuals: tuple[Visual, ...]
+
+    def __call__(self) -> tuple[Visual, ...]:
+        return self.visuals
+
+
+@dataclass(frozen=True)
 class Look:
     """Visuals of a link that are read when somebody looks: most models are never drawn, and loading is not to wait."""
 
@@ -82,3 +93,7 @@ class Look:
 
     def visuals(self) -> list[Visual]:
         return [v if self.placement is None else v.moved(self.placement) for v in self.read()]
+
+    def __reduce__(self) -> tuple[type[Look], tuple[Given]]:
+        """Pickled with what it reads: files, and functions that read them, stay where they are."""
+        return Look, (Given(tuple(self.visuals())),)

@@ -17,7 +17,7 @@ from linkwork.errors import AssemblyError
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 
 STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40
@@ -25,16 +25,13 @@ CLOSED, FEW, SMALL = 16, 6, 40
 beyond SMALL degrees of freedom."""
 
 
+@remembered
 def samples(model: Model) -> dict[str, np.ndarray]:
     """States to count on, by the names of a function's inputs; found once for a model, because loops take a while.
 
     Random ones where every constraint holds on to the world. With loops random closed ones, in motion that keeps them
     closed: in others redundant rows contradict each other. Nothing if loops do not close.
     """
-    return once(_SAMPLES, model, _samples)
-
-
-def _samples(model: Model) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     if any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints):
         plain = replace(model, constraints=tuple(c.original for c in model.constraints))
@@ -48,10 +45,6 @@ def _samples(model: Model) -> dict[str, np.ndarray]:
         q = np.stack([model.random_q(rng) for _ in range(count)])
         v = rng.uniform(-1, 1, (count, model.nv))
     return {"q": q, "v": v, "tau": rng.uniform(-1, 1, v.shape), "active": np.ones(len(model.constraints))}
-
-
-_SAMPLES: dict[int, dict[str, np.ndarray]] = {}
-"""By the id of models that are in use."""
 
 
 def settings(prox: Prox | None) -> dict[str, np.ndarray]:

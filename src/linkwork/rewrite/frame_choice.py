@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.rewrite.lumping import shared
 from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.moves import is_permutation
@@ -52,7 +52,7 @@ def choose(model: Model, free_base: bool = False) -> list[Placement]:
 
     With `free_base` the frame of link 1 on a free joint may be shifted too: then q, v, a, tau must be converted.
     """
-    best = once(_CHOICES, model, _choices)
+    best = _choices(model)
     out = [Placement()] * len(model.links)
     for root in model.topology.children[0]:
         # nothing but gravity passes the joint at the world
@@ -62,10 +62,7 @@ def choose(model: Model, free_base: bool = False) -> list[Placement]:
     return out
 
 
-_CHOICES: dict[int, dict[int, list[Choice]]] = {}
-"""By the id of models that are in use."""
-
-
+@remembered
 def _choices(model: Model) -> dict[int, list[Choice]]:
     """The candidates of every link, with the best of all links behind it."""
     held = _held(model)

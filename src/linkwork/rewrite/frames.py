@@ -22,7 +22,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
 from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.rewrite.frame_choice import between, choose, turned
 from linkwork.rewrite.lumping import lumped
 
@@ -33,6 +33,7 @@ KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
 """The types of constraints that hold in any frames: they name frames, links or joints."""
 
 
+@remembered
 def reframed(model: Model) -> Model:
     """The same mechanism with lumped inertias and link frames in which its dynamics take fewer operations.
 
@@ -48,16 +49,9 @@ def reframed(model: Model) -> Model:
     return min((model, light), key=operations) if best is light else best
 
 
+@remembered
 def operations(model: Model) -> int:
     """What the forward dynamics of the tree alone take."""
-    return once(_OPERATIONS, model, _counted)
-
-
-_OPERATIONS: dict[int, int] = {}
-"""By the id of models that are in use."""
-
-
-def _counted(model: Model) -> int:
     from linkwork.kernels.trace import trace
 
     n = model.topology

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from linkwork.algorithms.common.iteration import Iteration
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.rooting import Based, based
 
@@ -55,15 +55,15 @@ def inside(model: Model, frames: str = "best") -> Inside:
     """What to compute forward dynamics with: the model itself in "given" frames."""
     if frames != "best":
         return Inside(model)
-    base = once(_BASED, model, lambda m: based(m, cheaper(m)))
+    base = _based(model)
     return Inside(cheaper(model)) if base is None else Inside(base.model, base)
 
 
 def cheaper(model: Model, frames: str = "best") -> Model:
     """The same with the user's origin of a free base: for functions with other results than accelerations."""
-    return once(_REFRAMED, model, reframed) if frames == "best" else model
+    return reframed(model) if frames == "best" else model
 
 
-_REFRAMED: dict[int, Model] = {}
-_BASED: dict[int, Based | None] = {}
-"""By the id of models that are in use."""
+@remembered
+def _based(model: Model) -> Based | None:
+    return based(model, cheaper(model))

@@ -15,23 +15,16 @@ import numpy as np
 from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.model.body import Moments
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 
 
+@remembered
 def lumped(model: Model) -> Model:
     """The same mechanism with as few entries in its inertias as its joints allow.
 
     Everything that depends on positions, velocities, accelerations, forces from outside and constraints is the same;
     inertias of single links are not those of bodies any more.
     """
-    return once(_LUMPED, model, _lumped)
-
-
-_LUMPED: dict[int, Model] = {}
-"""By the id of models that are in use."""
-
-
-def _lumped(model: Model) -> Model:
     bodies = [Moments.of(l.inertia) for l in model.links]
     for i in reversed(model.topology.links):
         link = model.links[i]

@@ -18,7 +18,7 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError
 from linkwork.model import Model, Motion
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.spatial import linear
 
 SHARE = 0.5
@@ -50,9 +50,10 @@ def energies(motion: Motion) -> tuple[Array, Array]:
 def too_much(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
     """Whether a gain is more than steps of dt make of this flow of energy, and of limbs that swing."""
     lift = LIFT * dt * float(np.linalg.norm(model.gravity))
-    return np.asarray(~(gain <= SHARE * (flow + once(_SWINGS, model, swing)) + model.mass * lift**2))
+    return np.asarray(~(gain <= SHARE * (flow + swing(model)) + model.mass * lift**2))
 
 
+@remembered
 def swing(model: Model) -> float:
     """The weight of all links, each times its longest arm to the joint that its tree hangs on."""
     t, arms, total = model.topology, [0.0] * len(model.links), 0.0
@@ -103,9 +104,10 @@ class Ledger:
 
 def energies_of(model: Model, backend: str = "kernel") -> Energies:
     """Both as a function of rows of states."""
-    return once(_COMPILED, model, _compiled) if backend == "kernel" else _executed(model)
+    return _compiled(model) if backend == "kernel" else _executed(model)
 
 
+@remembered
 def _compiled(model: Model) -> Energies:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.recall import recalled
@@ -132,8 +134,3 @@ def _executed(model: Model) -> Energies:
         return np.array([T[0, 0] for T, _ in rows]), np.array([V[0, 0] for _, V in rows])
 
     return run
-
-
-_SWINGS: dict[int, float] = {}
-_COMPILED: dict[int, Energies] = {}
-"""By the id of models that are in use."""

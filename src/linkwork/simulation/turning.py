@@ -26,7 +26,7 @@ from linkwork.constraints import Closure, Coupling, Custom, Distance
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
 from linkwork.model.body import BodyInertia
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.spatial.rotations import quaternion_matrix, quaternion_normalised, quaternion_product
 
 RELATIVE = (Closure, Coupling, Custom, Distance)
@@ -47,7 +47,7 @@ def turns(model: Model, i: int) -> bool:
 
 def turned(model: Model, i: int, q: Array, v: Array, a: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
     """Position and velocity of joint i after a step of h with the acceleration a."""
-    joint, body = model.links[i].joint, once(_CARRIED, model, _carried)[i]
+    joint, body = model.links[i].joint, _carried(model)[i]
     if isinstance(joint, Spherical):
         turn, _, w = _kicked(_invertible(body.about_origin + np.diag(model.links[i].armature)), v, a, h, xp)
         return quaternion_normalised(quaternion_product(q, turn, xp), xp), w
@@ -109,6 +109,7 @@ def _solved(A: Array, b: Array, xp: Ops) -> Array:
     return rows.T @ b / (x.T @ yz)[0, 0]
 
 
+@remembered
 def _carried(model: Model) -> list[BodyInertia]:
     """What each joint carries, as one body in the frame of its link: that of the neutral position."""
     bodies = [l.inertia for l in model.links]
@@ -126,7 +127,3 @@ def _invertible(I: np.ndarray) -> np.ndarray:
 def _tidy(I: np.ndarray) -> np.ndarray:
     """Entries that are rounding, made zero: they fold away."""
     return np.where(np.abs(I) < 1e-12 * np.abs(I).max(), 0.0, I)
-
-
-_CARRIED: dict[int, list[BodyInertia]] = {}
-"""By the id of models that are in use."""

@@ -31,7 +31,7 @@ from linkwork.errors import InputError, ModelError, listing
 from linkwork.joints import Revolute
 from linkwork.lazy import cached_property
 from linkwork.model.body import BodyInertia
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.model.model import MODEL, Link, Model
 from linkwork.model.motion import Motion
 from linkwork.spatial.rotations import rotation_about
@@ -234,8 +234,9 @@ def left_inverse(A: Array, xp: Ops, size: float) -> Array:
     return adjugate / xp.where(determinant * determinant > least**2 * lengths, determinant, float("nan"))
 
 
-_GROUPS: dict[int, Groups] = {}
-"""The clusters of the models in use, by id."""
+@remembered
+def _groups(model: Model) -> Groups:
+    return Groups(model)
 
 
 @checked(model=MODEL, embed=optional(several(whole(), "numbers of constraints")))
@@ -252,7 +253,7 @@ def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
         raise InputError(f"embed names constraint {max(embed)}; '{model.name}' has {len(model.constraints)}, from 0 on")
     at = getattr(model.constraints[0], "at", None) if model.constraints else None
     source: Model = model if at is None else at.model  # rows with a wish of their own have the clusters of their motion
-    return replace(once(_GROUPS, source, Groups).tree(embed), model=model)
+    return replace(_groups(source).tree(embed), model=model)
 
 
 def links_alone(model: Model) -> ClusterTree:

@@ -19,7 +19,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.model import Model, Motion
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.model.topology import Topology
 from linkwork.structure.clusters import Cluster
 
@@ -255,9 +255,10 @@ def needs_base(
         waiting[t.parent[bodies[0]]] += max(0, sum(waiting[i] for i in bodies) - freedoms)
     if waiting[1]:
         return f"{waiting[1]} rows can only be moved by the base"
-    return None if once(_SUFFICE, model, _joints_suffice) else "some rows do not move with the joints that carry them"
+    return None if _joints_suffice(model) else "some rows do not move with the joints that carry them"
 
 
+@remembered
 def _joints_suffice(model: Model) -> bool:
     """Whether joints alone move as many of the rows that hold on to the world as joints and base, in any posture."""
     q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
@@ -266,7 +267,3 @@ def _joints_suffice(model: Model) -> bool:
     out = [k for n, c in enumerate(model.constraints) if 0 in c.touches(model) for k in range(ends[n], ends[n + 1])]
     ranks = [np.linalg.matrix_rank(J[out][:, first:], tol=1e-9) if out else 0 for first in (0, 6)]
     return bool(ranks[0] == ranks[1])
-
-
-_SUFFICE: dict[int, bool] = {}
-"""By the id of models that are in use."""

@@ -21,7 +21,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.model import Model, Motion
-from linkwork.model.memo import once
+from linkwork.model.memo import remembered
 from linkwork.model.topology import Topology
 from linkwork.structure.clusters import Cluster, ClusterTree, clusters, links_alone, local_loops, never_singular
 from linkwork.structure.elimination import Elimination, eliminate, ordered
@@ -71,15 +71,13 @@ class Mixture:
         return any(near for _, near in self.order)
 
 
+@remembered
 def chosen(model: Model, embed: str = "nothing") -> Mixture:
     """What is embedded, penalised and carried for a model; that does not depend on its state.
 
     `embed` says what clusters may resolve: "nothing", "couplings" that are never singular, or all local "loops".
     """
-    known = once(_CHOSEN, model, lambda _: {})
-    if embed not in known:
-        known[embed] = _chosen(model, embed)
-    return known[embed]
+    return _chosen(model, embed)
 
 
 def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
@@ -202,7 +200,3 @@ def _within(node: Cluster, near: int, held: Sequence[int]) -> float:
     )
     pairs = near + sum(n * (n - 1) for n in held)
     return work + (6 + free) * (48 * len(node.bodies) + 72 * pairs) if node.constraints and pairs else work
-
-
-_CHOSEN: dict[int, dict[str, Mixture]] = {}
-"""By the id of models that are in use."""

@@ -16,7 +16,7 @@ from linkwork.constraints.rows import rows_velocity
 from linkwork.model import Model, Motion
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Wished(Constraint):
     """The rows of a constraint in some state, with a right-hand side of one's own."""
 
