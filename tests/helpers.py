@@ -182,6 +182,7 @@ def constraints_of(model: Model, seed: int) -> list[Constraint]:
     n = model.nlinks
     i, j = rng.choice(n, 2, replace=False)
     out: list[Constraint] = [*closures(f"f{i}", f"f{j}", rng), *closures(f"f{i}", "world", rng)]
+    out += [Closure(f"f{i}", b, joint, axes="b") for b in (f"f{j}", "world") for joint in ("fixed", "spherical")]
     out += [Distance(f"f{i}", f"f{j}", 0.8), Distance(f"f{i}", "world", 1.1), CentreOfMass((0.1, 0.2, 0.3))]
     out.append(LinkRows({f"l{i}": rng.normal(size=(2, 6)), f"l{j}": rng.normal(size=(2, 6))}, (0.3, -0.2)))
     single = [l.joint_name for l in model.links[1:] if l.joint.kind in ONE_DOF]

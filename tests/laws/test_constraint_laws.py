@@ -35,9 +35,11 @@ from linkwork.algorithms.tree.kinematics import (
     potential_energy,
 )
 from linkwork.constraints import CUT_JOINTS, Closure, jacobian, position_error, velocity_error
+from linkwork.errors import ModelError, NotFound
 from linkwork.joints import make
 from linkwork.joints.base import unit_axis
 from linkwork.model import Builder, Placement
+from linkwork.robots.mechanisms import quadruped
 
 SEEDS = range(4)
 
@@ -71,7 +73,7 @@ def test_J_and_drift_are_derivatives_along_any_motion(seed, k):
     if isinstance(c, Closure) and c.joint == "spherical":
         # the two points' accelerations are compared in the world, not in the turning axes of a (as in Pinocchio and
         # MuJoCo): the two differ by w x (J v), which is zero where the constraint holds
-        w = frame_velocity(m, model.frame(c.a))[3:, 0]
+        w = frame_velocity(m, model.frame(c.a if c.axes == "a" else c.b))[3:, 0]
         rate = rate + col(np.cross(w, velocity_error(m)[:, 0]))
     wanted = col(c.k) if isinstance(c, lw.LinkRows) else 0.0
     assert_close(J @ col(a) - k_rows, rate - wanted, eps=FIVE_POINT, scale=10.0)
@@ -188,6 +190,29 @@ def test_closures_without_slide_have_the_rate_J_v(kind):
         [derivative(lambda t, e=e: position_error(motion(model, model.integrate(q, t * e)))) for e in np.eye(model.nv)]
     )
     assert_close(slope, jacobian(motion(model, q)), eps=FIVE_POINT)
+
+
+@pytest.mark.parametrize("contact", [lw.point, lw.surface])
+def test_contacts_in_world_axes_are_those_in_frame_axes_turned(contact):
+    """The same accelerations; forces, Jacobian and errors turned by the frame's rotation, off the closed state too."""
+    model, found = quadruped(), {}
+    q, v, _ = random_state(model, 3)
+    for axes in ("frame", "world"):
+        held = model.with_constraints(contact("front_left_foot", axes=axes))
+        m = motion(held, q, v)
+        found[axes] = jacobian(m), position_error(m), *kkt(motion(held, q), np.ones((model.nv, 1)))
+    R, _ = frame_placement(m, model.frame("front_left_foot"))
+    turn = np.kron(np.eye(held.rows // 3), R)
+    for k, expected in ((0, turn @ found["frame"][0]), (1, turn @ found["frame"][1]), (3, turn @ found["frame"][3])):
+        assert_close(found["world"][k], expected, scale=1e3)
+    assert_close(found["world"][2], found["frame"][2], scale=1e3)
+
+
+def test_axes_are_for_closures_that_have_none_of_their_own():
+    with pytest.raises(ModelError, match="fixed and spherical"):
+        Closure("a", joint="revolute", axes="b")
+    with pytest.raises(NotFound, match=r"frame.*world"):
+        lw.point("a", axes="b")
 
 
 @pytest.mark.parametrize("kind", ["fixed", "revolute", "prismatic", "cylindrical", "helical", "planar", "spherical"])

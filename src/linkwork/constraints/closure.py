@@ -7,6 +7,12 @@ of `a` relative to `b`, in the axes of `a`:
 
 with spatial velocities V and accelerations A of the two frames. The spherical joint instead equates the velocities
 of the two points themselves, d/dt (p_a - p_b) = 0, which is what other libraries do and exact off the closed state.
+
+With axes="b" rows and forces are in the axes of `b` instead, those of the world for a contact:
+
+    J_b v = R J v,      d/dt (J_b v) = R (d/dt (J v) + w x J v),      w the angular velocity of `a` relative to `b`
+
+(for a spherical joint without w x J v: accelerations of points are compared in the world, whatever axes they are in).
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import NAME, NUMBER, checked, checked_class
+from linkwork.checks import NAME, NUMBER, checked, checked_class, choice
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
@@ -66,15 +72,29 @@ ALIASES = {"weld": "fixed", "ball": "spherical", "hinge": "revolute", "continuou
 FIXED_IN_B = ("point_on_line", "point_on_plane")
 """Cut joints whose forbidden directions are fixed in frame `b`, because `a` may turn freely."""
 
+IN_ANY_AXES = ("fixed", "spherical")
+"""Cut joints that forbid all translations, and all rotations or none: their rows may be in any axes."""
 
-@checked_class(a=NAME, b=NAME, joint=NAME, axis=AXIS, second=AXIS, pitch=NUMBER, name=NAME, stabilisation=STABILISATION)
+
+@checked_class(
+    a=NAME,
+    b=NAME,
+    joint=NAME,
+    axis=AXIS,
+    second=AXIS,
+    pitch=NUMBER,
+    name=NAME,
+    stabilisation=STABILISATION,
+    axes=choice("axes of a closure", ("a", "b")),
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class Closure(Constraint):
     """Frames `a` and `b` (names of frames or links; "world") joined by a cut joint.
 
     `axis` is the joint's axis, the same in both frames when closed; for "universal" it is fixed in `b` and `second`
     in `a`; for "planar" and "point_on_plane" it is the normal. The multiplier of each row is the force or torque
-    along its direction that acts on `a`.
+    along its direction that acts on `a`; directions are in the axes of `a`, or of `b` where `axes` says so ("fixed" and
+    "spherical" only; those of "point_on_line" and "point_on_plane" are fixed in `b` anyway).
     """
 
     a: str
@@ -85,6 +105,7 @@ class Closure(Constraint):
     pitch: float = 0.0
     name: str = ""
     stabilisation: Stabilisation | None = None
+    axes: str = "a"
 
     def __post_init__(self) -> None:
         kind = ALIASES.get(self.joint, self.joint)
@@ -93,6 +114,11 @@ class Closure(Constraint):
         axis, second = unit_axis(self.axis), unit_axis(self.second)
         if kind == "universal" and abs(axis @ second) > 1e-6:
             raise ModelError("the two axes of a universal closure must be perpendicular")
+        if self.axes == "b" and kind not in IN_ANY_AXES:
+            raise ModelError(
+                f"the rows of a '{kind}' closure have directions of their own; axes='b' is for "
+                + " and ".join(IN_ANY_AXES)
+            )
         object.__setattr__(self, "joint", kind)
         object.__setattr__(self, "axis", tuple(axis.tolist()))
         object.__setattr__(self, "second", tuple(second.tolist()))
@@ -135,8 +161,26 @@ class Closure(Constraint):
         return Xa, Xb, Rb.T @ R, Rb.T @ (p - pb)
 
     def evaluate(self, motion: Motion) -> Rows:
-        if self.joint == "spherical":
-            return self._points(motion)
+        rows = self._points(motion) if self.joint == "spherical" else self._twists(motion)
+        return rows if self.axes == "a" else self._turned(rows, motion)
+
+    def _turned(self, rows: Rows, motion: Motion) -> Rows:
+        """Rows in the axes of `b`."""
+        xp, (la, lb) = motion.xp, self.touches(motion.model)
+        Xa, Xb, R, _ = self._frames(motion)
+        drift = rows.drift
+        if self.joint == "fixed":
+            w = Xa.rotate(angular(motion.V[la])) - R.T @ Xb.rotate(angular(motion.V[lb]))
+            rate = sum((K @ motion.V[l] for l, K in rows.links.items()), xp.zeros(6))
+            drift = drift + xp.vstack([xp.cross(w, linear(rate)), xp.cross(w, angular(rate))])
+
+        def turned(x: Array) -> Array:
+            return xp.vstack([R @ x[k : k + 3, :] for k in range(0, self.rows, 3)])
+
+        return replace(rows, links={l: turned(K) for l, K in rows.links.items()}, drift=turned(drift))
+
+    def _twists(self, motion: Motion) -> Rows:
+        """The twist of `a` relative to `b` along the forbidden directions."""
         xp = motion.xp
         la, lb = self.touches(motion.model)
         Xa, Xb, R, p = self._frames(motion)
@@ -179,8 +223,11 @@ class Closure(Constraint):
         xp = motion.xp
         _, _, R, p = self._frames(motion)
         T, u = xp.constant(self.directions), xp.constant(np.array(self.axis))
+        if self.axes == "b" and self.joint == "spherical":
+            return p
         if self.joint == "fixed":
-            return log6(R, p, xp)
+            error = log6(R, p, xp)
+            return error if self.axes == "a" else xp.vstack([R @ linear(error), R @ angular(error)])
         if self.joint in FIXED_IN_B:
             return linear(T).T @ p
         if self.joint == "prismatic":
@@ -255,13 +302,17 @@ def Hinge(a: str, b: str = "world", axis: object = "z", **options: Any) -> Closu
     return Closure(a, b, "revolute", axis, **options)
 
 
-@checked(frame=NAME)
-def point(frame: str, **options: Any) -> Closure:
-    """A point contact of a frame with the world: three rows, in the frame's axes."""
-    return Connect(frame, **options)
+AXES = {"frame": "a", "world": "b"}
+IN_AXES = choice("axes of a contact", AXES)
 
 
-@checked(frame=NAME)
-def surface(frame: str, **options: Any) -> Closure:
-    """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's axes."""
-    return Weld(frame, **options)
+@checked(frame=NAME, axes=IN_AXES)
+def point(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
+    """A point contact of a frame with the world: three rows, in the axes of the frame or of the world."""
+    return Connect(frame, axes=AXES[axes], **options)
+
+
+@checked(frame=NAME, axes=IN_AXES)
+def surface(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
+    """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's or world's axes."""
+    return Weld(frame, axes=AXES[axes], **options)

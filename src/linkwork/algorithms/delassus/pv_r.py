@@ -1,14 +1,14 @@
-"""Delassus matrix by the PV recursion that never carries more than six rows far.
+"""Delassus matrix by the PV recursion that never propagates many rows far.
 
-Where more than six rows meet on a link and have a long way to go, the link's own six motions travel in their place, as
-if the link itself were constrained with K = 1. With Omega what `pv` then finds for those six rows, and K what the rows
-were on the link,
+Where more than six rows meet on a link, the link's own six motions can be propagated in their place, as if the link
+itself were constrained with K = 1. With Omega what `pv` then finds for those six rows, and K what the rows were on the
+link,
 
     Lambda^-1_cd = L_cd + K_c Omega K_d^T   on the same link,      Lambda^-1_cx = K_c Omega_x   with any other row x .
 
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
-link counts as a meeting. Departs from the paper: rows that meet where the way is short stay as they are (its IV-E finds
-`pv` better there), so a floating base, eliminated last, is treated as in `pv`; and pairs on different links are
+link counts as a meeting. Departs from the paper: rows are replaced where that saves operations on the whole
+(structure/meetings.py; the paper's IV-E finds `pv` better where the way is short), and pairs on different links are
 expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
 """
 
@@ -20,9 +20,7 @@ from linkwork.algorithms.common.dual import Dual
 from linkwork.algorithms.common.propagators import single_links
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
-
-LONG = 4
-"""Degrees of freedom to the next meeting, or to the base, from which six rows are cheaper than more."""
+from linkwork.structure.meetings import meetings
 
 Held = dict[int, Array]
 """K^T by constraint, on some link."""
@@ -32,17 +30,17 @@ def pv_r(motion: Motion) -> Array:
     """J M^-1 J^T, m x m."""
     t, xp, m = motion.model.topology, motion.xp, len(motion.model.constraints)
     art, ends = articulated(motion), single_links(motion, "pv_r")
-    way = _ways(motion, [link for link, _ in ends])
+    crowded = meetings(t, [link for link, _ in ends], [KT.shape[1] for _, KT in ends])
     dual = Dual(art, {}, {}, [xp.zeros(KT.shape[1]) for _, KT in ends])
     for c, (link, KT) in enumerate(ends):
         dual.KT.setdefault(link, {})[c] = KT
 
     # pass 2, tips to base: `pv`, with the link itself in place of many rows
-    meetings: list[tuple[int, Held]] = []
+    met: list[tuple[int, Held]] = []
     for i in reversed(t.links):
         held = dual.KT.pop(i, {})
-        if sum(KT.shape[1] for KT in held.values()) > 6 and way[i] >= LONG:
-            meetings.append((len(dual.l), held))
+        if i in crowded:
+            met.append((len(dual.l), held))
             held = {len(dual.l): xp.eye(6)}
             dual.l.append(xp.zeros(6))
         for k in reversed(range(len(art.dofs[i]))):
@@ -51,9 +49,9 @@ def pv_r(motion: Motion) -> Array:
         at_parent.update({c: motion.X[i].T @ KT for c, KT in held.items()})
 
     # pass 3, base to tips: from the links back to the rows that met there
-    inside = {c for _, members in meetings for c in members}
+    inside = {c for _, members in met for c in members}
     known = {(c, d): L for (c, d), L in dual.L.items() if c not in inside and d not in inside}
-    for link, members in reversed(meetings):
+    for link, members in reversed(met):
         known = _expanded(motion, link, members, known, dual.L)
     return Blocks([KT.shape[1] for _, KT in ends], {(c, d): L for (c, d), L in known.items() if d < m}, xp).matrix()
 
@@ -77,16 +75,4 @@ def _expanded(
                 product = KTd.T @ moved if c == d else (KTd.T @ moved).T
                 product = motion.xp.symmetric(product) if c == d else product
                 out[c, d] = L[c, d] + product if (c, d) in L else product
-    return out
-
-
-def _ways(motion: Motion, ends: list[int]) -> list[int]:
-    """For each link the degrees of freedom from it to the next meeting, or to the base; a free base does not count."""
-    t = motion.model.topology
-    carries = [sum(link in t.subtrees[i] for link in ends) for i in range(len(t.parent))]
-    out = [0] * len(t.parent)
-    for i in t.links:
-        joint, p = motion.model.links[i].joint, t.parent[i]
-        further = out[p] if p and carries[p] == carries[i] else 0
-        out[i] = further + (0 if p == 0 and joint.kind == "free" else joint.nv)
     return out
