@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from linkwork.algorithms.common.articulated import Dof, meet
+from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
 from linkwork.algorithms.common.hessian import Hessian, Inertia, add, articulated
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
@@ -270,7 +270,7 @@ def single(motion: Motion, cluster: Cluster, H: Hessian, near: tuple[int, ...] =
     dofs, felt = list[Dof](), list[dict[int, Array]]()
     Ia, coupled = articulated(H.own[i]), {n: H.take(n, i) for n in near}
     for k in reversed(range(motion.model.links[i].joint.nv)):
-        dof = meet(motion, i, k, Ia)
+        dof = degree_of_freedom(motion, i, k, Ia)
         U = {n: C @ dof.s for n, C in coupled.items()}
         Ia = Ia.minus(dof.U, dof.V)
         coupled = {n: C - U[n] @ dof.V.T for n, C in coupled.items()}

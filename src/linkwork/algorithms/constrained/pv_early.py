@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from linkwork.algorithms.common.articulated import Dof, meet
+from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.weights import left_over, over_links
 from linkwork.algorithms.constrained.constrained_aba import split
@@ -143,7 +143,7 @@ def _pass(
     motion: Motion, i: int, k: int, IA: ArticulatedInertia, KT: Array, mu: Array
 ) -> tuple[ArticulatedInertia, Array, Passed]:
     """Eliminate one degree of freedom, and one row with it if it moves any."""
-    dof = meet(motion, i, k, IA)
+    dof = degree_of_freedom(motion, i, k, IA)
     IA = IA.minus(dof.U, dof.V)
     e = KT.T @ dof.s
     if KT.shape[1] == 0 or motion.xp.is_zero(e):
