@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
-from linkwork.algorithms.common.nodes import Loop
+from linkwork.algorithms.common.cluster_node import ClusterNode
+from linkwork.algorithms.common.cluster_sweeps import armature
+from linkwork.algorithms.common.cluster_sweeps import forces as sweep_forces
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.common.weights import left_over, met, over_links
@@ -47,7 +49,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     vdot, a = r.accelerate(u)
     forces, carried = dict(zip(r.tree.outer, lam, strict=True)), list(zip(range(len(rows)), rows, lam, strict=True))
     for n, node in enumerate(r.nodes):
-        if isinstance(node, Loop):
+        if isinstance(node, ClusterNode):
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
     lam_all = in_order(motion, forces)
@@ -85,7 +87,7 @@ def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> l
 
 def loop_forces(
     motion: Motion,
-    node: Loop,
+    node: ClusterNode,
     tau: Array,
     vdot: Array,
     a: list[Array],
@@ -107,8 +109,8 @@ def loop_forces(
         i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
         for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
     }
-    felt, _ = node.feel(f, pull)
-    force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
+    felt, _ = sweep_forces(motion, c, f, pull)
+    force = felt + armature(motion, c) @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
     left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
     out: dict[int, Array] = {}
     for k in c.constraints:

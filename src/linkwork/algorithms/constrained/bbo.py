@@ -18,8 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
+from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.hessian import Hessian, articulated
-from linkwork.algorithms.common.nodes import Loop, Single, accumulate
+from linkwork.algorithms.common.link_node import LinkNode
+from linkwork.algorithms.common.nodes import accumulate
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import node_of
 from linkwork.algorithms.common.weights import left_over, met, over_links
@@ -55,7 +57,7 @@ class Root:
 class Passed:
     """A node that rows went through: its forces on bodies, pushes on its freedoms, and power, by row."""
 
-    node: Single | Loop
+    node: LinkNode | ClusterNode
     forces: dict[int, dict[int, Array]]
     pushes: dict[int, list[Array]]
     power: dict[int, Array]
@@ -103,7 +105,9 @@ class CarriedLoops:
         for cluster, near in mix.order:
             for i in reversed(cluster.bodies):
                 self._resolve_at(i, mix.ends)
-            self._pass(node_of(motion, self.motion, cluster, self.H, near))
+            node = node_of(motion, self.motion, cluster, self.H, near)
+            self.H.eliminate(node)
+            self._pass(node)
         self._resolve_at(0, mix.ends)
 
     def _resolve_at(self, i: int, ends: Mapping[int, int]) -> None:
@@ -161,7 +165,7 @@ class CarriedLoops:
             self.H.own[i] = articulated(self.H.own[i]).minus(-K.T, Y.T)
         return Root(which, factor, K, Y, others)
 
-    def _pass(self, node: Single | Loop) -> None:
+    def _pass(self, node: LinkNode | ClusterNode) -> None:
         """Eliminate a node's freedoms: e^T of each row that they move."""
         xp, bodies = self.motion.xp, node.cluster.bodies
         forces = {i: self.KT[i] for i in bodies if self.KT[i]}
@@ -243,6 +247,6 @@ class CarriedLoops:
         forces = dict(zip(self.tree.outer, lam, strict=True))
         carried = [(c, r, lam[c]) for c, r in self._carried()]
         for x in self.passed:
-            if isinstance(x.node, Loop):
+            if isinstance(x.node, ClusterNode):
                 forces |= loop_forces(motion, x.node, tau, everything, a, p, x.forces, carried)
         return everything, in_order(motion, forces), a
