@@ -13,22 +13,18 @@ nobody can tell, and exact dynamics cost hardly more than those of a robot witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.cluster_sweeps import armature
-from linkwork.algorithms.common.cluster_sweeps import forces as sweep_forces
+from linkwork.algorithms.common.columns import in_order
+from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
-
-Carried = tuple[int, ConstraintRows, Array]
-"""A constraint by its place, its rows, and their multipliers."""
 
 
 def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -57,11 +53,6 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     return vdot + guard[0, 0], lam_all
 
 
-def in_order(motion: Motion, forces: dict[int, Array]) -> Array:
-    """Forces of all constraints as one column."""
-    return motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
-
-
 def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> list[Array]:
     """L lam = l, for each group of constraints that L couples; `least` says what pivots of some are at least."""
     xp, lam, left = motion.xp, list(held.l), set(range(len(held.l)))
@@ -83,37 +74,3 @@ def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> l
         for c in which:
             lam[c], x = x[0 : lam[c].shape[0], :], x[lam[c].shape[0] :, :]
     return lam
-
-
-def loop_forces(
-    motion: Motion,
-    node: ClusterNode,
-    tau: Array,
-    vdot: Array,
-    a: list[Array],
-    pA: list[Array],
-    held: dict[int, dict[int, Array]],
-    carried: Sequence[Carried],
-) -> dict[int, Array]:
-    """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs.
-
-    `held` are forces of carried rows on bodies; penalised rows are in pA and in the inertias already.
-    """
-    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in carried}
-    f = node.needed(a, pA)
-    for i, by_constraint in held.items():
-        for k, KT in by_constraint.items():
-            f[i] = f[i] - KT @ lam[k]
-    own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
-    pull = {
-        i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
-        for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
-    }
-    felt, _ = sweep_forces(motion, c, f, pull)
-    force = felt + armature(motion, c) @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
-    left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
-    out: dict[int, Array] = {}
-    for k in c.constraints:
-        m = motion.model.constraints[k].rows
-        out[k], left = left[0:m, :], left[m:, :]
-    return out

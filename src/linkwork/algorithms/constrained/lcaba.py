@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
+from linkwork.algorithms.common.columns import in_order, split
 from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import recursion
 from linkwork.algorithms.common.weights import active_only, left_over
-from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
+from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.weights import left_over, over_links
-from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.constraints.units import units
