@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from linkwork.algorithms.common.cluster_inertia import ClusterInertia, cluster_inertia
 from linkwork.algorithms.common.cluster_sweeps import accelerations, armature, by_joint, forces
+from linkwork.algorithms.common.embedding import Embedding
 from linkwork.algorithms.common.hessian import Hessian, Inertia, articulated
 from linkwork.algorithms.common.nodes import accumulate
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
-from linkwork.structure.clusters import Cluster, Embedding
+from linkwork.structure.clusters import Cluster
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from linkwork.algorithms.common.cluster_node import ClusterNode, cluster_node
+from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.link_node import LinkNode, link_node
 from linkwork.algorithms.common.nodes import accumulate
@@ -21,8 +22,9 @@ from linkwork.backends.ops import Array
 from linkwork.constraints import Coupling, Custom
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
-from linkwork.structure.clusters import Cluster, ClusterTree, embedding
+from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.elimination import ordered
+from linkwork.structure.rotors import freeze_rotors
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def recursion(
 
     Rotors are not turned, unless external forces are given in their axes.
     """
-    still = tree.stilled(motion) if fext is None else motion
+    still = freeze_rotors(motion, tree) if fext is None else motion
     rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
     H = Hessian(still, rows, penalties or ())
     order = ordered(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)

@@ -23,6 +23,7 @@ from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
 from linkwork.structure.pivots import Mixture
+from linkwork.structure.rotors import freeze_rotors
 
 
 def prox_bbo(
@@ -46,7 +47,7 @@ def on_tree(
     With a mixture, some constraints are penalised instead (mixed.py).
     """
     xp = motion.xp
-    still = tree.stilled(motion) if fext is None else motion
+    still = freeze_rotors(motion, tree) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
     damping, bias = [1 / mu_c for mu_c in penalties(motion, mu, tree.outer)], still.bias(fext)
     ends, order = at_loop_roots(motion.model, tree, rows) if mix is None else (mix.ends, mix.order)
