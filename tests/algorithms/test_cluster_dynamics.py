@@ -17,15 +17,17 @@ from linkwork.algorithms.clusters.lagrange import lagrange
 from linkwork.algorithms.clusters.projected_efpa import projected_dense, projected_efpa
 from linkwork.algorithms.clusters.projected_rnea import projected_rnea
 from linkwork.algorithms.clusters.projection import projection
+from linkwork.algorithms.common.embedding import embeddings
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.delassus.efpa import efpa
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.constraints import jacobian
+from linkwork.constraints.local import local_rows
 from linkwork.rewrite.approximate import reflected_inertia
 from linkwork.robots import mechanisms as mech
-from linkwork.structure.clusters import clusters, local_rows
+from linkwork.structure.clusters import clusters
 
 REDUNDANT = ("ring", "loops in a row", "ball joints", "six_bar file", "four-bar, 6-D")
 """Rows that depend on each other in the closed position, which `lagrange` does not take."""
@@ -34,11 +36,11 @@ REDUNDANT = ("ring", "loops in a row", "ball joints", "six_bar file", "four-bar,
 def kappa_of(m) -> float:
     """How much cluster methods may lose: solving for dependent joints, and the projected mass matrix."""
     tree = clusters(m.model)
-    G, _ = tree.maps(m)
+    G, _ = embeddings(m, tree)
     worst = cond(crba(m)) * cond(G) ** 2
     for c in tree.clusters:
         if c.constraints:
-            worst = max(worst, cond(crba(m)) * cond(local_rows(m, c)[0][:, c.dependent]) ** 2)
+            worst = max(worst, cond(crba(m)) * cond(local_rows(m, c.bodies, c.constraints)[0][:, c.dependent]) ** 2)
     return worst
 
 
@@ -67,7 +69,7 @@ def test_inverse_dynamics_and_round_trip(name) -> None:
     model = cases.ALL[name]()
     q, v, tau = cases.state(model, 1)
     m, tree = motion(model, q, v), clusters(model)
-    G, _ = tree.maps(m)
+    G, _ = embeddings(m, tree)
     # forces of the independent joints alone, and the motion that they cause
     tau = np.where(np.isin(np.arange(model.nv), tree.velocities), tau, 0.0)
     a, _ = c_aba(m, col(tau))
@@ -103,7 +105,7 @@ def test_delassus_of_contacts_with_loops_resolved(name) -> None:
     model = held(name)
     q, _, _ = cases.state(model, 2)
     m, tree = motion(model, q), clusters(model)
-    G, _ = tree.maps(m)
+    G, _ = embeddings(m, tree)
     rows = np.concatenate([[n] * c.rows for n, c in enumerate(model.constraints)])
     J = jacobian(m)[np.isin(rows, tree.outer)] @ G
     My = G.T @ crba(m) @ G

@@ -17,7 +17,8 @@ from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
-from linkwork.structure.clusters import links_alone, local_loops
+from linkwork.structure.clusters import links_alone
+from linkwork.structure.local_loops import local_loops
 from linkwork.structure.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
 
 

@@ -63,7 +63,7 @@ class Method:
         """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
         if not (self.modes and self.local):
             return ()
-        from linkwork.structure.clusters import local_loops
+        from linkwork.structure.local_loops import local_loops
 
         return tuple(sorted(n for _, constraints in local_loops(model) for n in constraints))
 
@@ -76,7 +76,7 @@ class Method:
                 if sum(l > 0 for l in c.touches(model)) > 1:
                     return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
         if self.rows in ("loops", "clusters"):
-            from linkwork.structure.clusters import local_loops
+            from linkwork.structure.local_loops import local_loops
 
             local = {n for _, constraints in local_loops(model) for n in constraints}
             for n, c in enumerate(model.constraints):

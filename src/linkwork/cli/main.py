@@ -33,8 +33,8 @@ from linkwork.cli.view import view_command
 from linkwork.errors import InputError, LinkworkError, not_found
 from linkwork.model import Model
 from linkwork.planner.plan import USES, Plan
-from linkwork.structure.clusters import local_loops
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
+from linkwork.structure.local_loops import local_loops
 from linkwork.structure.pivots import chosen
 
 app = typer.Typer(

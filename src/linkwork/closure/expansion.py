@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.common.embedding import embeddings
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import ARRAY, POSITION, checked, optional
 from linkwork.closure.assembly import assemble
+from linkwork.constraints.local import local_rows
 from linkwork.errors import InputError, SingularError, listing
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.structure.clusters import ClusterTree, clusters, local_rows
+from linkwork.structure.clusters import ClusterTree, clusters
 
 SINGULAR = 1e-7
 """Rows whose smallest singular value is below this, relative to the largest, determine nothing."""
@@ -68,7 +70,7 @@ def _expanded(
     for c in tree.clusters:
         if not c.dependent:
             continue
-        KD = local_rows(motion, c)[0][:, c.dependent]
+        KD = local_rows(motion, c.bodies, c.constraints)[0][:, c.dependent]
         s = np.linalg.svd(KD, compute_uv=False)
         if s[-1] <= SINGULAR * s[0]:
             names = [model.links[model.topology.dof_link[c.dofs[k]]].joint_name for k in range(len(c.dofs))]
@@ -77,5 +79,5 @@ def _expanded(
                 f"follow from those of {listing(names[k] for k in c.independent)}; choose other independent joints "
                 "with model.with_independent(...), or keep away from this posture"
             )
-    G, _ = tree.maps(motion)
+    G, _ = embeddings(motion, tree)
     return Expanded(q, np.asarray(G @ ydot))

@@ -88,6 +88,11 @@ class Constraint(Value):
         """The constraint as users know it, where this one only stands for it."""
         return self
 
+    @property
+    def source(self) -> Model | None:
+        """The model whose rows these are, where this constraint stands for one of another model."""
+        return None
+
     def check(self, model: Model) -> None:
         """Raise a typed error if the model lacks what this constraint names."""
         raise NotImplementedError

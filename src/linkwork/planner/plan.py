@@ -126,7 +126,7 @@ def unsuitable(method: Method, model: Model, independent: bool, modes: bool) -> 
     if method.task == "forward_dynamics" and model.constraints and not method.redundant and not independent:
         return "it needs independent rows: promise them with independent=True"
     if method.local:
-        from linkwork.structure.clusters import local_loops, never_singular
+        from linkwork.structure.local_loops import local_loops, never_singular
 
         inside = [n for _, constraints in local_loops(model) for n in constraints]
         if not inside:
@@ -149,7 +149,7 @@ def _less_work(name: str, model: Model, modes: bool) -> str:
         return ""
     if methods(FD)["constrained_aba"].refusal(model, False, modes) is None:
         return "without loops it is constrained_aba" if name in ("lcaba", "mixed") else ""
-    from linkwork.structure.clusters import local_loops
+    from linkwork.structure.local_loops import local_loops
     from linkwork.structure.pivots import chosen
 
     mix = chosen(model, "nothing" if modes else "couplings")
@@ -181,7 +181,7 @@ def _strained(model: Model) -> bool:
     Their inertias then pass through inverses of the linkages' rows, which are large near singular postures: on Digit
     7e-2 off in the worst of the benchmark's states, where `c_aba` and `c_prox_bbo` are right.
     """
-    from linkwork.structure.clusters import never_singular
+    from linkwork.structure.local_loops import never_singular
     from linkwork.structure.pivots import chosen
 
     mix, parent = chosen(model, "loops"), model.topology.parent

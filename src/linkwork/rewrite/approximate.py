@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from linkwork.algorithms.common.embedding import embeddings
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import FLAG, checked
 from linkwork.constraints.coupling import Coupling
@@ -59,7 +60,7 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
 def reflected_inertia(model: Model) -> np.ndarray:
     """H~ over the independent velocities, with the ratios of the neutral position; belts make it more than diagonal."""
     tree, t = clusters(model), model.topology
-    G, _ = tree.maps(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY))
+    G, _ = embeddings(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY), tree)
     H = np.zeros((G.shape[1], G.shape[1]))
     for r in rotors(tree):
         at = t.v_slices[r]

@@ -23,8 +23,9 @@ from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.model import Model, Motion
 from linkwork.model.memo import remembered
 from linkwork.model.topology import Topology
-from linkwork.structure.clusters import Cluster, ClusterTree, clusters, links_alone, local_loops, never_singular
+from linkwork.structure.clusters import Cluster, ClusterTree, clusters, links_alone
 from linkwork.structure.elimination import Elimination, eliminate, ordered
+from linkwork.structure.local_loops import local_loops, never_singular
 
 SOLVES = 3
 """Solves that an iteration usually takes, the first included."""

@@ -13,20 +13,18 @@ nobody can tell, and exact dynamics cost hardly more than those of a robot witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
-from linkwork.algorithms.common.nodes import Loop
+from linkwork.algorithms.common.cluster_node import ClusterNode
+from linkwork.algorithms.common.columns import in_order
+from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
-
-Carried = tuple[int, ConstraintRows, Array]
-"""A constraint by its place, its rows, and their multipliers."""
 
 
 def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -47,17 +45,12 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
     vdot, a = r.accelerate(u)
     forces, carried = dict(zip(r.tree.outer, lam, strict=True)), list(zip(range(len(rows)), rows, lam, strict=True))
     for n, node in enumerate(r.nodes):
-        if isinstance(node, Loop):
+        if isinstance(node, ClusterNode):
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
     lam_all = in_order(motion, forces)
     guard = guard + trusted(motion, balanced(motion, r.tree, tau, fext, vdot, lam_all))
     return vdot + guard[0, 0], lam_all
-
-
-def in_order(motion: Motion, forces: dict[int, Array]) -> Array:
-    """Forces of all constraints as one column."""
-    return motion.xp.vstack([motion.xp.zeros(0), *(forces[c] for c in sorted(forces))])
 
 
 def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> list[Array]:
@@ -81,37 +74,3 @@ def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> l
         for c in which:
             lam[c], x = x[0 : lam[c].shape[0], :], x[lam[c].shape[0] :, :]
     return lam
-
-
-def loop_forces(
-    motion: Motion,
-    node: Loop,
-    tau: Array,
-    vdot: Array,
-    a: list[Array],
-    pA: list[Array],
-    held: dict[int, dict[int, Array]],
-    carried: Sequence[Carried],
-) -> dict[int, Array]:
-    """lam = P^T (S^T f - tau) of the dependent joints, f the force that each body and all behind it needs.
-
-    `held` are forces of carried rows on bodies; penalised rows are in pA and in the inertias already.
-    """
-    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in carried}
-    f = node.needed(a, pA)
-    for i, by_constraint in held.items():
-        for k, KT in by_constraint.items():
-            f[i] = f[i] - KT @ lam[k]
-    own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
-    pull = {
-        i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
-        for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
-    }
-    felt, _ = node.feel(f, pull)
-    force = felt + node.armature() @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
-    left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
-    out: dict[int, Array] = {}
-    for k in c.constraints:
-        m = motion.model.constraints[k].rows
-        out[k], left = left[0:m, :], left[m:, :]
-    return out

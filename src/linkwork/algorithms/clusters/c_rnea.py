@@ -8,17 +8,19 @@ satisfy the loops' constraints. Rotors are never turned, and weigh on what carri
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.recursion import seen
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
-from linkwork.structure.clusters import ClusterTree, clusters, embedding
+from linkwork.structure.clusters import ClusterTree, clusters
+from linkwork.structure.rotors import freeze_rotors
 
 
 def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
     """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
     xp, tree = motion.xp, clusters(motion.model)
-    still = tree.stilled(motion) if fext is None else motion
+    still = freeze_rotors(motion, tree) if fext is None else motion
 
     # both passes of the recursion: what each joint would have to do on its own
     tau = rnea(still, vdot, fext)

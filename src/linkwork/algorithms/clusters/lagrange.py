@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import dense_met, outer
 from linkwork.algorithms.common.certificates import kept
+from linkwork.algorithms.common.embedding import some_rows
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
+from linkwork.constraints.local import local_rows
 from linkwork.model import Motion
-from linkwork.structure.clusters import ClusterTree, clusters, local_rows, take
+from linkwork.structure.clusters import ClusterTree, clusters
 
 
 def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -32,7 +34,7 @@ def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Arr
     J, k, places = every_row(motion, tree)
     Y = factor.solve_LT(J.T)
     L = xp.symmetric(Y.T @ factor.solve_D(Y))
-    least = take(least_pivots(motion), places, xp) if places else xp.zeros(0)
+    least = some_rows(least_pivots(motion), places, xp) if places else xp.zeros(0)
     lam = xp.factor_spd(L, least).solve(k - J @ free)
     vdot = free + factor.solve_L(factor.solve_D(Y @ lam))
     rows = {p: lam[n : n + 1, :] for n, p in enumerate(places)}
@@ -49,7 +51,7 @@ def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int
     places = [start[n] + r for n in tree.outer for r in range(constraints[n].rows)]
     for c in tree.clusters:
         if c.constraints:
-            K, right = local_rows(motion, c)
+            K, right = local_rows(motion, c.bodies, c.constraints)
             local = [start[n] + r for n in c.constraints for r in range(constraints[n].rows)]
             for r in sorted(r for rows, _ in c.blocks for r in rows):
                 columns = {v: K[r : r + 1, j : j + 1] for j, v in enumerate(c.dofs)}

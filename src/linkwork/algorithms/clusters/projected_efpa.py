@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.clusters.projection import outer
 from linkwork.algorithms.common.certificates import determined
+from linkwork.algorithms.common.embedding import embeddings
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -22,7 +23,7 @@ def projected_efpa(motion: Motion) -> Array:
     """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
     xp, tree = motion.xp, clusters(motion.model)
     order, parent = freedoms(tree)
-    G, _ = tree.maps(motion)
+    G, _ = embeddings(motion, tree)
     G = xp.hstack([G[:, 0:0], *(G[:, k : k + 1] for k in order)])
     J, _ = outer(motion, tree)
     factor = LTL(xp.symmetric(G.T @ (crba(motion) @ G)), parent, xp)
@@ -33,7 +34,7 @@ def projected_efpa(motion: Motion) -> Array:
 def projected_dense(motion: Motion) -> Array:
     """The same matrix by a dense factor of G^T M G."""
     xp, tree = motion.xp, clusters(motion.model)
-    G, _ = tree.maps(motion)
+    G, _ = embeddings(motion, tree)
     JG = outer(motion, tree)[0] @ G
     matrix = xp.symmetric(JG @ xp.factor_spd(xp.symmetric(G.T @ (crba(motion) @ G))).solve(JG.T))
     return matrix + determined(motion, tree)[0, 0]

@@ -8,6 +8,7 @@ chignoli2023_clusters, section II-C: the reference for `c_rnea`. O(n), and O(n^2
 from __future__ import annotations
 
 from linkwork.algorithms.clusters.c_rnea import spread
+from linkwork.algorithms.common.embedding import embeddings
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
@@ -17,5 +18,5 @@ from linkwork.structure.clusters import clusters
 def projected_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
     """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
     tree = clusters(motion.model)
-    G, _ = tree.maps(motion)
+    G, _ = embeddings(motion, tree)
     return spread(motion, tree, G.T @ rnea(motion, vdot, fext))

@@ -9,6 +9,7 @@ solved by their Schur complement; the forces of local loops are those that the d
 from __future__ import annotations
 
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
+from linkwork.algorithms.common.embedding import embedding, embeddings
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import outer_rows
 from linkwork.algorithms.common.weights import met
@@ -17,13 +18,13 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import rows_jacobian
 from linkwork.model import Motion
-from linkwork.structure.clusters import ClusterTree, clusters, embedding
+from linkwork.structure.clusters import ClusterTree, clusters
 
 
 def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
     """Joint accelerations and constraint forces."""
     xp, tree = motion.xp, clusters(motion.model)
-    G, g = tree.maps(motion)
+    G, g = embeddings(motion, tree)
     M, bias = crba(motion), rnea(motion, None, fext)
 
     # independent accelerations, and forces of the constraints that are in no cluster

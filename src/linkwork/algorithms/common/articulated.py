@@ -107,13 +107,13 @@ def eliminate(motion: Motion, i: int, IA: ArticulatedInertia) -> tuple[Articulat
     """What remains of an inertia behind joint i, and the degrees of freedom that were eliminated."""
     dofs: list[Dof] = []
     for k in reversed(range(motion.model.links[i].joint.nv)):
-        dof = meet(motion, i, k, IA)
+        dof = degree_of_freedom(motion, i, k, IA)
         IA = IA.minus(dof.U, dof.V)
         dofs.insert(0, dof)
     return IA, dofs
 
 
-def meet(motion: Motion, i: int, k: int, IA: ArticulatedInertia) -> Dof:
+def degree_of_freedom(motion: Motion, i: int, k: int, IA: ArticulatedInertia) -> Dof:
     """Degree of freedom k of joint i, about to be eliminated from the inertia IA behind it."""
     s = motion.S[i][:, k : k + 1]
     U = IA @ s

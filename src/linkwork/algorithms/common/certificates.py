@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
+from linkwork.constraints.local import local_rows
 from linkwork.constraints.rows import constraint_rows, jacobian_blocks
 from linkwork.model import Motion
-from linkwork.structure.clusters import Cluster, ClusterTree, embedding, local_rows, never_singular
+from linkwork.structure.clusters import Cluster, ClusterTree
+from linkwork.structure.local_loops import never_singular
 
 BALANCED = 1e-8
 """Forces that are missing, relative to those that act, that count as none."""
@@ -90,7 +93,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
     xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            K, k = local_rows(motion, c)
+            K, k = local_rows(motion, c.bodies, c.constraints)
             terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(c.dofs))]
             left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
@@ -100,7 +103,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
     """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
-    xp, (K, k) = motion.xp, local_rows(motion, c)
+    xp, (K, k) = motion.xp, local_rows(motion, c.bodies, c.constraints)
     error, size = xp.zeros(1), xp.zeros(1)
     for r in range(k.shape[0]):
         terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(c.dofs)]

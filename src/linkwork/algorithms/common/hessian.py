@@ -2,18 +2,22 @@
 
     min sum 1/2 a_i^T H_ii a_i + mu/2 |sum K_l a_l - k|^2        H_in += mu K_i^T K_n  for each penalised constraint
 
-Blocks are there only where links are coupled; nodes that leave the recursion (nodes.py) change those of their
-neighbours.
+Blocks are there only where links are coupled; a node that is eliminated (nodes.py) changes those of its neighbours and
+of its output body.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia, RigidInertia
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.common.nodes import Node
 
 Inertia = RigidInertia | ArticulatedInertia
 
@@ -36,14 +40,10 @@ class Hessian:
         return (min(n, l), max(n, l)) in self.pairs
 
     def block(self, n: int, l: int) -> Array:
-        """H_nl, 6 x 6, of two coupled links."""
+        """H_nl (6 x 6) of two links, zero if they are not coupled."""
+        if not self.coupled(n, l):
+            return self.motion.xp.zeros(6, 6)
         return self.pairs[n, l] if n < l else self.pairs[l, n].T
-
-    def take(self, n: int, l: int) -> Array:
-        """H_nl of two links that are coupled no more from now on, if they were (fixed joints pass no coupling on)."""
-        block = self.block(n, l) if self.coupled(n, l) else self.motion.xp.zeros(6, 6)
-        self.pairs.pop((min(n, l), max(n, l)), None)
-        return block
 
     def add(self, n: int, l: int, B: Array) -> None:
         """Add B to H_nl, and with it B^T to H_ln; on the diagonal B is symmetric."""
@@ -55,8 +55,19 @@ class Hessian:
         key, B = ((n, l), B) if n < l else ((l, n), B.T)
         self.pairs[key] = self.pairs[key] + B if key in self.pairs else B
 
-    def pass_dof(self, U: dict[int, Array], d_inv: Array) -> None:
-        """A degree of freedom leaves: H_nl <- H_nl - U_n U_l^T / d for all links that feel it."""
+    def eliminate(self, node: Node) -> None:
+        """Add what a node leaves when it is eliminated: H_nl <- H_nl - U_n U_l^T / d, and its output body's inertia."""
+        bodies, output = set(node.cluster.bodies), node.cluster.output
+        self.pairs = {pair: B for pair, B in self.pairs.items() if bodies.isdisjoint(pair)}
+        for U, d_inv in reversed(list(zip(node.felt, node.pivots, strict=True))):
+            self._eliminate_dof(U, d_inv)
+        if output:
+            inertia, coupled = node.remains()
+            for n, B in coupled.items():
+                self.add(n, output, B)
+            self.own[output] = add(self.own[output], inertia)
+
+    def _eliminate_dof(self, U: dict[int, Array], d_inv: Array) -> None:
         for n, Un in U.items():
             scaled = -d_inv * Un
             for l, Ul in U.items():
@@ -73,4 +84,5 @@ def add(A: Inertia, B: Inertia) -> Inertia:
 
 
 def articulated(A: Inertia) -> ArticulatedInertia:
+    """The inertia of an articulated body, whichever it is."""
     return A.articulated() if isinstance(A, RigidInertia) else A

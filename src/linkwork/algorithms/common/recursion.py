@@ -1,6 +1,6 @@
 """The articulated body recursion over a cluster tree: inertias, forces and constraints to the base, and back.
 
-    IA_i = I_i + sum over clusters on body i of Ia          (nodes.py: Ia = Ic - U D^-1 U^T at the output body)
+    IA_i = I_i + sum over clusters on body i of Ia          (cluster_node.py: Ia = Ic - U D^-1 U^T at the output body)
 
 Constraints that are in no cluster are either penalised, which couples links (hessian.py), so that nodes leave in an
 order of few neighbours; or they are carried along by the PV recursion (algorithms/common/dual.py): eliminating an
@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from linkwork.algorithms.common.cluster_node import ClusterNode, cluster_node
+from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.hessian import Hessian
-from linkwork.algorithms.common.nodes import Loop, Single, accumulate, loop, single
+from linkwork.algorithms.common.link_node import LinkNode, link_node
+from linkwork.algorithms.common.nodes import accumulate
 from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints import Coupling, Custom
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
-from linkwork.structure.clusters import Cluster, ClusterTree, embedding
+from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.elimination import ordered
+from linkwork.structure.rotors import freeze_rotors
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Recursion:
 
     motion: Motion
     tree: ClusterTree
-    nodes: list[Single | Loop]
+    nodes: list[LinkNode | ClusterNode]
     rows: list[ConstraintRows]
 
     def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
@@ -62,22 +66,26 @@ def recursion(
 
     Rotors are not turned, unless external forces are given in their axes.
     """
-    still = tree.stilled(motion) if fext is None else motion
+    still = freeze_rotors(motion, tree) if fext is None else motion
     rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
     H = Hessian(still, rows, penalties or ())
     order = ordered(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
     by_first = {c.bodies[0]: c for c in tree.clusters}
-    nodes: list[Single | Loop] = []
+    nodes: list[LinkNode | ClusterNode] = []
     for first in order.order if rows else reversed(by_first):
-        nodes.append(node_of(motion, still, by_first[first], H, order.neighbours[first]))
+        node = node_of(motion, still, by_first[first], H, order.neighbours[first])
+        H.eliminate(node)
+        nodes.append(node)
     return Recursion(still, tree, nodes, rows)
 
 
-def node_of(motion: Motion, still: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()) -> Single | Loop:
-    """Eliminate a cluster or a single link from H."""
+def node_of(
+    motion: Motion, still: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()
+) -> LinkNode | ClusterNode:
+    """A cluster or a single link, with its freedoms eliminated; H itself does not change."""
     if c.constraints:
-        return loop(still, c, embedding(seen(motion, still, c), c), H, near)
-    return single(still, c, H, near)
+        return cluster_node(still, c, embedding(seen(motion, still, c), c), H, near)
+    return link_node(still, c, H, near)
 
 
 def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:

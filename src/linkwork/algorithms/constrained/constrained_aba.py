@@ -10,6 +10,7 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 from __future__ import annotations
 
 from linkwork.algorithms.common.articulated import articulated
+from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.weights import active_only, left_over, over_links, per_constraint
@@ -52,14 +53,4 @@ def added_inertias(motion: Motion, rows: list[ConstraintRows], weights: list[Arr
             lin, ang = w * Kl, w * Ka
             added = ArticulatedInertia(xp.symmetric(Kl.T @ lin), Kl.T @ ang, xp.symmetric(Ka.T @ ang), xp)
             out[i] = out[i] + added if i in out else added
-    return out
-
-
-def split(x: Array, rows: list[ConstraintRows]) -> list[Array]:
-    """A column over all rows, cut into the constraints' parts."""
-    out, start = [], 0
-    for r in rows:
-        stop = start + r.k.shape[0]
-        out.append(x[start:stop, :])
-        start = stop
     return out

@@ -37,6 +37,10 @@ class Wished(Constraint):
     def original(self) -> Constraint:
         return self.constraint
 
+    @property
+    def source(self) -> Model:
+        return self.at.model
+
     def touches(self, model: Model) -> tuple[int, ...]:
         return self.constraint.touches(model)
 

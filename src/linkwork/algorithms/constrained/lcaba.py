@@ -7,7 +7,7 @@ tips in an order of few neighbours (structure/elimination.py); a degree of freed
 
     H_nl <- H_nl - U_n U_l^T / d,    p_n <- p_n + U_n u / d,    vdot = (u - sum U_n^T a_n) / d ,
 
-then a_i = X a_p + c_i hands its blocks to the parent (algorithms/common/nodes.py, where what leaves is a link or a
+then a_i = X a_p + c_i hands its blocks to the parent (algorithms/common/link_node.py; what is eliminated is a link or a
 cluster). The multipliers follow by lam <- lam + mu (k - sum K a). sathya2025_lcaba_proxbbo, algorithms 1-3 (signs of
 eqs. 30d, 30e and of line 31 corrected). O(n + m) for loops that are not coupled with many others; rows may be redundant
 or singular. Without internal loops it is `constrained_aba`.
@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwork.algorithms.clusters.c_aba import in_order, loop_forces
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
+from linkwork.algorithms.common.cluster_node import ClusterNode
+from linkwork.algorithms.common.columns import in_order, split
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.nodes import Loop
+from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import recursion
 from linkwork.algorithms.common.weights import active_only, left_over
-from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
@@ -47,7 +47,7 @@ def on_tree(
     # tips to base: inertias and couplings
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu, tree.outer), w, strict=True)]
     r = recursion(motion, tree, fext, firm)
-    bias, loops = r.motion.bias(fext), [node for node in r.nodes if isinstance(node, Loop)]
+    bias, loops = r.motion.bias(fext), [node for node in r.nodes if isinstance(node, ClusterNode)]
 
     def step(lam: Array) -> Step:
         parts, p = split(lam, r.rows), list(bias)

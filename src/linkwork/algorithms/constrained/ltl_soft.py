@@ -8,8 +8,8 @@ of the tree; rows over several fill in the joints between them (sathya2025_lcaba
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.weights import per_constraint
-from linkwork.algorithms.constrained.constrained_aba import split
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
 from linkwork.algorithms.tree.crba import crba

@@ -1,0 +1,67 @@
+"""Householder reflections without pivots: sign(0) = +1, so that all lanes of a batch run the same operations.
+
+Q = 1 - beta w w^T,     Q e = (length, 0, ..., 0),     w = e + sign(e_1) |e| (1, 0, ..., 0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.backends.ops import Array, Ops
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """Q = 1 - beta w w^T, symmetric and orthogonal, with Q e = (length, 0, ..., 0)."""
+
+    w: Array
+    beta: Array
+    length: Array
+
+    def __matmul__(self, x: Array) -> Array:
+        return x if self.w.shape[0] == 1 else x - self.w @ (self.beta * (self.w.T @ x))
+
+
+def reflection(e: Array, xp: Ops) -> Reflection:
+    """Householder's reflection of a column onto its first entry; harmless for e = 0."""
+    if e.shape[0] == 1:
+        return Reflection(e, 0.0, e[0, 0])
+    n2, first = (e.T @ e)[0, 0], e[0, 0]
+    n = xp.sqrt(n2)
+    signed = xp.where(first < 0, -n, n)
+    w = xp.vstack([e[0:1, :] + signed, e[1:, :]])
+    return Reflection(w, 1 / xp.where(n2 > 0, n2 + first * signed, 1.0), -signed)
+
+
+@dataclass(frozen=True)
+class Compression:
+    """More rows than columns, turned into as many as columns by QR: K = Q [R; 0]; as they are if there are not more."""
+
+    turns: tuple[Reflection, ...]
+    rows: int
+    columns: int
+    xp: Ops
+
+    def apply(self, x: Array) -> Array:
+        """What of columns over the rows goes with R; the rest is redundant or in conflict."""
+        for Q in self.turns:
+            x = Q @ x
+        return x[0 : self.columns, :] if self.turns else x
+
+    def expand(self, x: Array) -> Array:
+        """Forces of the compressed rows as forces of the rows: Q [x; 0]."""
+        if self.turns:
+            x = self.xp.vstack([x, self.xp.zeros(self.rows - self.columns)])
+        for Q in reversed(self.turns):
+            x = Q @ x
+        return x
+
+
+def compression(K: Array, xp: Ops) -> Compression:
+    """Householder's QR of K, if it has more rows than columns."""
+    (rows, columns), turns = K.shape, list[Reflection]()
+    for j in range(columns if rows > columns else 0):
+        rest = reflection(K[j:, j : j + 1], xp)
+        turns.append(Reflection(xp.vstack([xp.zeros(j), rest.w]), rest.beta, rest.length))
+        K = turns[-1] @ K
+    return Compression(tuple(turns), rows, columns, xp)

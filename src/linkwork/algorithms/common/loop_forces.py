@@ -1,0 +1,53 @@
+"""Forces of the loops that a cluster embeds, from the accelerations: what its dependent joints need and nobody gives.
+
+    K_D^T lam = S^T f - tau  over the dependent joints,     lam = P^T (S^T f - tau)
+
+f is the force that each body and all behind it needs; P = K_D^+ as in the cluster's embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwork.algorithms.common.cluster_node import ClusterNode
+from linkwork.algorithms.common.cluster_sweeps import armature, forces
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows
+from linkwork.model import Motion
+
+Carried = tuple[int, ConstraintRows, Array]
+"""A constraint by its place, its rows, and their multipliers."""
+
+
+def loop_forces(
+    motion: Motion,
+    node: ClusterNode,
+    tau: Array,
+    vdot: Array,
+    a: list[Array],
+    pA: list[Array],
+    held: dict[int, dict[int, Array]],
+    carried: Sequence[Carried],
+) -> dict[int, Array]:
+    """lam of each constraint of a cluster.
+
+    `held` are forces of propagated rows on bodies; penalised rows are in pA and in the inertias already.
+    """
+    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in carried}
+    f = node.needed(a, pA)
+    for i, by_constraint in held.items():
+        for k, KT in by_constraint.items():
+            f[i] = f[i] - KT @ lam[k]
+    own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
+    pull = {
+        i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
+        for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
+    }
+    felt, _ = forces(motion, c, f, pull)
+    force = felt + armature(motion, c) @ own - xp.vstack([tau[k : k + 1, :] for k in c.dofs])
+    left = node.embedding.P.T @ xp.vstack([xp.zeros(0), *(force[d : d + 1, :] for d in c.dependent)])
+    out: dict[int, Array] = {}
+    for k in c.constraints:
+        m = motion.model.constraints[k].rows
+        out[k], left = left[0:m, :], left[m:, :]
+    return out

@@ -1,0 +1,52 @@
+"""The rows of a local loop over the joints that it ties together: K vdot = k, whatever the body below them does.
+
+    K_l a_l + drift = 0,   a_l = (acceleration of the carrying body) + (that of its joints at constant speed) + J vdot
+
+Rows of local loops do not notice an acceleration that all their links have in common, so that of the body that carries
+them all drops out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from linkwork.backends.ops import Array
+from linkwork.constraints.base import Constraint, Rows
+from linkwork.constraints.rows import jacobian_blocks, rows_velocity
+
+if TYPE_CHECKING:
+    from linkwork.model.motion import Motion
+
+
+def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]) -> tuple[Array, Array]:
+    """K and k of K vdot = k over the joints of `bodies`: the rows, less what they say of links whose joints rest.
+
+    `bodies` are those of a local loop, each after its parent, and hang on the parent of the first.
+    """
+    t, xp, model = motion.model.topology, motion.xp, motion.model
+    rest: dict[int, Array] = {t.parent[bodies[0]]: xp.zeros(6)}
+    sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in bodies}
+    for i in bodies:
+        rest[i] = motion.X[i] @ rest[t.parent[i]] + motion.c[i]
+    K, k = [xp.zeros(0, sum(sizes.values()))], [xp.zeros(0)]
+    for index in constraints:
+        c = model.constraints[index]
+        rows = c.evaluate(motion)
+        right = -rows.drift - _stabilisation(motion, c, rows)
+        for l, Kl in rows.links.items():
+            right = right - Kl[:, 0:3] @ motion.known[l]
+            if l in rest:
+                right = right - Kl @ rest[l]
+        J = jacobian_blocks(motion, {l: B for l, B in rows.links.items() if l}, dict(rows.joints), relative=True)
+        m = right.shape[0]
+        K.append(xp.hstack([J[i] if i in J else xp.zeros(m, s) for i, s in sizes.items() if s]))
+        k.append(right)
+    return xp.vstack(K), xp.vstack(k)
+
+
+def _stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:
+    """What pulls these rows back onto their constraint, or zero."""
+    if c.stabilisation is None:
+        return motion.xp.zeros(rows.drift.shape[0])
+    return c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))

@@ -1,0 +1,79 @@
+"""One step of a simulation as a function: constrained dynamics and integrator, for a time that the caller chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from linkwork.algorithms.common.iteration import Prox
+from linkwork.backends import get
+from linkwork.errors import InputError
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.planning import pick
+from linkwork.model import Model
+from linkwork.simulation import integrators
+from linkwork.simulation.rollout import Step, calm
+
+After = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Configuration and velocity after a step, and constraint forces."""
+
+Advance = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float], After]
+"""(q, v, tau, active, h) -> (q, v, lam)."""
+
+
+def advance(
+    model: Model,
+    integrator: str,
+    method: str | None,
+    prox: Prox | None,
+    iterations: int,
+    modes: bool,
+    backend: str,
+) -> Advance:
+    """One step as a function, compiled where it is explicit; with `modes`, `active` has a weight per constraint."""
+    chosen = pick("forward_dynamics", method, model, modes=modes)
+    if prox is not None and chosen.prox is None:
+        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    if integrator == "midpoint":
+        fd = forward_dynamics(model, method=chosen.name, backend=backend, modes=modes, prox=prox)
+
+        def midpoint(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
+            more = (active,) if modes else ()
+            after = integrators.midpoint(model, lambda x, y: np.asarray(fd(x, y, tau, *more).a), q, v, h)
+            return (*after, fd(q, v, tau, *more).lam)
+
+        return midpoint
+    used = prox or calm(chosen)
+    step = Step(
+        model,
+        chosen.name,
+        integrator,
+        used.mu if used else None,
+        iterations,
+        modes,
+        False,
+        ("lam",),
+        used.flat if used else 0.0,
+    )
+    if backend == "numpy":
+
+        def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
+            x = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active}
+            try:
+                with np.errstate(all="ignore"):
+                    out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+            except np.linalg.LinAlgError:  # kernels have NaN then
+                return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(model.rows, np.nan)
+            return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
+
+        return execute
+    from linkwork.kernels.kernel import Kernel
+
+    kernel = Kernel(step.known)
+
+    def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
+        out = kernel(q, v, np.array([h]), tau, active) if modes else kernel(q, v, np.array([h]), tau)
+        return out.q, out.v, out.lam
+
+    return run

@@ -1,0 +1,138 @@
+"""Which joints of a cluster are independent: as many as the rank of its rows leaves, in closed configurations.
+
+Ranks and zero entries are looked for in a few sampled configurations, once for a model; they are those of the mechanism
+everywhere but in singular postures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.local import local_rows
+from linkwork.constraints.rows import jacobian, levers, position_error
+from linkwork.errors import ModelError, listing
+from linkwork.model.model import Model
+from linkwork.model.motion import Motion
+
+ZERO = 1e-9
+"""Entries and singular values of rows below this, relative to the largest, count as zero."""
+
+
+class Choice(NamedTuple):
+    """Places of independent and dependent degrees of freedom in those of a cluster, and the structure of its rows.
+
+    The dependent ones fall apart into `blocks`: the rows that determine them, and places in `dependent`. `size` is that
+    of the largest entry that the rows can have.
+    """
+
+    independent: tuple[int, ...]
+    dependent: tuple[int, ...]
+    blocks: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    size: float
+
+
+def samples(model: Model, constraints: Sequence[int]) -> list[Motion]:
+    """The model at rest in some configurations in which these constraints are closed."""
+    closed = _closed_positions(replace(model, constraints=tuple(model.constraints[n] for n in constraints)))
+    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
+
+
+def choose(
+    model: Model, bodies: Sequence[int], constraints: Sequence[int], samples: list[Motion], names: bool
+) -> Choice:
+    """Independent joints of a cluster; `names` of independent joints in the model decide, or count where they can."""
+    t = model.topology
+    dofs = [k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop)]
+    Ks = [local_rows(at, bodies, constraints)[0] for at in samples]
+    ranks = [int(np.linalg.matrix_rank(K, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300))) for K in Ks]
+    rank = max(ranks)
+    K = Ks[ranks.index(rank)]
+    named = [n for n, k in enumerate(dofs) if model.links[t.dof_link[k]].joint_name in model.independent]
+    dependent = [n for n in range(len(dofs)) if n not in named]
+    if not named or not (names or _follow(K, rank, dependent)):
+        dependent = _most_dependent(model, dofs, K, rank)
+    elif not _follow(K, rank, dependent):
+        raise _misnamed(model, dofs, constraints, rank, named)
+    independent = tuple(n for n in range(len(dofs)) if n not in dependent)
+    pattern = np.max([np.abs(K) for K in Ks], axis=0)
+    blocks = _blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300))
+    return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
+
+
+def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:
+    """How large entries of these constraints' rows can be."""
+    found = [levers(at, at.model.constraints[n].evaluate(at)).max(initial=0.0) for at in samples for n in constraints]
+    return float(np.sqrt(max(found, default=0.0)))
+
+
+def _most_dependent(model: Model, dofs: Sequence[int], K: np.ndarray, rank: int) -> list[int]:
+    """Joints without motors first, then those further from the base; each must be determined well by the rows."""
+    t = model.topology
+    order = sorted(range(len(dofs)), key=lambda n: (model.links[t.dof_link[dofs[n]]].actuated, -n))
+    for share in (0.3, 1e-2, 1e-4, ZERO):
+        basis, chosen = np.zeros((K.shape[0], 0)), list[int]()
+        for n in order:
+            left = K[:, n] - basis @ (basis.T @ K[:, n])
+            size = float(np.linalg.norm(left))
+            if len(chosen) < rank and size > share * np.abs(K).max():
+                chosen.append(n)
+                basis = np.column_stack([basis, left / size])
+        if len(chosen) == rank:
+            break
+    return sorted(chosen)
+
+
+def _follow(K: np.ndarray, rank: int, dependent: list[int]) -> bool:
+    """Whether the rows determine these joints by the others."""
+    tolerance = ZERO * max(np.abs(K).max(initial=0.0), 1e-300)
+    return len(dependent) == rank and int(np.linalg.matrix_rank(K[:, dependent], tol=tolerance)) == rank
+
+
+def _misnamed(model: Model, dofs: Sequence[int], constraints: Sequence[int], rank: int, named: list[int]) -> ModelError:
+    """Independent joints that are too many, too few, or that leave the others undetermined."""
+    joints = [model.links[model.topology.dof_link[k]].joint_name for k in dofs]
+    return ModelError(
+        f"the loops {listing(model.constraints[n].name for n in constraints)} leave {len(dofs) - rank} of the "
+        f"{len(dofs)} degrees of freedom of {listing(dict.fromkeys(joints))} independent, and "
+        f"{listing(joints[n] for n in named)} cannot be these: the others do not follow from them. Name others with "
+        "model.with_independent(...)"
+    )
+
+
+def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Rows and columns that nonzero entries connect; rows of zeros are in no block."""
+    left, out = set(range(pattern.shape[1])), []
+    while left:
+        columns, rows = {min(left)}, set[int]()
+        while True:
+            rows = {int(r) for r in np.flatnonzero(pattern[:, sorted(columns)].any(axis=1))}
+            wider = {int(n) for n in np.flatnonzero(pattern[sorted(rows)].any(axis=0))} | columns
+            if wider == columns:
+                break
+            columns = wider
+        left -= columns
+        out.append((tuple(sorted(rows)), tuple(sorted(columns))))
+    return tuple(out)
+
+
+def _closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4, 0.4)) -> list[np.ndarray]:
+    """Closed positions so far from the neutral one, by Gauss and Newton's method; the first, closed or not."""
+    rng, out = np.random.default_rng(0), list[np.ndarray]()
+    for size in distances:
+        q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))
+        for _ in range(30 if model.constraints else 0):
+            motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
+            phi = position_error(motion)
+            if np.abs(phi).max(initial=0.0) < 1e-10:
+                break
+            q = model.integrate(q, -(np.linalg.pinv(jacobian(motion), rcond=ZERO) @ phi)[:, 0])
+        else:
+            if model.constraints and out:
+                continue
+        out.append(q)
+    return out
