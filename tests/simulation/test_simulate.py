@@ -137,6 +137,20 @@ def test_a_contact_that_would_pull_lifts_off():
     assert abs(run.q[-1, 2]) < 1e-9
 
 
+@pytest.mark.parametrize("contact", [lw.point, lw.surface])
+def test_contacts_in_world_axes_touch_down_and_lift_off_alike(contact):
+    """A tilted body that falls, bounces and comes to rest does the same whatever axes its forces are in."""
+    runs = []
+    for axes in ("frame", "world"):
+        model = ball().without_constraints().with_constraints(contact("ball", axes=axes))
+        q = np.array([0.0, 0.0, 0.05, *np.array([0.3, 0.2, 0.1, 1.0]) / np.linalg.norm([0.3, 0.2, 0.1, 1.0])])
+        v = np.array([0.0, 0.0, 0.0, 1.0, -2.0, 0.5])
+        runs.append(lw.simulate(model, q, v, dt=1e-3, duration=0.25, ground=0.0, restitution=0.3))
+    assert [e.kind for e in runs[0].events] == [e.kind for e in runs[1].events]
+    assert runs[0].events
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-9)
+
+
 def test_a_quadruped_lands_on_its_feet():
     model, feet = quadruped(), ["front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot"]
     stand = standing(model)

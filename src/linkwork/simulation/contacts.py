@@ -116,15 +116,21 @@ class GroundContacts:
 
     def position_error(self, q: np.ndarray, phi: np.ndarray) -> np.ndarray:
         """Position errors `phi` of all rows, with those of contacts taken from where they touched down."""
-        (p, R), out = self.kinematics(q), np.array(phi)
+        (p, R), axes, out = self.kinematics(q), self._axes(q), np.array(phi)
         for k, (c, closure) in enumerate(self.contacts):
             p0, R0 = self.anchors[c]
-            out[self.at[c] : self.at[c] + 3] = R[k].T @ (p[k] - p0)
+            out[self.at[c] : self.at[c] + 3] = axes[k].T @ (p[k] - p0)
             if closure.rows == 6:
-                turn = R0.T @ R[k]
+                turn = R[k] @ R0.T
                 skew = turn - turn.T
-                out[self.at[c] + 3 : self.at[c] + 6] = [skew[2, 1] / 2, skew[0, 2] / 2, skew[1, 0] / 2]
+                world = np.array([skew[2, 1], skew[0, 2], skew[1, 0]]) / 2
+                out[self.at[c] + 3 : self.at[c] + 6] = axes[k].T @ world
         return out
+
+    def _axes(self, q: np.ndarray) -> np.ndarray:
+        """For each contact the axes of its rows: those of its frame, or of the world."""
+        turned = np.array([closure.axes == "a" for _, closure in self.contacts], dtype=bool)
+        return np.where(turned[:, None, None], self.kinematics(q).rotations, np.eye(3))
 
     # lift-off
 
@@ -133,7 +139,7 @@ class GroundContacts:
         after = self.advance(q, v, tau, self.active, h)
         if not self._pulls(q, after[2]):
             return after
-        sets, R = self._subsets(), self.kinematics(q).rotations
+        sets, R = self._subsets(), self._axes(q)
         many = [self.advance(q, v, tau, s, h) for s in sets]
         sinking = [self._approach(x[0], x[1], s) / h for s, x in zip(sets, many, strict=True)]
         pulling = [self._pull(s, R, x[2]) for s, x in zip(sets, many, strict=True)]
@@ -144,7 +150,7 @@ class GroundContacts:
         """Whether an active contact has a negative normal force or impulse."""
         if not self.active[list(self.at)].any():
             return False
-        return self._pull(self.active, self.kinematics(q).rotations, lam) > 0
+        return self._pull(self.active, self._axes(q), lam) > 0
 
     def _subsets(self) -> list[np.ndarray]:
         """Every choice among the contacts that are active, most of them first; of many contacts, one less at most."""
@@ -166,7 +172,7 @@ class GroundContacts:
 
     def _approach(self, q: np.ndarray, v: np.ndarray, active: np.ndarray) -> float:
         """How fast contacts that are down now but not in this set go down then."""
-        rate, R = self.error(q, v).rate, self.kinematics(q).rotations
+        rate, R = self.error(q, v).rate, self._axes(q)
         speeds = [
             -float(R[k, 2] @ rate[self.at[c] : self.at[c] + 3])
             for k, (c, _) in enumerate(self.contacts)
@@ -235,7 +241,7 @@ class GroundContacts:
 
     def _falling(self, q: np.ndarray, v: np.ndarray, down: list[int]) -> list[int]:
         """Those that are on the plane already, and do not rise."""
-        p, R = self.kinematics(q)
+        p, R = self.kinematics(q).positions, self._axes(q)
         rate, found = self.error(q, v).rate, []
         for k in down:
             c = self.contacts[k][0]
@@ -246,7 +252,7 @@ class GroundContacts:
 
     def _touched(self, t: float, q: np.ndarray, v: np.ndarray, down: list[int]) -> np.ndarray:
         """The velocity after these contacts met the plane: an impulse of all that are active then."""
-        R, rate = self.kinematics(q).rotations, self.error(q, v).rate
+        R, rate = self._axes(q), self.error(q, v).rate
         target, bounced, fastest = -rate, [], 0.0
         for k in down:
             c, closure = self.contacts[k]
