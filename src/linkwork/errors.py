@@ -48,6 +48,10 @@ class StepError(LinkworkError):
     """A motion that gains energy from nowhere: its time steps are too long for how fast it is."""
 
 
+class StepWarning(UserWarning):
+    """A motion whose energy is off by some percent: its time steps are long for how fast it is."""
+
+
 class AssemblyError(LinkworkError):
     """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
 

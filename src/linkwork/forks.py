@@ -35,9 +35,14 @@ _UNDER_WAY: set[Future[Any]] = set()
 
 def apart(function: Callable[..., Found], *arguments: Any) -> Found:
     """What the function gives, called on another thread; an interrupt does not wait for it."""
+    return begun(function, *arguments).result()
+
+
+def begun(function: Callable[..., Found], *arguments: Any) -> Future[Found]:
+    """The same under way on a thread of its own."""
     pool = ThreadPoolExecutor(1, "linkwork")
     try:
-        return submitted(pool, function, *arguments).result()
+        return submitted(pool, function, *arguments)
     finally:
         pool.shutdown(wait=False)
 

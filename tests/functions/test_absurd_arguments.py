@@ -9,10 +9,11 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import signature
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -196,10 +197,14 @@ def fault(call: Call, argument: str, make: Callable[[], Any], refused: bool) -> 
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory) -> dict[str, Call]:
-    found = list(public_calls(tmp_path_factory.mktemp("absurd")))
-    assert len({c.name for c in found}) == len(found)
-    return {c.name: c for c in found}
+def calls(tmp_path_factory) -> Iterator[dict[str, Call]]:
+    """All of them, in a folder of their own: "x" is a path, too, and `write_html` writes there."""
+    before = set(Path.cwd().iterdir())
+    with chdir(folder := tmp_path_factory.mktemp("absurd")):
+        found = list(public_calls(folder))
+        assert len({c.name for c in found}) == len(found)
+        yield {c.name: c for c in found}
+    assert set(Path.cwd().iterdir()) <= before, "a call wrote into the folder that the tests were started in"
 
 
 def test_everything_public_is_attacked(calls) -> None:
@@ -258,16 +263,17 @@ def test_absurd_arguments_end_well(calls, capsys) -> None:
 
 
 if __name__ == "__main__":  # the same as a list, for counting
+    import os
     import tempfile
     import time
     from collections import Counter
-    from pathlib import Path
 
     tried, kinds, slow = 0, Counter[str](), []
     started = time.time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for call in public_calls(Path(tempfile.mkdtemp())):
+        os.chdir(folder := Path(tempfile.mkdtemp()))
+        for call in public_calls(folder):
             begun = time.time()
             for argument, valid in call.arguments.items():
                 for name, make, refused in variants(valid):

@@ -20,6 +20,7 @@ from linkwork.io import files, mjcf_limits, xml
 from linkwork.model.visual import MeshFile
 from linkwork.viewer import collada as view_collada
 from linkwork.viewer import meshes
+from linkwork.viewer import scene as view_scene
 from linkwork.viewer.files import locate
 from linkwork.viewer.meshes import read_mesh
 from linkwork.viewer.scene import MAX_VISUALS, make_scene
@@ -153,6 +154,33 @@ OUTSIZED = {
     ),
     "composite": (world('<body><composite type="cable" count="1000 1000 1"/></body>'), "copies"),
     "flexcomp": (world('<flexcomp name="f" count="1000 1000 1000" dim="3"/>'), "copies"),
+    "textures": (
+        world(
+            "",
+            "<asset>"
+            + "".join(f'<texture name="t{i}" type="2d" builtin="flat" width="4096" height="4096"/>' for i in range(3))
+            + "</asset>",
+        ),
+        "width x height",
+    ),
+    "hfields": (
+        world(
+            "",
+            "<asset>"
+            + "".join(f'<hfield name="h{i}" nrow="2000" ncol="2000" size="1 1 1 1"/>' for i in range(3))
+            + "</asset>",
+        ),
+        "nrow x ncol",
+    ),
+    "meshes": (
+        world(
+            "",
+            "<asset>"
+            + "".join(f'<mesh name="m{i}" builtin="supersphere" params="100 1 1"/>' for i in range(101))
+            + "</asset>",
+        ),
+        "params",
+    ),
     "hfield": (world("", '<asset><hfield name="h" nrow="19999" ncol="19999" size="1 1 1 1"/></asset>'), "nrow x ncol"),
     "texture": (
         world("", '<asset><texture name="t" type="2d" builtin="flat" width="19999" height="19999"/></asset>'),
@@ -182,6 +210,23 @@ def test_outsized_mjcf(case: str, tmp_path: Path) -> None:
     (tmp_path / "robot.xml").write_text('<mujoco><include file="inner.xml"/></mujoco>')
     with pytest.raises(LoadError, match=message):
         quiet_load(tmp_path / "robot.xml")
+
+
+def test_a_mesh_counts_as_often_as_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler reads it each time; convex hulls, which take longest, count more, and contacts need none here."""
+    (tmp_path / "m.obj").write_text(OBJ)
+    monkeypatch.setattr(mjcf_limits, "MAX_ASSETS", 4 * len(OBJ))
+    body = '<body><freejoint/><geom type="mesh" mesh="m0"/></body>'
+
+    def robot(times: int, more: str = "") -> Path:
+        named = "".join(f'<mesh name="m{i}" file="m.obj" {more}/>' for i in range(times))
+        (tmp_path / "robot.xml").write_text(world(body, f"<asset>{named}</asset>"))
+        return tmp_path / "robot.xml"
+
+    assert quiet_load(robot(4)).nv == 6
+    for given in ((5, ""), (1, 'inertia="convex"')):
+        with pytest.raises(LoadError, match="meshes and textures"):
+            quiet_load(robot(*given))
 
 
 def test_copies_multiply_across_files(tmp_path: Path) -> None:
@@ -418,8 +463,10 @@ def test_long_meshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines and numbers are counted before they are kept."""
     (tmp_path / "m.obj").write_text(OBJ)
     (tmp_path / "m.dae").write_text(collada("", '<node><instance_geometry url="#g"/></node>'))
+    (tmp_path / "n.obj").write_text("usemtl a\n" + OBJ)
     for name, module, limit, value in (
         ("m.obj", meshes, "MAX_LINES", 5),
+        ("n.obj", meshes, "MAX_PIECES", 0),
         ("m.dae", view_collada, "MAX_NUMBERS", 5),
         ("m.dae", view_collada, "MAX_TRIANGLES", 0),
     ):
@@ -467,6 +514,28 @@ def test_scenes_are_bounded(tmp_path: Path) -> None:
     )
     scene = make_scene(lw.load(tmp_path / "r.urdf", "free"))
     assert any("visuals are left out" in note for note in scene.notes)
+
+
+def test_a_file_by_many_names_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files count by their size, those that hold no triangle too, before they are read."""
+    (tmp_path / "m.obj").write_text("v 0 0 0\n" * 100)
+    read = []
+    monkeypatch.setattr(view_scene, "MAX_WORK", 4 * 800 * 3)
+    monkeypatch.setattr(view_scene, "read_mesh", lambda path: read.append(path) or read_mesh(path))
+    visuals = "".join(f'<visual><geometry><mesh filename="{"./" * i}m.obj"/></geometry></visual>' for i in range(20))
+    (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="a">{visuals}</link></robot>')
+    scene = make_scene(lw.load(tmp_path / "r.urdf"))
+    assert len(read) == 3
+    assert any("visuals are left out" in note for note in scene.notes)
+
+
+def test_a_robot_of_which_nothing_is_left_to_draw(tmp_path: Path) -> None:
+    """One polygon without area, on a robot without joints."""
+    (tmp_path / "m.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 1 2 2\n")
+    (tmp_path / "r.urdf").write_text(
+        '<robot name="r"><link name="a"><visual><geometry><mesh filename="m.obj"/></geometry></visual></link></robot>'
+    )
+    assert make_scene(lw.load(tmp_path / "r.urdf")).size == 0.05
 
 
 def test_a_load_in_a_thread_ends() -> None:

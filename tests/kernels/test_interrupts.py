@@ -16,8 +16,8 @@ import pytest
 from linkwork.kernels import IterativeProgram, Kernel, Program
 from linkwork.kernels.pool import Pool, nothing
 
-HEARD = 1.0
-"""Seconds, on a machine with other work; every call below would take minutes or more."""
+HEARD, TRIES = 0.1, 3
+"""Seconds, in the best of some tries: a machine with other work may be late. Every call below would take minutes."""
 
 SCRIPT = """
 import os, signal, sys, threading, time
@@ -88,11 +88,51 @@ assert lw.plan(model).best
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("what", LONG)
 def test_an_interrupt_is_heard_and_the_next_call_works(what: str) -> None:
-    done = subprocess.run([sys.executable, "-c", SCRIPT + LONG[what]], capture_output=True, text=True, timeout=300)
+    worst = []
+    while min(worst, default=HEARD) >= HEARD and len(worst) < TRIES:
+        worst.append(max(numbers(SCRIPT + LONG[what], "late")))
+    assert min(worst) < HEARD, worst
+
+
+def numbers(script: str, word: str) -> list[float]:
+    """What a script prints after a word."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    late = [float(line.split()[1]) for line in done.stdout.splitlines()]
-    assert late
-    assert max(late) < HEARD
+    return [float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith(word)]
+
+
+AFTERWARDS = (
+    SCRIPT
+    + """
+os.environ["LINKWORK_CACHE"] = "off"
+from linkwork.kernels import compile
+lw.forward_dynamics(chain(3), method="aba").kernel.prepare()
+real, begun, go = compile._emit_one, threading.Event(), threading.Event()
+def slow(*given):  # a chunk that takes LLVM as long as it likes
+    begun.set()
+    go.wait(20)
+    return real(*given)
+compile._emit_one = slow
+f = lw.forward_dynamics(model, method="aba")
+threading.Thread(target=lambda: (begun.wait(), os.kill(os.getpid(), signal.SIGINT))).start()
+try:
+    f.kernel.prepare()
+    sys.exit("the compilation ended before it was interrupted")
+except KeyboardInterrupt:
+    compile._emit_one = real
+assert np.isfinite(f(q, v, v).a).all()
+print("waited", float(go.is_set()))
+go.set()
+"""
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_compilation_does_not_wait_for_one_that_was_interrupted() -> None:
+    """It is done while LLVM still has a chunk of the old one in hand."""
+    began = time.perf_counter()
+    assert numbers(AFTERWARDS, "waited") == [0.0]
+    assert time.perf_counter() - began < 20
 
 
 NEAR_THE_END = (

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from motions import angular_momentum, energy, pendulum
 
 import linkwork as lw
-from linkwork.errors import StepError
+from linkwork.errors import StepError, StepWarning
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
 from linkwork.simulation.energy import Ledger, energies_of
 from linkwork.simulation.turning import turns
@@ -185,6 +187,46 @@ def test_a_motion_that_gains_energy_from_nowhere_ends_with_an_error():
             [0, 0, 0, 0, 0, 224.0],
             duration=0.5,
         )
+
+
+SWUNG = {
+    "double pendulum": (chain(2), np.array([1.5, 0.5]), np.array([20.0, -14.0])),
+    "chain of six": (chain(6), np.full(6, 0.3), 6 * np.random.default_rng(1).normal(size=6)),
+    "four-bar": (
+        fast := four_bar(1.0, 0.5, 1.0, 0.9),
+        fast.neutral(),
+        20 * lw.project_velocity(fast, fast.neutral(), [1.0, 0, 0]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWUNG)
+def test_energy_that_is_off_by_some_percent_is_told(name):
+    """Gained or lost: one warning, which points to the call; slower, or with shorter steps, there is none."""
+    model, q, v = SWUNG[name]
+
+    def told(v, dt, call):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            call(v, dt)
+        assert all(w.category is StepWarning and w.filename == __file__ for w in heard)
+        return len(heard)
+
+    def simulated(v, dt):
+        run = lw.simulate(model, q, v, dt=dt, duration=1.0)
+        T, V = energies_of(model)(run.q, run.v)
+        off.append(np.ptp(T + V) / (T[0] + np.ptp(V)))
+
+    def rolled(v, dt):
+        run(q, v, dt=dt, steps=round(1 / dt), every=round(0.1 / dt))
+
+    off, run = [], lw.rollout(model)
+    assert told(v, 1e-3, simulated) == 1
+    assert off.pop() > 0.04
+    assert told(v / 10, 1e-3, simulated) == told(v, 1e-4, simulated) == 0
+    assert max(off) < 0.1
+    assert told(v, 1e-3, rolled) == 1
+    assert told(v, 1e-4, rolled) == 0
 
 
 @pytest.mark.parametrize("backend", ["kernel", "numpy"])

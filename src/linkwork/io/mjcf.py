@@ -284,7 +284,12 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
         raise MissingExtra("mujoco", "mjcf", "reading MJCF") from None
 
     def spec() -> Any:
-        return mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
+        """The file without contacts, which are not modelled: convex hulls of meshes would take most of the time."""
+        out = mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
+        for geom in out.geoms:
+            geom.contype = geom.conaffinity = 0
+        out.compiler.discardvisual = False  # what cannot collide stays
+        return out
 
     try:
         try:

@@ -18,14 +18,20 @@ from linkwork.io.files import checked
 from linkwork.io.xml import MAX_BYTES, MAX_ELEMENTS, Element, parse, read
 
 MAX_BODIES = 2_000
-MAX_COPIED = 50_000
+MAX_COPIED = 20_000
 """Elements of any kind, copies counted."""
 MAX_FILES = 1_000
-MAX_ASSETS = 256 * 2**20
-MAX_PIXELS = 2**24
-MAX_HEIGHTS = 2**22
+MAX_ASSETS = 128 * 2**20
+"""Bytes of meshes and textures, each as often as it is named."""
+HULL = 8
+"""How much longer a mesh takes of which the convex hull is needed."""
+MAX_PIXELS = 2**25
+MAX_HEIGHTS = 2**23
+"""Of all textures, of all height fields; and cells of flexible bodies, in MAX_BODIES."""
 MAX_RESOLUTION = 100
 """Of builtin meshes, and of octrees."""
+MAX_POINTS = 100 * MAX_RESOLUTION**2
+"""Of all builtin meshes."""
 MAX_ROOM = 1_000
 """Entries that a file reserves for users: keyframes, user data, samples."""
 MAX_NESTED = 8
@@ -58,8 +64,18 @@ class _Total:
     home: Path
     read: int = 0
     files: int = 0
-    assets: dict[Path, int] = field(default_factory=dict)
+    assets: int = 0
+    bytes: int = 0
+    sizes: dict[str, float] = field(default_factory=dict)
     models: dict[Path, tuple[float, float]] = field(default_factory=dict)
+
+    def bound(self, element: Element, what: str, size: float, limit: int) -> None:
+        """Count points of a texture, height field or mesh among those of all others of its kind."""
+        self.sizes[element.tag] = self.sizes.get(element.tag, 0.0) + size
+        if not self.sizes[element.tag] <= limit:
+            raise element.error(
+                f"{what}: {size:.0f} points, {self.sizes[element.tag]:.0f} with all before it; at most {limit} are read"
+            )
 
     def add(self, element: Element, size: int) -> None:
         self.read, self.files = self.read + size, self.files + 1
@@ -78,12 +94,15 @@ class _Document:
         self.included: dict[Path, Element] = {}
         self.elements = list(self._walk(root))
         self.settings = [e for e in self.elements if e.tag == "compiler"]
+        hulls = any(e.get("inertia", "") == "convex" or e.tag == "pair" for e in self.elements)
+        self.weight = HULL if hulls else 1
         self.attached: dict[str, tuple[float, float]] = {}
 
     def check(self) -> tuple[float, float]:
         """How many bodies and elements the compiler makes of it."""
         for element in self.elements:
             _check_numbers(element)
+            self._check_areas(element)
             self._check_files(element)
         for element in self.elements:
             if element.tag == "model" and "file" in element.attributes:
@@ -171,11 +190,13 @@ class _Document:
         for attribute, name in element.attributes.items():
             if not attribute.startswith("file") or not name.strip():
                 continue
-            for folder in self._folders(element.tag):
-                for here in (self.here, self.total.home):
-                    path = Path(os.path.normpath(here / folder / name.strip()))
-                    if os.path.lexists(path):
-                        self._check_asset(element, path, name)
+            paths = {
+                Path(os.path.normpath(here / folder / name.strip()))
+                for folder in self._folders(element.tag)
+                for here in (self.here, self.total.home)
+            }
+            for path in filter(os.path.lexists, paths):
+                self._check_asset(element, path, name)
 
     def _folders(self, tag: str) -> list[str]:
         wanted = ("assetdir", FOLDERS.get(tag, "meshdir"))
@@ -190,10 +211,12 @@ class _Document:
 
     def _check_asset(self, element: Element, path: Path, name: str) -> None:
         self._check_own(element, path, name)
-        self.total.assets[path] = path.stat().st_size
-        if sum(self.total.assets.values()) > MAX_ASSETS or len(self.total.assets) > MAX_FILES:
+        self.total.assets += 1
+        self.total.bytes += path.stat().st_size * self.weight
+        if self.total.bytes > MAX_ASSETS or self.total.assets > MAX_FILES:
             raise element.error(
-                f"more than {MAX_FILES} meshes and textures, or {MAX_ASSETS >> 20} MiB of them; at most so much is read"
+                f"more than {MAX_FILES} meshes and textures, or {MAX_ASSETS >> 20} MiB of them (with "
+                f"convex hulls {MAX_ASSETS // HULL >> 20}); at most so much is read"
             )
         with path.open("rb") as stream:
             head = stream.read(24)
@@ -202,9 +225,16 @@ class _Document:
             size = int.from_bytes(head[16:20], "big") * int.from_bytes(head[20:24], "big")
         elif element.tag == "hfield":
             size = int.from_bytes(head[0:4], "little") * int.from_bytes(head[4:8], "little")
-        limit = MAX_HEIGHTS if element.tag == "hfield" else MAX_PIXELS
-        if size > limit:
-            raise element.error(f"'{name}' has {size} points; at most {limit} are read")
+        self.total.bound(element, f"'{name}'", size, MAX_HEIGHTS if element.tag == "hfield" else MAX_PIXELS)
+
+    def _check_areas(self, element: Element) -> None:
+        """What is as large as a product of numbers."""
+        for tag, sides, limit in AREAS:
+            if element.tag == tag:
+                area = _product([max(1.0, n) for a in sides for n in _numbers(element, a)])
+                self.total.bound(element, " x ".join(sides), area, limit)
+        if element.tag == "mesh" and "builtin" in element.attributes:
+            self.total.bound(element, "params", max(_numbers(element, "params"), default=0.0) ** 2, MAX_POINTS)
 
 
 def _check_numbers(element: Element) -> None:
@@ -218,10 +248,6 @@ def _check_numbers(element: Element) -> None:
     room += [a for tag, a in ROOM if tag == element.tag and a in element.attributes]
     for attribute in room:
         _bounded(element, attribute, max(_numbers(element, attribute), default=0.0), MAX_ROOM)
-    for tag, sides, limit in AREAS:
-        if element.tag == tag:
-            area = _product([max(1.0, n) for a in sides for n in _numbers(element, a)])
-            _bounded(element, " x ".join(sides), area, limit)
     if element.tag == "mesh" and "builtin" in element.attributes:
         _bounded(element, "params", max(_numbers(element, "params"), default=0.0), MAX_RESOLUTION)
 

@@ -18,7 +18,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
-from linkwork.forks import BUSY, apart, settled, submitted
+from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.elf import complete
 from linkwork.kernels.objects import python_functions
@@ -57,19 +57,22 @@ class Emitter:
 def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
     """Something to append modules to, while more of them are written.
 
-    An exception leaves at once; chunks that LLVM is compiling just then are finished behind it, and dropped.
+    An exception leaves at once; chunks that LLVM is compiling just then are finished behind it, and dropped. The next
+    compilation begins beside them: nothing is shared but the option of `_reorder`, whose changes keep their order.
     """
     with BUSY:
-        settled()
+        while _RESTORING:
+            _RESTORING[-1].result()
+            _RESTORING.pop()
         pool = ThreadPoolExecutor(cores(), "linkwork")
         try:
-            submitted(pool, _begin, target, level).result()
+            apart(_begin, target, level)
             made = Emitter(pool, target, level)
             try:
                 yield made
             finally:
                 made.cancel()
-                submitted(pool, _reorder, True)
+                _RESTORING.append(begun(_reorder, True))
         finally:
             pool.shutdown(wait=False)
 
@@ -83,6 +86,10 @@ def _begin(target: Target, level: int) -> None:
 def _reorder(yes: bool) -> None:
     """LLVM's scheduler on or off: the order is ours already, and it would take two thirds of the compile time."""
     llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
+
+
+_RESTORING: list[Future[None]] = []
+"""What puts the scheduler back; at most one, as BUSY is held."""
 
 
 def assembly(module: str, target: Target, level: int = 2) -> str:

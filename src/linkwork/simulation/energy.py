@@ -10,19 +10,23 @@ link turns too far in one step; then it feeds itself.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.errors import StepError
+from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
 from linkwork.model.memo import remembered
 from linkwork.spatial import linear
 
 SHARE = 0.5
 """Energy from nowhere, relative to what flows through a motion, with which a motion is no longer one of the model."""
+
+TOLD = 0.05
+"""Energy from nowhere or gone nowhere, relative to the same, with which there is a StepWarning."""
 
 LIFT = 10.0
 """Speeds, relative to what gravity adds in one step, that rounding and chatter may have."""
@@ -47,10 +51,22 @@ def energies(motion: Motion) -> tuple[Array, Array]:
     return kinetic / 2, -(xp.constant(model.gravity).T @ weights[0][1])
 
 
-def too_much(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """Whether a gain is more than steps of dt make of this flow of energy, and of limbs that swing."""
+def share(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
+    """A gain relative to this flow of energy, to limbs that swing, and to what steps of dt make of any."""
     lift = LIFT * dt * float(np.linalg.norm(model.gravity))
-    return np.asarray(~(gain <= SHARE * (flow + swing(model)) + model.mass * lift**2))
+    most = flow + swing(model) + model.mass * lift**2 / SHARE
+    return np.asarray(gain / (most + np.finfo(float).tiny))
+
+
+def warn_of_energy(model: Model, dt: float, share: float, fastest: float, where: str = "") -> None:
+    """Say, once for a place in the user's code as Python does, that the energy of a motion is off."""
+    warnings.warn(
+        f"the energy of '{model.name}' is off by {100 * share:.0f} % of what flows through its motion{where}: steps of "
+        f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular position. Take a "
+        "shorter dt, or integrator='rk4'",
+        StepWarning,
+        stacklevel=5,
+    )
 
 
 @remembered
@@ -71,6 +87,7 @@ class Ledger:
         self.model, self.energies = model, energies_of(model, backend)
         kinetic, self.potential = self._now(q, v)
         self.work, self.flow, self.height, self.least = 0.0, kinetic, 0.0, kinetic + self.potential
+        self.most, self.worst, self.fastest = self.least, 0.0, 0.0
 
     def add(self, work: float) -> None:
         """Work of joint forces and constraints."""
@@ -81,21 +98,27 @@ class Ledger:
         """A state that was put elsewhere, onto its constraints: whatever energy that took is accounted for."""
         self.work += sum(self._now(*after)) - sum(self._now(*before))
 
-    def check(self, t: float, dt: float, q: np.ndarray, v: np.ndarray, integrator: str) -> None:
-        """StepError if the motion gained too much since it had least."""
+    def check(self, t: float, dt: float, q: np.ndarray, v: np.ndarray, integrator: str, impacts: bool = False) -> None:
+        """StepError if the motion gained too much since it had least. With impacts, what it lost is theirs."""
         kinetic, potential = self._now(q, v)
         own = kinetic + potential - self.work
-        self.least = min(self.least, own)
+        self.least, self.most = min(self.least, own), max(self.most, own)
         self.height = max(self.height, abs(potential - self.potential))
-        flow = self.flow + self.height
-        if too_much(self.model, dt, np.array(own - self.least), np.array(flow)):
-            fastest = float(np.abs(v).max(initial=0.0))
+        flow, fastest = self.flow + self.height, float(np.abs(v).max(initial=0.0))
+        gained, lost = share(self.model, dt, np.array([own - self.least, self.most - own]), np.array(flow))
+        self.worst, self.fastest = max(self.worst, gained, 0.0 if impacts else lost), max(self.fastest, fastest)
+        if not gained <= SHARE:
             other = "" if integrator != "semi_implicit" else ", or integrator='rk4' or 'midpoint'"
             raise StepError(
                 f"'{self.model.name}' gained {own - self.least:.3g} J from nowhere by t = {t:g} s, where {flow:.3g} J "
                 f"were there or came from forces: steps of {dt:g} s are too long for joints at {fastest:.3g} (rad/s, "
                 f"m/s). Take dt <= {min(dt / 4, 0.02 / max(fastest, 1e-9)):.1g}{other}"
             )
+
+    def tell(self, dt: float) -> None:
+        """Warn if the energy was off in any check."""
+        if self.worst > TOLD:
+            warn_of_energy(self.model, dt, self.worst, self.fastest)
 
     def _now(self, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:
         T, V = self.energies(q[None], v[None])

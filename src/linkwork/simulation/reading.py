@@ -1,14 +1,15 @@
 """Reading trajectories from files that anybody may have written: what is wrong is named, and nothing in them is run.
 
 Sizes that a file states are compared with its own before anything is allocated: numbers take at most ROOM bytes and
-RATIO times the file (columns of zeros are packed a thousand times). Checksums of .npz and .parquet files are verified;
-a .csv file has none, so that a digit that changed is another number. Arrays of objects are refused, not unpickled.
+RATIO times the file (columns of zeros are packed a thousand times). Checksums are verified; a .csv or .parquet file
+without one, written by others, is read as it is. Arrays of objects are refused, not unpickled.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 import zipfile
 from array import array
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ from linkwork.errors import InputError, LinkworkError, listing, not_found
 from linkwork.simulation.trajectory import ABOUT, FORMATS, SUM, TABLES, Event, Trajectory, checksum, pyarrow_or_error
 
 ROOM, RATIO = 64 * 2**20, 100
+READ_AHEAD = 200
+"""Characters in which the checksum of a .csv file is."""
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
@@ -77,16 +80,23 @@ def _array(path: Path, name: str, part: IO[bytes], size: int) -> np.ndarray:
 def _csv(path: Path) -> Trajectory:
     numbers = array("d")
     with path.open(newline="", encoding="utf-8") as stream:
+        stated = re.fullmatch(rf"# {re.escape(SUM)} ([0-9a-f]{{64}})\r?\n", stream.readline(READ_AHEAD))
+        if stated is None:
+            stream.seek(0)  # written by others: 't' comes first
         lines = csv.reader(stream, strict=True)
         headings = next(lines, [])
         for row in lines:
+            line = lines.line_num + (stated is not None)
             if len(row) != len(headings):
-                raise _refused(path, f"line {lines.line_num} has {len(row)} of {len(headings)} columns")
+                raise _refused(path, f"line {line} has {len(row)} of {len(headings)} columns")
             try:
                 numbers.extend(map(_number, row))
             except ValueError:
-                raise _refused(path, f"line {lines.line_num} has entries that are not numbers") from None
-    return _split(path, headings, np.array(numbers).reshape(-1, max(len(headings), 1)), None)
+                raise _refused(path, f"line {line} has entries that are not numbers") from None
+    matrix = np.array(numbers).reshape(-1, max(len(headings), 1))
+    if stated is not None:
+        _check_sum(path, stated[1], checksum(headings, matrix, ""))
+    return _split(path, headings, matrix, None)
 
 
 def _number(word: str) -> float:
@@ -108,8 +118,8 @@ def _parquet(path: Path) -> Trajectory:
         matrix = np.column_stack([column.to_numpy() for column in table.columns] or [np.zeros((0, 1))])
         facts = file.schema_arrow.metadata or {}
     about, stated = (facts.get(key.encode()) for key in (ABOUT, SUM))
-    if stated is not None and stated.decode() != checksum(headings, matrix, (about or b"").decode()):
-        raise _refused(path, "its checksum is another one, so that it is damaged")
+    if stated is not None:
+        _check_sum(path, stated.decode(), checksum(headings, matrix, (about or b"").decode()))
     return _split(path, headings, matrix, about)
 
 
@@ -170,6 +180,11 @@ def _check_size(path: Path, stated: int) -> None:
     size = path.stat().st_size
     if stated > ROOM + RATIO * size:
         raise _refused(path, f"its {size} bytes claim to hold {stated}")
+
+
+def _check_sum(path: Path, stated: str, found: str) -> None:
+    if stated != found:
+        raise _refused(path, "its checksum is another one, so that it is damaged")
 
 
 def _refused(path: Path, reason: str) -> InputError:

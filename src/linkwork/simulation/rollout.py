@@ -45,7 +45,7 @@ from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.rewrite.inside import Inside, inside
 from linkwork.rewrite.rooting import Based
-from linkwork.simulation.energy import energies_of, too_much
+from linkwork.simulation.energy import SHARE, TOLD, energies_of, share, warn_of_energy
 from linkwork.simulation.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -371,10 +371,17 @@ class Rollout:
         if not batch or steps * turned**2 < SLOW:
             return
         start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
-        failed = self._gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], dt)
+        gained = self._gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], dt)
+        failed = ~(gained <= SHARE)
+        told = (np.abs(gained) > TOLD) & ~failed & (survived == steps)
+        if told.any():
+            where = f" in {np.count_nonzero(told)} of {batch} states" if batch > 1 else ""
+            warn_of_energy(
+                self.model, dt, float(np.abs(gained)[told].max()), float(np.abs(out["v"][told]).max(initial=0.0)), where
+            )
         for b in np.flatnonzero(failed):
             records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
-            n = int(np.argmax(self._gained(records, [out["q"][b], out["v"][b]], work[b], dt)))
+            n = int(np.argmax(~(self._gained(records, [out["q"][b], out["v"][b]], work[b], dt) <= SHARE)))
             survived[b] = min(survived[b], n * every)
             for name, first in zip(("q", "v"), start, strict=True):
                 out[name][b, n:] = out[name][b, n - 1] if n else first[b]
@@ -384,11 +391,11 @@ class Rollout:
     def _gained(
         self, before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray, dt: float
     ) -> np.ndarray:
-        """Which states have more energy after than they had before and were given."""
+        """The energy that states have after, and neither had before nor were given, relative to what flows."""
         rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
         (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
-        return too_much(self.model, dt, gain, flow)
+        return share(self.model, dt, gain, flow)
 
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
         """The reference: state by state and step by step, as the algorithms are written."""

@@ -41,7 +41,10 @@ FORMATS = (".csv", ".npz", ".parquet")
 ABOUT = "linkwork"
 """The key of a Parquet file's metadata under which names, units and events are."""
 SUM = "linkwork.sha256"
-"""The key under which the checksum of a Parquet file's numbers, headings and metadata is: its own cover pages only."""
+"""The key under which the checksum of a Parquet file's numbers, headings and metadata is: its own cover pages only.
+
+A .csv file begins with a comment of this key and the checksum of its headings and numbers.
+"""
 
 
 @checked_class(t=NUMBER, kind=NAME, contact=NAME)
@@ -118,7 +121,8 @@ class Trajectory:
     def save(self, path: str | Path) -> Path:
         """Write it; the suffix says how: .csv, .npz or .parquet (which needs the extra `parquet`).
 
-        CSV holds the numbers and their names only; the others also events, units and the name of the model.
+        CSV holds the numbers, their names and, as a comment in its first line, a checksum (other readers skip it by
+        `comment="#"`); the others also events, units and the name of the model.
         """
         path = Path(path)
         if path.suffix not in FORMATS:
@@ -132,9 +136,11 @@ class Trajectory:
             np.savez_compressed(path, **arrays, about=np.array(self._about()))
         elif path.suffix == ".csv":
             with path.open("w", newline="", encoding="utf-8") as stream:
+                headings, matrix = self._headings(), self._matrix()
+                stream.write(f"# {SUM} {checksum(headings, matrix, '')}\r\n")
                 writer = csv.writer(stream)
-                writer.writerow(self._headings())
-                writer.writerows([repr(float(x)) for x in row] for row in self._matrix())
+                writer.writerow(headings)
+                writer.writerows([repr(float(x)) for x in row] for row in matrix)
         else:
             arrow, parquet = pyarrow_or_error()
             columns = dict(zip(self._headings(), self._matrix().T, strict=True))

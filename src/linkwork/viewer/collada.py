@@ -144,10 +144,15 @@ def _faces(element: Element, stride: int, offset: int) -> np.ndarray:
     index = np.concatenate([np.zeros(0, dtype=np.int64), *numbers])
     if sizes.min(initial=0) < 0 or sizes.max(initial=0) > len(index) or sizes.sum() > len(index):
         raise element.error(f"polygons of {sizes.sum()} corners, and {len(index)} are there")
+    return fans(index, sizes)
+
+
+def fans(index: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Polygons, of so many corners each, as triangles around their first corner."""
     first = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-    fans = np.maximum(sizes - 2, 0)
-    start = np.repeat(first, fans)
-    k = np.arange(len(start)) - np.repeat(np.cumsum(fans) - fans, fans) + 1
+    count = np.maximum(sizes - 2, 0)
+    start = np.repeat(first, count)
+    k = np.arange(len(start)) - np.repeat(np.cumsum(count) - count, count) + 1
     return np.stack([index[start], index[start + k], index[start + k + 1]], axis=1)
 
 

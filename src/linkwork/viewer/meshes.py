@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,23 @@ from linkwork.errors import LoadError
 from linkwork.io.files import is_own
 from linkwork.io.xml import MAX_NUMBER
 from linkwork.model.visual import Colour, Mesh
-from linkwork.viewer.collada import read_collada
+from linkwork.viewer.collada import fans, read_collada
 
 Piece = tuple[Mesh, Colour | None]
 
-MAX_LINES = 2_000_000
+MAX_LINES = 1_000_000
+WORK = {".obj": 4}
+"""Bytes of other files that take as long to read as one of these."""
+MAX_PIECES = 200
+"""Materials of one mesh, each of which becomes a piece."""
 MAX_MATERIALS = 10
 """Files of materials that a mesh is coloured by, each of at most MAX_MATERIAL_BYTES."""
 MAX_MATERIAL_BYTES = 2**20
+
+
+def work(path: Path) -> int:
+    """How long a file takes to read, in bytes."""
+    return path.stat().st_size * WORK.get(path.suffix.lower(), 1)
 
 
 def read_mesh(path: Path) -> list[Piece]:
@@ -60,35 +68,37 @@ def _stl(path: Path) -> list[Piece]:
 
 def _obj(path: Path) -> list[Piece]:
     """Vertices and polygons; colours are the diffuse ones of the material files beside it."""
-    vertices: list[list[float]] = []
-    faces: dict[str, list[tuple[int, int, int]]] = {}
+    vertices: list[list[str]] = []
+    corners: list[str] = []
+    polygons: list[tuple[int, int, int]] = []  # how many corners, how many vertices were known, which material
+    numbers: dict[str, int] = {"": 0}
     colours: dict[str, Colour] = {}
-    material, seen = "", set[Path]()
+    material, seen = 0, set[Path]()
     with path.open(errors="replace") as stream:
         for n, line in enumerate(stream):
             if n > MAX_LINES:
                 raise LoadError(f"mesh {path} has more than {MAX_LINES} lines; at most so many are read")
             key, *words = line.split() or [""]
             if key == "v":
-                vertices.append([float(w) for w in words[:3]])
+                vertices.append(words[:3])
             elif key == "f":
-                corners = [_corner(w, len(vertices)) for w in words]
-                faces.setdefault(material, []).extend((corners[0], b, c) for b, c in pairwise(corners[1:]))
+                corners += words
+                polygons.append((len(words), len(vertices), material))
             elif key == "usemtl":
-                material = " ".join(words)
+                material = numbers.setdefault(" ".join(words), len(numbers))
+                if material > MAX_PIECES:
+                    raise LoadError(f"mesh {path} has more than {MAX_PIECES} materials; at most so many are read")
             elif key == "mtllib":
                 beside = path.parent / Path(" ".join(words)).name
                 if beside not in seen and len(seen) < MAX_MATERIALS:
                     seen.add(beside)
                     colours |= dict(_materials(beside))
     points = np.array(vertices, dtype=float).reshape(-1, 3)
-    return [(Mesh(points, np.array(f).reshape(-1, 3)), colours.get(name)) for name, f in faces.items()]
-
-
-def _corner(word: str, known: int) -> int:
-    """ "7", "7/1/3" or "-1", counted from one or back from the last vertex."""
-    index = int(word.partition("/")[0])
-    return index - 1 if index > 0 else known + index
+    sizes, known, owner = np.array(polygons, dtype=np.int64).reshape(-1, 3).T
+    index = np.array([w.partition("/")[0] for w in corners], dtype=np.int64)  # "7", "7/1/3", or "-1": the last one
+    faces = fans(np.where(index > 0, index - 1, np.repeat(known, sizes) + index), sizes)
+    owner = np.repeat(owner, np.maximum(sizes - 2, 0))
+    return [(Mesh(points, faces[owner == k]), colours.get(name)) for name, k in numbers.items() if (owner == k).any()]
 
 
 def _materials(path: Path) -> Iterator[tuple[str, Colour]]:

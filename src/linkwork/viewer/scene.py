@@ -17,7 +17,7 @@ from linkwork.model import BodyInertia, Model, Motion
 from linkwork.model.visual import Colour, Mesh, MeshFile, Visual
 from linkwork.viewer import shapes
 from linkwork.viewer.files import locate
-from linkwork.viewer.meshes import Piece, read_mesh
+from linkwork.viewer.meshes import Piece, read_mesh, work
 from linkwork.viewer.surface import Surface, joined, smooth, thinned_to
 
 PLAIN: Colour = (0.74, 0.77, 0.82, 1.0)
@@ -29,6 +29,8 @@ LIGHTEST = 400.0
 MAX_VISUALS = 5_000
 MAX_TRIANGLES = 1_000_000
 """Of all meshes together, before they are thinned out; the visuals beyond are left out."""
+MAX_WORK = 64 * 2**20
+"""Bytes of mesh files that are read in all, those of OBJ counted as `meshes.work` does."""
 TRIANGLES = 60_000
 """Of all meshes of a scene, unless asked for more."""
 
@@ -91,7 +93,7 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
     failed: set[int] = set()
     missing: dict[str, str] = {}
     known: dict[tuple[str, str], list[Piece] | None] = {}
-    triangles, left_out = 0, False
+    triangles, done, left_out = 0, 0, False
     for i, link in enumerate(model.links):
         if len(drawn) >= MAX_VISUALS:
             left_out = True
@@ -107,7 +109,13 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
                 file = (v.shape.name, v.shape.description)
                 if file not in known:
                     try:
-                        known[file] = read_mesh(locate(v.shape))
+                        path = locate(v.shape)
+                        done += work(path)
+                        if done > MAX_WORK:
+                            left_out = True
+                            failed.add(i)
+                            continue
+                        known[file] = read_mesh(path)
                     except LinkworkError as problem:
                         known[file] = None
                         missing.setdefault(v.shape.name, str(problem))
@@ -123,7 +131,10 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
                 left_out = True
                 failed.add(i)
     if left_out:
-        notes.append(f"visuals are left out: at most {MAX_VISUALS}, of {MAX_TRIANGLES} triangles in all, are drawn")
+        notes.append(
+            f"visuals are left out: at most {MAX_VISUALS}, of {MAX_TRIANGLES} triangles and {MAX_WORK >> 20} "
+            "MiB in all (OBJ a quarter of that), are drawn"
+        )
     if missing:
         first = next(iter(missing.values()))
         notes.append(f"{len(missing)} meshes are not drawn: {listing(missing, 4)}. The first: {first}")
@@ -161,7 +172,7 @@ def _size(model: Model, bodies: list[Part]) -> float:
         R, p = poses[part.link]
         low, high = part.surface.vertices.min(axis=0), part.surface.vertices.max(axis=0)
         points += [p[:, 0] + R @ np.where(corner, high, low) for corner in np.ndindex(2, 2, 2)]
-    return max(float(np.ptp(np.array(points).reshape(-1, 3), axis=0).max(initial=0.0)), 0.05)
+    return max(float(np.ptp(points, axis=0).max()), 0.05) if points else 0.05
 
 
 def _ellipsoid(body: BodyInertia, size: float, density: float = 0.0) -> Surface | None:
