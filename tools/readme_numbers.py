@@ -16,6 +16,7 @@ import sys
 from dataclasses import MISSING, asdict, fields, replace
 from pathlib import Path
 
+from linkwork_bench.lines import Line, lines
 from linkwork_bench.measure import geometric_mean
 from linkwork_bench.papers import PAPERS
 from linkwork_bench.papers.experiment import SUITE
@@ -23,7 +24,6 @@ from linkwork_bench.papers.run import judge
 from linkwork_bench.records import FORMAT, Record, Results, read
 from linkwork_bench.report import svg
 from linkwork_bench.report.page import Dot, Dots
-from linkwork_bench.tables import Line, lines
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
