@@ -184,8 +184,8 @@ def _plot(e: Experiment, figures: Figures, cases: Sequence[Case]) -> Lines | Dot
         ]
         return Bars(e.title, e.unit, rows) if rows else None
     if isinstance(e, Times):
-        rows_ = [(c.robot, c.case, _dots(e, figures, c)) for c in cases]
-        return Dots(e.title, e.unit, [r for r in rows_ if r[2]], log=e.unit != "%")
+        shown = [(c.robot, c.case, found) for c in cases if (found := _dots(e, figures, c))]
+        return Dots(e.title, e.unit, shown, log=e.unit != "%") if shown else None
     return None
 
 
