@@ -175,24 +175,19 @@ def compared(model: Model, task: str, names: Sequence[str]) -> tuple[list[Timed]
     states = [given[name] for name in made.inputs]
     reference = made.make(model, method=made.reference, backend="numpy")(*states)[0]
     errors, refused = dict[str, float](), dict[str, str]()
-    for name, function in functions.items():
-        try:
-            off = relative_errors(function(*states)[0], reference)
-        except LinkworkError as problem:
-            refused[name] = f"not timed: {problem}"
-            continue
-        errors[name] = float(off.max())
-        if not np.median(off) <= ACCURACY:
-            refused[name] = f"not timed: wrong by {np.median(off):.1e} in the median state"
-    timed = [name for name in names if name not in refused]
-
-    def programs(advance: Any) -> Iterator[Any]:
-        for done, name in enumerate(timed, 1):
-            yield registry.methods(task)[name], functions[name].program
+    with bar(None, "compiling", len(functions)) as advance:
+        for done, (name, function) in enumerate(functions.items(), 1):
+            try:
+                off = relative_errors(function(*states)[0], reference)
+            except LinkworkError as problem:
+                refused[name] = f"not timed: {problem}"
+                continue
+            errors[name] = float(off.max())
+            if not np.median(off) <= ACCURACY:
+                refused[name] = f"not timed: wrong by {np.median(off):.1e} in the median state"
             advance(done)
-
-    with bar(None, "compiling and timing", len(timed)) as advance:
-        us = timings(programs(advance), given)
+    timed = [name for name in names if name not in refused]
+    us = timings(((registry.methods(task)[name], functions[name].program) for name in timed), given)
     default = defaults(model)[task]
     rows = [
         Timed(task, n, functions[n].operations, us["state"][n], us["batch"][n], errors[n], n == default) for n in timed

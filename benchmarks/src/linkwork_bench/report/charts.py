@@ -25,7 +25,7 @@ from linkwork_bench.report.theme import BY_SYSTEM, LIGHT, NAMES
 
 STAND_INS = {name: f"#0a0a{k:02x}" for k, name in enumerate((*(f"c{k}" for k in range(len(LIGHT))), *NAMES))}
 TEXT, SOFT, LINE, STRIPE, BACK = (STAND_INS[name] for name in NAMES)
-MARKERS, DASHES = ("o", "s", "^", "D"), ("-", "--", ":", "-.")
+MARKERS, DASHES = ("o", "s", "^", "D"), ("-", "--", ":", "-.", (0, (8, 2)))
 WIDTH, SMALL, NORMAL, WIDEST = 900.0, 11.0, 12.0, 40
 """In pixels; and letters of a label that are shown."""
 LETTER = 6.7
