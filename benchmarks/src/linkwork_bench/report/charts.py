@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from itertools import accumulate, pairwise
 from math import floor, log10
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -95,7 +96,7 @@ class Chart:
     def colour(self, method: str) -> str:
         return STAND_INS[f"c{self._index(method) % len(LIGHT)}"]
 
-    def marker(self, method: str, hollow: bool = False) -> dict[str, object]:
+    def marker(self, method: str, hollow: bool = False) -> dict[str, Any]:
         colour = self.colour(method)
         shape = MARKERS[self._index(method) // 2 % len(MARKERS)]
         return {"marker": shape, "color": colour, "mfc": BACK if hollow else colour, "mew": 1.8}
@@ -155,8 +156,8 @@ def _lines(chart: Chart, plot: Lines) -> None:
     ax.set(xlabel=plot.x, ylabel=plot.y)
     legend = ax.legend(handles=[h for _, h, _ in handles], loc="center left", bbox_to_anchor=(1.0, 0.5))
     for (_, _, c), handle, text in zip(handles, legend.legend_handles, legend.get_texts(), strict=True):
-        for part in (handle, text):
-            chart.mark(part, method=c.method, robot=c.series)  # type: ignore[arg-type]
+        for part in filter(None, (handle, text)):
+            chart.mark(part, method=c.method, robot=c.series)
 
 
 def _dots(chart: Chart, plot: Dots) -> None:
@@ -178,8 +179,8 @@ def _dots(chart: Chart, plot: Dots) -> None:
             stripe = ax.axhspan(k - 0.5, k + 0.5, xmin=-left / (WIDTH - left - 30), xmax=1.02, color=STRIPE, lw=0)
             stripe.set_zorder(0)
             chart.mark(stripe, robot=robot)
-        label = ax.annotate(name, (0, k), (-12, 0), ("axes fraction", "data"), "offset points", ha="right", va="center")
-        label.set_size(NORMAL)
+        label = ax.annotate(name, (0, k), (-12, 0), ("axes fraction", "data"), "offset points")
+        label.set(ha="right", va="center", size=NORMAL)
         chart.mark(label, robot=robot)
         for d in row:
             if d.low is not None and d.high is not None:
@@ -232,7 +233,7 @@ def _key(chart: Chart, seen: Sequence[tuple[str, bool]]) -> tuple[float, Callabl
         height = chart.figure.get_size_inches()[1] * 72
         for method, hollow, label, x, y in entries:
             at = ([(x + 6) / WIDTH], [1 - y / height])
-            dot = Line2D(*at, ls="", markersize=8, transform=chart.figure.transFigure, **chart.marker(method, hollow))  # type: ignore[arg-type]
+            dot = Line2D(*at, ls="", markersize=8, transform=chart.figure.transFigure, **chart.marker(method, hollow))
             chart.figure.add_artist(dot)
             text = chart.figure.text((x + 16) / WIDTH, at[1][0], label, color=SOFT, va="center_baseline")
             for part in (dot, text):
@@ -241,17 +242,15 @@ def _key(chart: Chart, seen: Sequence[tuple[str, bool]]) -> tuple[float, Callabl
     return y + 14, place
 
 
-def _logarithmic(axis: object, values: Sequence[float]) -> None:
+def _logarithmic(axis: Any, values: Sequence[float]) -> None:
     """A logarithmic scale with a margin, and ticks at 1, 2, 5 where there are few decades."""
-    name = axis.axis_name  # type: ignore[attr-defined]
-    a, b = log10(min(values)), log10(max(values))
+    name, a, b = axis.axis_name, log10(min(values)), log10(max(values))
     pad = max(0.04 * (b - a), 0.02)
-    axes = axis.axes  # type: ignore[attr-defined]
-    axes.set(**{f"{name}scale": "log", f"{name}lim": (10 ** (a - pad), 10 ** (b + pad))})
+    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (10 ** (a - pad), 10 ** (b + pad))})
     subs = (1,) if b - a > 3.2 else (1, 2, 5) if b - a > 0.7 else (1, 1.5, 2, 3, 4, 5, 6, 8)
-    axis.set_major_locator(LogLocator(subs=subs, numticks=12))  # type: ignore[attr-defined]
-    axis.set_minor_locator(NullLocator())  # type: ignore[attr-defined]
-    axis.set_major_formatter(FuncFormatter(_tick))  # type: ignore[attr-defined]
+    axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(_tick))
 
 
 def _tick(v: float, _: object = None) -> str:
