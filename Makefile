@@ -9,7 +9,7 @@ MINUTES ?= 30
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint fuzz bench clean
+.PHONY: demo test lint fuzz bench dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -35,8 +35,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python tools/readme_numbers.py --take $(MEASURED)/*.jsonl
 	$(BIN)/linkwork bench show $(MEASURED)/papers.jsonl --html $(MEASURED)/papers.html
 
+# wheels and source archives of both distributions, in dist/
+dist: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist benchmarks
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # a stamp per set of packages: nothing is installed again until pyproject.toml changes
 $(VENV)/bin/python:

@@ -12,9 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
+from linkwork.cli.bench import relative_errors
 from linkwork.cli.main import app, main
 from linkwork.errors import InputError, LinkworkError, LoadError, NotFound
-from linkwork_bench import inputs, measure, ours, peers, records, suites, tables
+from linkwork_bench import inputs, measure, ours, peers, records, suites
+from linkwork_bench.lines import lines
+from linkwork_bench.targets import targets
 
 PLACE = "0 0 0 1 0 0 0 1 0 0 0 1"
 MODEL = f"""pbmodel 1
@@ -104,7 +107,7 @@ def test_the_tree_agrees_with_pinocchio(robot: inputs.Robot) -> None:
     model = to_pinocchio(robot.model)
     data = model.createData()
     theirs = np.array([pin.aba(model, data, *s).copy() for s in zip(robot.q, robot.v, robot.tau, strict=True)])
-    assert peers.relative_errors(theirs, robot.reference("none")).max() < 1e-10
+    assert relative_errors(theirs, robot.reference("none")).max() < 1e-10
 
 
 def test_the_delassus_matrix_agrees_with_pinocchio(robot: inputs.Robot) -> None:
@@ -122,7 +125,7 @@ def test_the_delassus_matrix_agrees_with_pinocchio(robot: inputs.Robot) -> None:
             J = pin.computeFrameJacobian(model, data, q, frame, pin.ReferenceFrame.LOCAL)[:rows]
             theirs.append(J @ np.linalg.solve(M, J.T))
         ours_ = lw.delassus(robot.constrained(case), method="pv")(robot.q[:20])[0]
-        assert peers.relative_errors(np.asarray(ours_), np.array(theirs)).max() < 1e-10
+        assert relative_errors(np.asarray(ours_), np.array(theirs)).max() < 1e-10
 
 
 @pytest.mark.parametrize(
@@ -238,7 +241,7 @@ def test_every_suite_has_its_rows(robot: inputs.Robot, alone: None) -> None:
     assert {(r.function, r.measure) for r in found if r.samples} == {
         (f, m) for f in ("rnea", "crba", "aba") for m in measures
     }
-    assert [line.function for line in tables.lines(found)] == ["rnea", "crba", "aba"]
+    assert [line.function for line in lines(found)] == ["rnea", "crba", "aba"]
     jobs = suites.constrained_jobs([robot], [], ["constrained_aba", "ltl", "prox_pv"])
     assert [j.case for j in jobs] == ["none", "1x3D", "1x6D", "loop"]
     assert "constrained_aba" not in jobs[-1].methods
@@ -281,7 +284,7 @@ def test_the_harness_competes_with_what_may_be_fastest(robot: inputs.Robot, fold
     ]
     assert rivals[0].contender.round(0.0).us == 1.9
     job = suites.kernel_jobs([robot], ["aba"])[0]
-    line = tables.lines(suites.run(job, found, BRIEF))[0]
+    line = lines(suites.run(job, found, BRIEF))[0]
     assert line.best is not None
     assert (line.best.method, line.best.us) == ("aba-world", 1.9)
     assert line.ratio("best", "latency") is not None
@@ -356,16 +359,16 @@ def test_targets_need_the_best_build() -> None:
     mine = [record([1.0, 1.0])]
     best = [*mine, record([3.0, 3.0], role="best", method="aba-local")]
     python = [*mine, record([9.0, 9.0], role="python")]
-    reached = {t.text: t for t in tables.targets("kernels", tables.lines(best), best)}
+    reached = {t.text: t for t in targets("kernels", lines(best), best)}
     assert reached["one state: aba against the best build, geometric mean"].value == pytest.approx(3.0)
     assert reached["one state: aba against the best build, geometric mean"].met
     assert reached["one state: aba against the wheel, geometric mean"].met is None
-    assert not any(t.met for t in tables.targets("kernels", tables.lines(python), python))
+    assert not any(t.met for t in targets("kernels", lines(python), python))
 
 
 def test_scaling_is_not_judged_on_a_busy_machine() -> None:
     rows = [record([2.0], measure="one", shares=[1.0]), record([2.0], measure="threads", shares=[0.5])]
-    verdict = next(t for t in tables.targets("kernels", tables.lines(rows), rows) if "threads" in t.text)
+    verdict = next(t for t in targets("kernels", lines(rows), rows) if "threads" in t.text)
     assert verdict.met is None
     assert "busy" in verdict.text
 

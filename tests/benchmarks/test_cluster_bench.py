@@ -16,7 +16,7 @@ from linkwork.errors import LinkworkError
 from linkwork.robots import mechanisms as mech
 from linkwork_bench import clusters as suite
 from linkwork_bench.peers import Peers
-from linkwork_bench.records import Record
+from linkwork_bench.records import Record, Results
 from linkwork_bench.suites import Settings, run
 
 NOBODY = Peers([], None)
@@ -78,7 +78,7 @@ def test_growth_is_a_degree_where_counts_are_polynomials() -> None:
     assert suite.degree({n: 2.0**n for n in sizes}) == "?"
 
 
-def test_growth_is_an_exponent() -> None:
+def test_growth_is_an_exponent(tmp_path: Path) -> None:
     assert abs(suite.exponent({n: 3.0 * n**2 for n in (2, 8, 12, 24)}) - 2) < 1e-9
     assert np.isnan(suite.exponent({2: 1.0, 4: 2.0}))
     record = {
@@ -97,6 +97,9 @@ def test_growth_is_an_exponent() -> None:
         for m in ("latency", "batch")
     ]
     assert shown(records).count("1.00") == 3
+    Results({}, file=tmp_path / "run.jsonl").add(records)
+    again = CliRunner().invoke(app, ["bench", "show", str(tmp_path / "run.jsonl")])
+    assert again.output.count("1.00") == 3, again.exception
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from linkwork.cli.main import app
 from linkwork_bench import papers, report
 from linkwork_bench.records import Record, Results
-from linkwork_bench.report import svg
+from linkwork_bench.report.charts import Chart, draw, standalone
 from linkwork_bench.report.markdown import table
 from linkwork_bench.report.page import Bars, Cell, Curve, Dot, Dots, Head, Lines, Row, Sheet, number
 
@@ -120,20 +120,31 @@ def test_markdown_has_every_table_and_escapes() -> None:
     ids=["lines", "flat", "dots", "per cent", "bars"],
 )
 def test_plots_are_sound_svg_and_stay_inside(plot: Lines | Dots | Bars) -> None:
-    text = svg.standalone(svg.draw(plot))
+    text = standalone(draw(plot))
     root = ElementTree.fromstring(text)
     _, _, width, height = map(float, root.attrib["viewBox"].split())
-    for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
-        assert 0 <= float(circle.attrib["cx"]) <= width
-        assert 0 <= float(circle.attrib["cy"]) <= height
+    marks = [*root.iter("{http://www.w3.org/2000/svg}use"), *root.iter("{http://www.w3.org/2000/svg}text")]
+    assert marks
+    for mark in marks:
+        x, y = (float(mark.attrib.get(name, 0.0)) for name in "xy")
+        assert 0 <= x <= width
+        assert 0 <= y <= height
     assert "nan" not in text.replace("nance", "")
     assert "prefers-color-scheme:dark" in text
+    assert set(re.findall(r"#[0-9a-f]{6}\b", text.partition("</style>")[2])) == set()
+    assert text == standalone(draw(plot))
+
+
+def test_figures_say_what_they_are_and_whose() -> None:
+    text = draw(Dots("t", "us", [("robot", "case", [Dot("a<b", 0.5), Dot("b", 20, hollow=True)])]))
+    assert '<g data-method="a&lt;b" data-robot="robot"><title>robot case, a&lt;b: 0.5 us</title>' in text
+    assert "robot case, b (published): 20 us" in text
 
 
 def test_the_same_method_has_one_colour_in_a_plot_and_others_have_others() -> None:
-    colours = svg.Colours(["a", "b", "c"])
-    assert colours.of("a") == colours.of("a")
-    assert len({colours.of(m) for m in "abc"}) == 3
+    chart = Chart("")
+    assert chart.colour("a") == chart.colour("a")
+    assert len({chart.colour(m) for m in "abc"}) == 3
 
 
 def test_numbers_are_legible() -> None:

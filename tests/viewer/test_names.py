@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,7 @@ from typer.testing import CliRunner
 import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
-from linkwork_bench.report.html import html
-from linkwork_bench.report.markdown import markdown
-from linkwork_bench.report.page import Cell, Dot, Dots, Head, Page, Row, Section, Sheet
-
-RUN = "document.title='run'"
-NASTY = {
-    "iframe": f'<iframe srcdoc="<script>parent.{RUN}</script>"></iframe>',
-    "image": f"<img src=x onerror={RUN}>",
-    "expression": f"{{{RUN}}}",
-    "link": f"[x](javascript:{RUN}) ![x](x) <a href=javascript:{RUN}>x</a>",
-    "script": f"</script><script>{RUN}</script>",
-    "code": f"```\n{RUN}\n``` **x** `x` \"'&amp;&lt;",
-}
+from nasty_names import NASTY, check
 
 
 def robot(text: str) -> lw.Model:
@@ -43,16 +30,6 @@ def robot(text: str) -> lw.Model:
     )
     b.frame(f"{text} tip", f"{text} two", lw.Placement.at((0.4, 0, 0)))
     return b.build().with_constraints(lw.Connect(f"{text} tip", "world", name=f"{text} held"))
-
-
-def check(page: object, text: str) -> None:
-    """The page shows the name and runs nothing of it."""
-    shown = " ".join(text.split())
-    page.wait_for_function("text => document.body.innerText.replace(/\\s+/g, ' ').includes(text)", arg=shown)  # type: ignore[attr-defined]
-    time.sleep(0.3)
-    assert page.title() != "run"  # type: ignore[attr-defined]
-    for tag in ("iframe", "img[src=x]", 'a[href^="javascript"]'):
-        assert page.locator(tag).count() == 0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("kind", NASTY)
@@ -95,25 +72,6 @@ def test_the_panel_has_no_markdown(kind: str, monkeypatch: pytest.MonkeyPatch) -
         for tag in ("em", "strong"):
             bare = bare.replace(f"<{tag}>", "").replace(f"</{tag}>", "")
         assert "<" not in bare
-
-
-def report(text: str) -> Page:
-    rows = [Row((Cell(text, hint=text), Cell("1")), text), Row((Cell("other"), Cell("2")), "other")]
-    sheet = Sheet([Head(text, text, False), Head("x", "aba")], rows, text)
-    dots = Dots(text, text, [(text, text, [Dot(text, 1.0), Dot("aba", 2.0)])])
-    section = Section(text, text, [text], plots=[dots], sheets=[sheet], notes=[text])
-    return Page(text, [text], [section], [("1", text)])
-
-
-@pytest.mark.parametrize("kind", NASTY)
-def test_the_report(page, kind: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    file = tmp_path / "report.html"
-    file.write_text(html(report(NASTY[kind])), encoding="utf-8")
-    page.goto(file.as_uri())
-    check(page, NASTY[kind])
-    told = markdown(report(NASTY[kind]))
-    assert "<" not in told.replace("&lt;", "")
-    assert "](" not in told.replace("\\(", "")
 
 
 @pytest.mark.parametrize("text", ["[red]x[/red]", "[link=file:///]x[/link]", "[/]", ":smile:", "[bold"])

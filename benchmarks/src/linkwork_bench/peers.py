@@ -19,15 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.cli.bench import ACCURACY, relative_errors
 from linkwork.constraints import Closure
 from linkwork.errors import InputError, KernelError
 from linkwork_bench.inputs import Robot
 from linkwork_bench.measure import Conditions, Contender, Reading
 
 VARIABLE = "LINKWORK_PEERS"
-ACCURACY = 1e-5
-"""Worst relative error over the checked states with which a solver still counts as having solved the case."""
-
 CHECKED = 200
 """How many states are checked, evenly spread: the same ones on both sides (see `checked_states`)."""
 
@@ -287,12 +285,6 @@ def _constraint_dynamics(pin: Any, model: Any, data: Any, robot: Robot, case: st
 def checked_states(states: int) -> list[int]:
     """The states that the harness checks."""
     return [k * states // CHECKED for k in range(CHECKED)] if states > CHECKED else list(range(states))
-
-
-def relative_errors(x: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """By state: max |x - reference| / max(1, max |reference|), as the harness has it."""
-    x, reference = (y.reshape(len(y), -1) for y in (x, reference))
-    return np.asarray(np.abs(x - reference).max(axis=1, initial=0) / np.abs(reference).max(axis=1, initial=1.0))
 
 
 def _children() -> float:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 import linkwork as lw
-from linkwork.algorithms import registry
-from linkwork.errors import InputError, LinkworkError, not_found
+from linkwork.cli.bench import ACCURACY, able, relative_errors
+from linkwork.errors import LinkworkError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
 from linkwork_bench.inputs import Robot, harness_robots, installed_robot, read_robot
 from linkwork_bench.measure import Conditions, Contender, cores, interleave
 from linkwork_bench.ours import CALLS, Calls, Entry, compile_times
-from linkwork_bench.peers import ACCURACY, Host, Peers, checked_states, relative_errors
+from linkwork_bench.peers import Host, Peers, checked_states
 from linkwork_bench.records import Record
 
 ENTRYWISE, ENTRYWISE_FLOAT32 = 1e-3, 1e-2
@@ -31,9 +31,6 @@ libraries are held to is relative to the largest entry. In float32 it is asked o
 KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
 KERNEL_MEASURES = ("latency", "batch", "limit", "float32", "threads")
 CONSTRAINED_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "icub_reduced", "talos_reduced")
-APART = ("pv_fast",)
-"""The operator that never forms the matrix: like methods that exist to check others, it is not in the contest unless
-asked for."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +84,10 @@ def constrained_jobs(
     jobs = []
     for robot, case in _cases(robots, cases):
         model = robot.constrained(case)
-        able = _methods("forward_dynamics", model, methods)
+        names = tuple(able("forward_dynamics", model, methods))
         make = _maker(lw.forward_dynamics, model)
         entry = _accelerations(robot, case)
-        jobs.append(Job(suite, "forward_dynamics", robot, case, able, ("latency", "batch"), make, entry))
+        jobs.append(Job(suite, "forward_dynamics", robot, case, names, ("latency", "batch"), make, entry))
     return jobs
 
 
@@ -126,10 +123,10 @@ def delassus_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: S
     for robot, case in _cases(robots, cases):
         model = robot.constrained(case)
         if model.rows:
-            able = _methods("delassus", model, methods)
+            names = tuple(able("delassus", model, methods))
             make = _maker(lw.delassus, model)
             entry = _matrices(robot, case)
-            jobs.append(Job("delassus", "delassus", robot, case, able, ("latency", "batch"), make, entry))
+            jobs.append(Job("delassus", "delassus", robot, case, names, ("latency", "batch"), make, entry))
     return jobs
 
 
@@ -336,21 +333,6 @@ def _cases(robots: Sequence[Robot], cases: Sequence[str]) -> Iterable[tuple[Robo
         if case not in known:
             raise not_found("case", case, known)
     return [(robot, case) for robot in robots for case in robot.cases if not cases or case in cases]
-
-
-def _methods(task: str, model: lw.Model, chosen: Sequence[str]) -> tuple[str, ...]:
-    known = registry.methods(task)
-    for name in chosen:
-        if name not in known:
-            raise not_found(f"{task.replace('_', ' ')} method", name, known)
-    able = tuple(
-        m.name
-        for m in known.values()
-        if m.refusal(model) is None and (m.name in chosen or (not chosen and not m.reference and m.name not in APART))
-    )
-    if not able:
-        raise InputError(f"none of the methods asked for can handle '{model.name}' with {model.rows} rows")
-    return able
 
 
 def _installed(names: Sequence[str]) -> Iterable[Robot]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +27,7 @@ from linkwork.cli.arguments import (
     printable,
     terminal,
 )
+from linkwork.cli.bench import bench_app
 from linkwork.cli.simulate import simulate_command
 from linkwork.cli.view import view_command
 from linkwork.errors import InputError, LinkworkError, not_found
@@ -47,8 +47,7 @@ cache_app = typer.Typer(help="The disk cache of compiled kernels.", no_args_is_h
 app.add_typer(cache_app, name="cache")
 app.command("simulate")(simulate_command)
 app.command("view")(view_command)
-for command in entry_points(group="linkwork.commands"):  # of other distributions, as linkwork-bench
-    app.add_typer(command.load(), name=command.name)
+app.add_typer(bench_app, name="bench")
 console = terminal()
 
 

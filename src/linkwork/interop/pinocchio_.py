@@ -35,7 +35,7 @@ def _pin(purpose: str) -> Any:
     try:
         import pinocchio as pin
     except ImportError:
-        raise MissingExtra("pin", "bench", purpose) from None
+        raise MissingExtra("pin", "pinocchio", purpose) from None
     return pin
 
 

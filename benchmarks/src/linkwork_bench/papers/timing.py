@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.cli.bench import ACCURACY
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, NotFound, UnsupportedError
 from linkwork.kernels import Kernel
@@ -16,7 +17,7 @@ from linkwork_bench.loops import CASE, harness_robot
 from linkwork_bench.measure import Conditions, Contender, interleave
 from linkwork_bench.ours import Entry
 from linkwork_bench.papers.experiment import Bench, Case, Times, random_states
-from linkwork_bench.peers import ACCURACY, Peer
+from linkwork_bench.peers import Peer
 from linkwork_bench.records import Record
 from linkwork_bench.suites import errors
 

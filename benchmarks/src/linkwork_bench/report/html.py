@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
-from linkwork_bench.report import svg
+from linkwork_bench.report.charts import draw
 from linkwork_bench.report.page import Cell, Head, Page, Row, Section, Sheet
+from linkwork_bench.report.theme import BY_SYSTEM, DARK_THEME, LIGHT_THEME
 
 
 def html(page: Page) -> str:
@@ -18,13 +19,10 @@ def html(page: Page) -> str:
     facts = "".join(f"<p>{escape(text)}</p>" for text in page.facts)
     cards = "".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in page.highlights)
     body = "".join(_section(s) for s in page.sections)
-    themes = (
-        f":root{{{svg.LIGHT_THEME}}}@media(prefers-color-scheme:dark){{:root{{{svg.DARK_THEME}}}}}"
-        f":root[data-theme=light]{{{svg.LIGHT_THEME}}}:root[data-theme=dark]{{{svg.DARK_THEME}}}"
-    )
+    themes = f"{BY_SYSTEM}:root[data-theme=light]{{{LIGHT_THEME}}}:root[data-theme=dark]{{{DARK_THEME}}}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(page.title)}</title><style>{themes}{svg.STYLE}{_file("page.css")}</style></head>
+<title>{escape(page.title)}</title><style>{themes}{_file("page.css")}</style></head>
 <body><header><h1>{escape(page.title)}</h1>{facts}</header>
 <div class="cards">{cards}</div>
 <nav class="bar">{_filter("robot", page.robots)}{_filter("method", page.methods)}
@@ -37,7 +35,7 @@ def html(page: Page) -> str:
 
 def _section(s: Section) -> str:
     text = "".join(f"<p>{escape(t)}</p>" for t in s.text)
-    plots = "".join(f"<figure>{svg.draw(p, title=p.title != s.title)}</figure>" for p in s.plots)
+    plots = "".join(f"<figure>{draw(p, title=p.title != s.title)}</figure>" for p in s.plots)
     sheets = "".join(_sheet(t) for t in s.sheets)
     notes = ""
     if s.notes:

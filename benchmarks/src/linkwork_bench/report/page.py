@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from linkwork_bench.records import Record
+
+PEER_NAMES = {
+    "best": "Pinocchio",
+    "wheel": "Pinocchio, pip's build",
+    "python": "Pinocchio from Python",
+    "mujoco": "MuJoCo",
+}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -140,3 +149,11 @@ def number(x: float | None) -> str:
     if x == 0 or 1e-3 <= abs(x) < 1e6:
         return f"{x:.3g}" if abs(x) < 1000 else f"{x:.0f}"
     return f"{x:.1e}"
+
+
+def us_cell(r: Record | None, kind: str = "") -> Cell:
+    """A time with its interval as a hint."""
+    if r is None:
+        return Cell()
+    s = r.summary
+    return Cell(f"{s.median:.3g}", s.median, kind, f"{s.low:.3g} .. {s.high:.3g} (95 %)")

@@ -1,0 +1,1 @@
+"""The commands of `linkwork bench`, one file for each kind."""
