@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from kernels_examples import chain, states
 
-from linkwork.kernels import Kernel, Program
+from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, table_of
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.objects import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
 from linkwork.kernels.recall import forget, recent, remember
@@ -29,7 +30,7 @@ LINKS = 4
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return Kernel(Program.from_casadi(chain(LINKS)), threads=4).prepare()
+    return Kernel(read_program(chain(LINKS)), threads=4).prepare()
 
 
 @pytest.mark.parametrize("batch", [1000, 4099, 50_001])
@@ -63,7 +64,7 @@ def test_long_batches_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     helped: list[int] = []
     monkeypatch.setattr(POOL, "run", lambda work, help, done, stop, threads, look: (helped.append(threads), work()))
     x = ca.SX.sym("x", 400)
-    copies = Kernel(Program.from_casadi(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
+    copies = Kernel(read_program(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
     copies(np.ones((100, 400)))
     assert helped == []
     np.testing.assert_array_equal(copies(np.ones((20_000, 400))).y, np.full((20_000, 400), 2.0))
@@ -85,7 +86,7 @@ def test_many_python_threads_at_once(kernel: Kernel) -> None:
 
 def test_first_calls_from_many_threads_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINKWORK_CACHE", "off")
-    fresh = Kernel(Program.from_casadi(chain(3)))
+    fresh = Kernel(read_program(chain(3)))
     inputs = states(3, 10)
     with ThreadPoolExecutor(6) as callers:
         results = list(callers.map(lambda _: fresh(*inputs).a, range(6)))
@@ -274,7 +275,7 @@ def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
 
 
 def test_programs_are_remembered_by_many_threads_at_once() -> None:
-    program, failed = Program.from_casadi(chain(2)), []
+    program, failed = read_program(chain(2)), []
 
     def hammer(k: int) -> None:
         try:
