@@ -17,12 +17,11 @@ import numpy as np
 import pytest
 from kernels_examples import chain, states
 
-from linkwork.kernels import Kernel
+from linkwork.kernels import Kernel, program_cache
 from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.objects import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
-from linkwork.kernels.recall import forget, recent, remember
 from linkwork.lazy import cached_property
 
 LINKS = 4
@@ -274,14 +273,14 @@ def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
     assert slow.value == 7
 
 
-def test_programs_are_remembered_by_many_threads_at_once() -> None:
+def test_programs_are_put_by_many_threads_at_once() -> None:
     program, failed = read_program(chain(2)), []
 
     def hammer(k: int) -> None:
         try:
             for n in range(3000):
-                remember(f"{k} {n}", program)
-                recent(f"{k} {n - 1}")
+                program_cache.put(f"{k} {n}", program)
+                program_cache.get(f"{k} {n - 1}")
         except RuntimeError as problem:
             failed.append(problem)
 
@@ -292,5 +291,5 @@ def test_programs_are_remembered_by_many_threads_at_once() -> None:
             list(threads.map(hammer, range(8)))
     finally:
         sys.setswitchinterval(interval)
-        forget()
+        program_cache.invalidate()
     assert not failed

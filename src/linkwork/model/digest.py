@@ -60,7 +60,7 @@ def _words(x: Any) -> Iterator[str]:
 
 
 def _ours(kind: type) -> bool:
-    """Whether a class is one of Linkwork's, whose sources are part of what programs are recalled by."""
+    """Whether a class is one of Linkwork's, whose sources are part of what programs are cached by."""
     if kind.__module__.partition(".")[0] != __name__.partition(".")[0]:
         return False
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
