@@ -14,7 +14,7 @@ import linkwork as lw
 from helpers import constraints_of, random_model
 from linkwork.backends.casadi_ import CASADI
 from linkwork.constraints import Constraint, LinkRows
-from linkwork.kernels.program import Program
+from linkwork.kernels.from_casadi import read_program
 from linkwork.model import Builder, Frame, Model, Motion, Placement
 from linkwork.robots.mechanisms import chain, four_bar, humanoid, ladder, quadruped, random_mechanism, stem
 
@@ -108,7 +108,7 @@ def without_repetition(model: Model, q: np.ndarray) -> Model:
 
 def operations(model: Model, f: Callable[[Motion], Any]) -> int:
     """Exact operations of a function of the motion, traced."""
-    return Program.from_casadi(traced(model, f)).operations
+    return read_program(traced(model, f)).operations
 
 
 def traced(model: Model, f: Callable[[Motion], Any]) -> Any:

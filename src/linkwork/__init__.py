@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+from linkwork.closure.approximate import approximate
 from linkwork.closure.assembly import assemble, project_velocity, random_state
 from linkwork.closure.expansion import expand
 from linkwork.constraints import (
@@ -34,7 +35,6 @@ from linkwork.functions.planning import best_cuts, plan
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
-from linkwork.rewrite.approximate import approximate
 from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
 from linkwork.simulation.simulate import simulate
 from linkwork.simulation.trajectory import Event, Trajectory

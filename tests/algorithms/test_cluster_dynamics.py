@@ -23,9 +23,9 @@ from linkwork.algorithms.delassus.efpa import efpa
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
+from linkwork.closure.approximate import reflected_inertia
 from linkwork.constraints import jacobian
 from linkwork.constraints.local import local_rows
-from linkwork.rewrite.approximate import reflected_inertia
 from linkwork.robots import mechanisms as mech
 from linkwork.structure.clusters import clusters
 

@@ -8,8 +8,8 @@ import pytest
 
 from helpers import assert_close, col, cond, motion
 from linkwork.algorithms.tree.crba import crba
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Program
 from row_cases import ANY_ROWS, ONE_LINK, loop_cases, method, one_link_cases, traced
 
 CASES = one_link_cases()
@@ -37,7 +37,7 @@ def test_loops_trace_agrees(name):
 @pytest.mark.parametrize("name", [*ANY_ROWS, *ONE_LINK])
 def test_kernel_agrees_on_a_batch(name):
     model = CASES["quadruped 4"]
-    kernel = Kernel(Program.from_casadi(traced(model, method(name))), threads=1)
+    kernel = Kernel(read_program(traced(model, method(name))), threads=1)
     q = np.array([model.random_q(s) for s in range(9)])
     (out,) = kernel(q, np.zeros((9, model.nv)))
     for state, matrix in zip(q, out.reshape(9, model.rows, model.rows), strict=True):
@@ -52,6 +52,6 @@ def test_fast_operator_is_traced_and_compiled():
     f = traced(model, lambda m: (method("pv_fast")(m).solve(casadi.SX(b)), method("pv_fast")(m).multiply(casadi.SX(b))))
     operator, m = method("pv_fast")(motion(model, q)), motion(model, q)
     kappa = cond(crba(m)) * max(cond(limb.L) for limb in operator.limbs)
-    solved, multiplied = Kernel(Program.from_casadi(f), threads=1)(q, np.zeros(model.nv))
+    solved, multiplied = Kernel(read_program(f), threads=1)(q, np.zeros(model.nv))
     assert_close(np.ravel(solved), operator.solve(col(b))[:, 0], kappa * cond(method("pv")(m)))
     assert_close(np.ravel(multiplied), operator.multiply(col(b))[:, 0], kappa)

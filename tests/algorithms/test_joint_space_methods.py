@@ -20,8 +20,8 @@ from linkwork.backends.casadi_ import CASADI
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
 from linkwork.constraints.units import units
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Program
 from linkwork.model import Motion
 from linkwork.robots.mechanisms import humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, method, one_link_cases, random_rows, without_repetition
@@ -219,7 +219,7 @@ def test_ltl_fails_loudly_when_traced():
     q, v, tau = random_state(model, 0)
     a, _ = traced_steps(model, "ltl")(q, v, tau, np.ones(2))
     assert np.isnan(np.array(a)).any()
-    out = Kernel(Program.from_casadi(traced_steps(model, "ltl")), threads=1)(q, v, tau, np.ones(2))
+    out = Kernel(read_program(traced_steps(model, "ltl")), threads=1)(q, v, tau, np.ones(2))
     assert np.isnan(out[0]).any()
 
 
@@ -231,7 +231,7 @@ def test_one_kernel_serves_all_modes(name):
     modes = np.array(list(product((0.0, 1.0), repeat=4)))
     states = [random_state(model, s) for s in range(16)]
     q, v, tau = (np.array(x) for x in zip(*states, strict=True))
-    kernel = Kernel(Program.from_casadi(traced_steps(model, name)), threads=1)
+    kernel = Kernel(read_program(traced_steps(model, name)), threads=1)
     a, lam = kernel(q, v, tau, modes)
     for k, mode in enumerate(modes):
         part = legs.with_constraints(*(lw.point(f) for f, on in zip(FEET, mode, strict=True) if on))

@@ -13,7 +13,7 @@ from loaded import EPS, State, assert_near, quiet_load, robots, states
 
 from linkwork.errors import LoadError
 from linkwork.io import zoo
-from linkwork.io.sdf import _read_pose
+from linkwork.io.sdf_scope import read_pose
 from linkwork.io.xml import parse
 from linkwork.io.zoo import Robot
 from linkwork.model import Model, Placement
@@ -27,7 +27,7 @@ def at_zero(model: Model) -> State:
 def test_files(robot: Robot, capsys: pytest.CaptureFixture[str]) -> None:
     model = quiet_load(robot.path)
     (element,) = parse(robot.path.read_bytes(), "file").all("model")
-    links = {l.name: _read_pose(l) for l in element.all("link")}
+    links = {l.name: read_pose(l) for l in element.all("link")}
     s = at_zero(model)
     root = next(l for l in model.links if l.joint_name in ("root_joint", "static")).name
     R0, p0 = s.frame(root)

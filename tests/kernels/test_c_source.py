@@ -16,6 +16,7 @@ from test_iterate import problem, proximal
 
 from linkwork.kernels import Kernel, Program
 from linkwork.kernels.c_source import export, identifier
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.iterate import IterativeProgram
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -38,7 +39,7 @@ def call(function: Any, program: Program | IterativeProgram, inputs: list[Any]) 
 
 @needs_compiler
 def test_a_program_in_c(tmp_path: Path) -> None:
-    program = Program.from_casadi(chain(5))
+    program = read_program(chain(5))
     written = export(program, tmp_path / "new")
     assert [path.name for path in written] == ["chain.c", "chain.h", "CMakeLists.txt"]
     inputs = states(5, None)
@@ -48,7 +49,7 @@ def test_a_program_in_c(tmp_path: Path) -> None:
 
 @needs_compiler
 def test_every_operation_in_c(tmp_path: Path) -> None:
-    program = Program.from_casadi(everything())
+    program = read_program(everything())
     export(program, tmp_path, name="all of it")
     function = build(tmp_path, "all_of_it")
     inputs = everything_inputs(6)
@@ -73,7 +74,7 @@ def test_an_iterative_program_in_c(tmp_path: Path, finish: bool) -> None:
 def test_constants_that_are_no_numbers(tmp_path: Path) -> None:
     x = ca.SX.sym("x")
     outs = ca.vertcat(ca.fmin(x, np.inf), ca.fmax(x, -np.inf), x - 1.5, ca.if_else(x > 0, np.nan, x))
-    program = Program.from_casadi(ca.Function("odd", [x], [outs], ["x"], ["y"]))
+    program = read_program(ca.Function("odd", [x], [outs], ["x"], ["y"]))
     export(program, tmp_path)
     (y,) = call(build(tmp_path, "odd"), program, [[2.0]])
     np.testing.assert_array_equal(y, [2.0, 2.0, 0.5, np.nan])
@@ -82,18 +83,18 @@ def test_constants_that_are_no_numbers(tmp_path: Path) -> None:
 def test_unused_and_equal_names(tmp_path: Path) -> None:
     a, b = ca.SX.sym("a", 2), ca.SX.sym("b", 2)
     function = ca.Function("f", [a, b], [a * 2], ["x", "unused"], ["x"], {"allow_duplicate_io_names": True})
-    text = Kernel(Program.from_casadi(function)).c_source()
+    text = Kernel(read_program(function)).c_source()
     assert "(void)unused;" in text
     assert "x_out[1]" in text
-    export(Program.from_casadi(function), tmp_path)
+    export(read_program(function), tmp_path)
     if COMPILER:
-        (doubled,) = call(build(tmp_path, "f"), Program.from_casadi(function), [[1.0, 2.0], [0.0, 0.0]])
+        (doubled,) = call(build(tmp_path, "f"), read_program(function), [[1.0, 2.0], [0.0, 0.0]])
         np.testing.assert_array_equal(doubled, [2.0, 4.0])
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None or COMPILER is None, reason="no CMake")
 def test_the_project_builds(tmp_path: Path) -> None:
-    export(Program.from_casadi(chain(2)), tmp_path)
+    export(read_program(chain(2)), tmp_path)
     subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build"], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, capture_output=True)
     assert list((tmp_path / "build").glob("libchain*"))

@@ -19,6 +19,7 @@ from kernels_examples import chain, states
 
 from linkwork.errors import CacheWarning
 from linkwork.kernels import Kernel, Program, Target, cache, folder, image
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.image import Options
 
 
@@ -37,7 +38,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def evaluate(links: int = 3) -> np.ndarray:
-    return Kernel(Program.from_casadi(chain(links)))(*states(links, 9)).a
+    return Kernel(read_program(chain(links)))(*states(links, 9)).a
 
 
 def files(directory: Path) -> list[Path]:
@@ -150,8 +151,9 @@ def test_processes_share_it(empty_cache: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from kernels_examples import chain, states\n"
-        "from linkwork.kernels import Kernel, Program\n"
-        "print(repr(Kernel(Program.from_casadi(chain(4)))(*states(4, 9)).a.sum()))"
+        "from linkwork.kernels import Kernel\n"
+        "from linkwork.kernels.from_casadi import read_program\n"
+        "print(repr(Kernel(read_program(chain(4)))(*states(4, 9)).a.sum()))"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]

@@ -3,8 +3,8 @@
 import casadi
 import numpy as np
 
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Program
 
 
 def test_a_constant_output_may_also_be_an_operand() -> None:
@@ -15,5 +15,5 @@ def test_a_constant_output_may_also_be_an_operand() -> None:
     x = np.array([0.3, -1.2])
     expected = np.array(f(x))
     out = np.full((2, 2), 7.0)
-    Kernel(Program.from_casadi(f))(x, out=(out,))
+    Kernel(read_program(f))(x, out=(out,))
     np.testing.assert_allclose(out, expected, rtol=4e-16, atol=4e-16)

@@ -11,6 +11,7 @@ import pytest
 
 from linkwork.errors import InputError
 from linkwork.kernels import executable
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.program import Port, Program
 
@@ -18,7 +19,7 @@ from linkwork.kernels.program import Port, Program
 def kernel(dtype: str = "float64") -> Kernel:
     x = casadi.SX.sym("x", 3)
     f = casadi.Function("f", [x], [casadi.sqrt(x), x[0] * x], ["x"], ["root", "scaled"])
-    return Kernel(Program.from_casadi(f), dtype=dtype)
+    return Kernel(read_program(f), dtype=dtype)
 
 
 def test_answers_are_returned_with_a_reference_each() -> None:

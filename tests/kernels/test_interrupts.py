@@ -13,7 +13,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from linkwork.kernels import IterativeProgram, Kernel, Program
+from linkwork.kernels import IterativeProgram, Kernel
+from linkwork.kernels.from_casadi import read_iteration, read_program
 from linkwork.kernels.pool import Pool, nothing
 
 HEARD, TRIES = 0.1, 3
@@ -169,7 +170,7 @@ def endless() -> IterativeProgram:
     x, s = ca.SX.sym("x"), ca.SX.sym("s")
     start = ca.Function("start", [x], [x, 1], ["x"], ["s", "residual"])
     step = ca.Function("iterate", [x, s], [s + x, 1], ["x", "s"], ["s_next", "residual"])
-    return IterativeProgram.from_casadi(start, step)
+    return read_iteration(start, step)
 
 
 @pytest.mark.parametrize("batch", [None, 20])
@@ -235,7 +236,7 @@ def test_memory_lives_as_long_as_its_writers() -> None:
     from linkwork.kernels.task import Task
 
     x = ca.SX.sym("x", 2)
-    kernel = Kernel(Program.from_casadi(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))
+    kernel = Kernel(read_program(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))
     form, array = kernel._form(kernel.lanes), np.ones((3, 2))
     gone = weakref.ref(array)
     helper = Task(form, np.zeros(4, np.int64), [array], 0, 1)._help

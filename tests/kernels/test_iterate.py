@@ -10,6 +10,7 @@ import pytest
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
+from linkwork.kernels.from_casadi import read_iteration
 from linkwork.kernels.iterate import IterativeProgram
 
 ROWS, N = 6, 4
@@ -29,7 +30,7 @@ def proximal(finish: bool = False) -> IterativeProgram:
     step = [new, ca.norm_2(new - x)]
     iterate = ca.Function("step", [mu, Hs, gs, x], step, ["mu", "H", "g", "x"], ["x_next", "residual"])
     end = ca.Function("end", [A, b, x], [x, A @ x - b], ["A", "b", "x"], ["solution", "error"]) if finish else None
-    return IterativeProgram.from_casadi(start, iterate, end)
+    return read_iteration(start, iterate, end)
 
 
 def problem(batch: int, seed: int = 0) -> list[Any]:

@@ -13,6 +13,7 @@ from kernels_examples import chain, everything, everything_inputs, random_functi
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
+from linkwork.kernels.from_casadi import read_program
 
 LINKS = 5
 EPS = {"float64": 2.0**-52, "float32": 2.0**-23}
@@ -20,7 +21,7 @@ EPS = {"float64": 2.0**-52, "float32": 2.0**-23}
 
 @pytest.fixture(scope="module")
 def program() -> Program:
-    return Program.from_casadi(chain(LINKS))
+    return read_program(chain(LINKS))
 
 
 def close(mine: Any, reference: Any, dtype: str, factor: float = 2000.0) -> None:
@@ -45,7 +46,7 @@ def test_lanes_agree_with_numpy_and_with_one_lane_bit_for_bit(program: Program, 
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_operation(lanes: int, dtype: str) -> None:
-    program = Program.from_casadi(everything())
+    program = read_program(everything())
     inputs = [x.astype(dtype) for x in everything_inputs(11)]
     got, expected = Kernel(program, lanes=lanes, dtype=dtype)(*inputs), program.interpret(*inputs, dtype=dtype)
     for a, b in zip(got, expected, strict=True):
@@ -56,7 +57,7 @@ def test_every_operation(lanes: int, dtype: str) -> None:
 def test_special_numbers_in_one_lane_stay_there(value: float) -> None:
     x = ca.SX.sym("x", 2)
     outs = [ca.sin(x[0]), ca.cos(x[0]), ca.fmin(x[0], x[1]), ca.sign(x[0]), x[0] < x[1], ca.fabs(x[0]) + x[1]]
-    program = Program.from_casadi(ca.Function("f", [x], [ca.vertcat(*outs)], ["x"], ["y"]))
+    program = read_program(ca.Function("f", [x], [ca.vertcat(*outs)], ["x"], ["y"]))
     batch = np.tile([0.5, 1.5], (19, 1))
     batch[7, 0] = value
     (y,) = Kernel(program)(batch)
@@ -67,7 +68,7 @@ def test_special_numbers_in_one_lane_stay_there(value: float) -> None:
 @given(st.integers(0, 10**6))
 def test_random_programs(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    program = Program.from_casadi(random_function(rng, 40))
+    program = read_program(random_function(rng, 40))
     x = rng.normal(size=(9, 4))
     close(Kernel(program)(x), program.interpret(x), "float64")
 
@@ -139,7 +140,7 @@ def test_outputs_into_the_callers_arrays(program: Program, batch: int | None) ->
 
 def test_outputs_may_overwrite_inputs() -> None:
     x = ca.SX.sym("x", 3)
-    kernel = Kernel(Program.from_casadi(ca.Function("f", [x], [x[::-1] + 1], ["x"], ["y"])))
+    kernel = Kernel(read_program(ca.Function("f", [x], [x[::-1] + 1], ["x"], ["y"])))
     memory = np.arange(303.0)
     expected = memory[:300].reshape(100, 3)[:, ::-1] + 1
     kernel(memory[:300].reshape(100, 3), out=memory[3:].reshape(100, 3))

@@ -11,7 +11,8 @@ import pytest
 
 from linkwork.errors import SingularError
 from linkwork.functions.function import BACKENDS, Function
-from linkwork.kernels import Kernel, Program
+from linkwork.kernels import Kernel
+from linkwork.kernels.from_casadi import read_program
 from linkwork.robots.mechanisms import chain
 
 ODD = [np.nan, np.inf, -np.inf]
@@ -22,7 +23,7 @@ def copying(lanes: int, dtype: str) -> Kernel:
     """Outputs of several sizes, all made of one input."""
     inputs = [ca.SX.sym(name, *np.atleast_1d(size)) for name, size in SIZES.items()]
     function = ca.Function("copy", inputs, [1 * x for x in inputs], list(SIZES), [n + "_out" for n in SIZES])
-    return Kernel(Program.from_casadi(function), lanes=lanes, dtype=dtype, threads=1)
+    return Kernel(read_program(function), lanes=lanes, dtype=dtype, threads=1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from kernels_examples import chain, everything, everything_inputs, random_functi
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Port, Program
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.simplify import simplify
 
@@ -26,7 +27,7 @@ def casadi_values(function: ca.Function, *arrays: np.ndarray) -> list[np.ndarray
 def test_every_operation_means_what_casadi_says(optimize: bool) -> None:
     function, inputs = everything(), everything_inputs(6)
     for mine, theirs in zip(
-        Program.from_casadi(function, optimize).interpret(*inputs), casadi_values(function, *inputs), strict=True
+        read_program(function, optimize).interpret(*inputs), casadi_values(function, *inputs), strict=True
     ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-14, atol=1e-15)
 
@@ -41,7 +42,7 @@ def test_passes_do_not_change_the_function(seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     function = random_function(rng, size)
     x = rng.normal(size=(5, 4))
-    raw = Program.from_casadi(function, optimize=False)
+    raw = read_program(function, optimize=False)
     simple = simplify(raw)
     fused = fuse(simple)
     expected = raw.interpret(x)[0]
@@ -55,7 +56,7 @@ def test_passes_do_not_change_the_function(seed: int, size: int) -> None:
 
 def operations(build: object) -> dict[str, int]:
     x, y, z = (ca.SX.sym(n) for n in "xyz")
-    return Program.from_casadi(ca.Function("f", [x, y, z], build(x, y, z), ["x", "y", "z"], [])).counts()  # type: ignore[operator]
+    return read_program(ca.Function("f", [x, y, z], build(x, y, z), ["x", "y", "z"], [])).counts()  # type: ignore[operator]
 
 
 def test_common_values_are_computed_once() -> None:
@@ -85,7 +86,7 @@ def test_dead_code_is_removed_and_nans_are_not_invented() -> None:
     x = ca.SX.sym("x", 2)
     dead = ca.log(x[1])
     function = ca.Function("f", [x], [ca.if_else(x[0] > 0, ca.sqrt(x[0]), x[0]), 0 * dead], ["x"], ["a", "b"])
-    program = Program.from_casadi(function)
+    program = read_program(function)
     assert "log" not in program.counts()
     a, b = program.interpret(np.array([-4.0, -1.0]))
     assert (a, b) == (-4.0, 0.0)
@@ -94,27 +95,27 @@ def test_dead_code_is_removed_and_nans_are_not_invented() -> None:
 def test_products_fuse_into_sums_and_sines_pair() -> None:
     x, y, z = (ca.SX.sym(n) for n in "xyz")
     outs = [x * y + z, z - x * z, -(y * z) - x, ca.sin(x) * ca.cos(x)]
-    counts = fuse(Program.from_casadi(ca.Function("f", [x, y, z], outs))).counts()
+    counts = fuse(read_program(ca.Function("f", [x, y, z], outs))).counts()
     assert counts == {"fma": 1, "fnma": 1, "fnms": 1, "mul": 1, "sincos": 1}
 
 
 def test_a_product_is_fused_everywhere_or_nowhere() -> None:
     x, y, z = (ca.SX.sym(n) for n in "xyz")
     both = ca.Function("f", [x, y, z], [x * y + z, x * y - ca.sqrt(z)])
-    assert fuse(Program.from_casadi(both)).counts() == {"fma": 1, "fms": 1, "sqrt": 1}
+    assert fuse(read_program(both)).counts() == {"fma": 1, "fms": 1, "sqrt": 1}
     kept = ca.Function("f", [x, y, z], [x * y + z, x * y])
-    assert fuse(Program.from_casadi(kept)).counts() == {"add": 1, "mul": 1}
+    assert fuse(read_program(kept)).counts() == {"add": 1, "mul": 1}
 
 
 def test_counts_are_exact() -> None:
-    program = Program.from_casadi(chain(4))
+    program = read_program(chain(4))
     assert program.operations == sum(program.counts().values())
     assert fuse(program).operations == program.operations
     assert set(program.counts()) <= {"add", "sub", "mul", "div", "sin", "cos", "neg"}
 
 
 def test_ports_have_names_and_row_major_shapes() -> None:
-    program = Program.from_casadi(everything())
+    program = read_program(everything())
     assert program.inputs == (Port("x", (4,)), Port("y", (4,)), Port("m", (2, 3)))
     assert [p.shape for p in program.outputs] == [(49,), (3, 3), (2, 3), (2, 2)]
     m = np.arange(6.0).reshape(2, 3)
@@ -127,12 +128,12 @@ def test_ports_have_names_and_row_major_shapes() -> None:
 def test_what_cannot_be_lowered_is_refused() -> None:
     x, free = ca.SX.sym("x"), ca.SX.sym("free")
     with pytest.raises(KernelError, match="OP_ERF"):
-        Program.from_casadi(ca.Function("f", [x], [ca.erf(x)]))
+        read_program(ca.Function("f", [x], [ca.erf(x)]))
     with pytest.raises(KernelError, match="free"):
-        Program.from_casadi(ca.Function("f", [x], [x + free], {"allow_free": True}))
+        read_program(ca.Function("f", [x], [x + free], {"allow_free": True}))
     big = ca.MX.sym("A", 30, 30)
     with pytest.raises(KernelError, match="scalar operations"):
-        Program.from_casadi(ca.Function("f", [big], [ca.solve(big, ca.DM.ones(30), "lapackqr")]))
+        read_program(ca.Function("f", [big], [ca.solve(big, ca.DM.ones(30), "lapackqr")]))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_check_finds_incomplete_outputs() -> None:
 
 
 def test_interpreter_broadcasts_and_checks_shapes() -> None:
-    program = Program.from_casadi(chain(3))
+    program = read_program(chain(3))
     q, v, tau = states(3, 5)
     batched = program.interpret(q, v[0], tau)
     single = program.interpret(q[2], v[0], tau[2])
@@ -167,6 +168,6 @@ def test_interpreter_broadcasts_and_checks_shapes() -> None:
 
 
 def test_digest_names_the_content() -> None:
-    assert Program.from_casadi(chain(3)).digest == Program.from_casadi(chain(3)).digest
-    assert Program.from_casadi(chain(3)).digest != Program.from_casadi(chain(4)).digest
-    assert Program.from_casadi(chain(3)).digest != Program.from_casadi(chain(3), optimize=False).digest
+    assert read_program(chain(3)).digest == read_program(chain(3)).digest
+    assert read_program(chain(3)).digest != read_program(chain(4)).digest
+    assert read_program(chain(3)).digest != read_program(chain(3), optimize=False).digest

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from linkwork.errors import KernelError
-from linkwork.kernels import Program
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
 
 
@@ -16,7 +16,7 @@ def spinning() -> RolloutProgram:
     x, y, u, h = ca.SX.sym("x", 3), ca.SX.sym("y", 2), ca.SX.sym("u", 3), ca.SX.sym("h", 1)
     after = x + h * (ca.vertcat(y[0], y[1], y[0] * y[1]) + u), ca.vertcat(ca.sin(x[0]) * y[0], ca.cos(x[1]) * y[1])
     f = ca.Function("step", [h, x, y, u], [*after, u * x], ["h", "x", "y", "u"], ["x_next", "y_next", "u_next"])
-    return RolloutProgram(Program.from_casadi(f).renamed(["x", "y", "u"]), ("x", "y"), ("u",))
+    return RolloutProgram(read_program(f).renamed(["x", "y", "u"]), ("x", "y"), ("u",))
 
 
 def by_hand(steps, every, h, x, y, u):
@@ -72,7 +72,7 @@ def test_an_extra_that_is_not_a_number_ends_a_lane(lanes):
     """A force that is infinite while the state is not: x counts upwards, and 1 / (x - 3) is recorded."""
     x = ca.SX.sym("x")
     f = ca.Function("step", [x], [x + 1, 1 / (x - 3)], ["x"], ["x_next", "force"])
-    program = RolloutProgram(Program.from_casadi(f).renamed(["x", "force"]), ("x",), ())
+    program = RolloutProgram(read_program(f).renamed(["x", "force"]), ("x",), ())
     starts = np.arange(12.0)[:, None]
     out = RolloutKernel(program, lanes=lanes, threads=1)(3, 1, {"x": starts, "limit": np.array([1e6])}, 12)
     np.testing.assert_array_equal(out["survived"], [3, 2, 1, 0, *[3] * 8])

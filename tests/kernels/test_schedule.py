@@ -10,6 +10,7 @@ from kernels_examples import chain, random_function, states
 
 import linkwork as lw
 from linkwork.kernels import Kernel, Program
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Options, lower
 from linkwork.kernels.order import AHEAD, LATENCY, USUAL_LATENCY, allocate, arguments, order
@@ -53,7 +54,7 @@ def replay(plan: Schedule, size: int, inputs: np.ndarray, first: int) -> np.ndar
 @given(st.integers(0, 10**6), st.integers(3, 60), st.integers(3, 12), st.sampled_from([1, 8]), st.booleans())
 def test_schedules_compute_the_program(seed: int, chunk: int, registers: int, padding: int, keep: bool) -> None:
     rng = np.random.default_rng(seed)
-    program = fuse(Program.from_casadi(random_function(rng, 70)))
+    program = fuse(read_program(random_function(rng, 70)))
     layout = Layout(padding)
     plan = schedule(program, chunk, registers, layout, keep=keep)
     x = rng.normal(size=4)
@@ -97,7 +98,7 @@ def test_the_order_is_valid_needs_less_memory_and_waits_less(robot: str) -> None
 
 @pytest.mark.parametrize("registers", [4, 10, 28])
 def test_never_more_values_than_registers(registers: int) -> None:
-    program = fuse(Program.from_casadi(chain(6)))
+    program = fuse(read_program(chain(6)))
     block = code_of(program)
     held: set[int] = set()
     for v, gone in zip(block, allocate(program, block, registers).drops, strict=True):
@@ -107,12 +108,12 @@ def test_never_more_values_than_registers(registers: int) -> None:
 
 
 def test_all_sines_of_the_joints_are_one_step() -> None:
-    plan = schedule(fuse(Program.from_casadi(chain(9))), 100, 28, Layout(8))
+    plan = schedule(fuse(read_program(chain(9))), 100, 28, Layout(8))
     assert [step.count for step in plan.steps if isinstance(step, Sincos)] == [9]
 
 
 def test_chunks_are_equal_and_bounded() -> None:
-    plan = schedule(fuse(Program.from_casadi(chain(20))), 300, 28, Layout(8))
+    plan = schedule(fuse(read_program(chain(20))), 300, 28, Layout(8))
     sizes = [len(step.order) for step in plan.steps if isinstance(step, Code)][1:]
     assert len(sizes) > 2
     assert max(sizes) <= 300
@@ -122,14 +123,14 @@ def test_chunks_are_equal_and_bounded() -> None:
 def test_code_grows_with_the_program_and_the_workspace_is_reused() -> None:
     options = Options("double", 8, Target.host())
     texts: dict[int, list[str]] = {50: [], 200: []}
-    small, large = (lower(Program.from_casadi(chain(n)), options, modules) for n, modules in texts.items())
+    small, large = (lower(read_program(chain(n)), options, modules) for n, modules in texts.items())
     assert 3.5 < sum(map(len, texts[200])) / sum(map(len, texts[50])) < 4.5
     assert large.workspace < 4.5 * small.workspace
     assert max(map(len, texts[200])) < 1.6 * max(map(len, texts[50]))
 
 
 def test_a_long_program_in_many_chunks() -> None:
-    program = Program.from_casadi(chain(60))
+    program = read_program(chain(60))
     inputs = states(60, 10)
     for a, b in zip(Kernel(program)(*inputs), program.interpret(*inputs), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * (1 + np.abs(b).max()))

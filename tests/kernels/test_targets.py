@@ -9,8 +9,9 @@ import pytest
 from kernels_examples import chain, everything, everything_inputs, states
 
 from linkwork.errors import KernelError
-from linkwork.kernels import Kernel, Program, Target
+from linkwork.kernels import Kernel, Target
 from linkwork.kernels.compile import assembly
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.image import Options, lower
 
 X86 = {"avx512": 512, "avx2": 256, "sse2": 128}
@@ -27,7 +28,7 @@ def runnable() -> list[str]:
 def test_narrower_targets_run_here(name: str, dtype: str) -> None:
     target = Target.named(name)
     eps = np.finfo(dtype).eps
-    program = Program.from_casadi(chain(4))
+    program = read_program(chain(4))
     inputs = [x.astype(dtype) for x in states(4, 21)]
     kernel = Kernel(program, dtype=dtype, target=target)
     assert kernel.lanes == X86[name] // (64 if dtype == "float64" else 32)
@@ -36,7 +37,7 @@ def test_narrower_targets_run_here(name: str, dtype: str) -> None:
         np.testing.assert_allclose(a, b, rtol=0, atol=2000 * eps * (1 + np.abs(b).max()))
     for a, b in zip(result, kernel(*(x[20] for x in inputs)), strict=True):
         np.testing.assert_array_equal(a[20], b)
-    whole = Program.from_casadi(everything())
+    whole = read_program(everything())
     given = [x.astype(dtype) for x in everything_inputs(7)]
     got = Kernel(whole, dtype=dtype, target=target)(*given)
     for a, b in zip(got, whole.interpret(*given, dtype=dtype), strict=True):
@@ -49,7 +50,7 @@ def test_every_target_compiles_to_its_own_instructions(name: str, lanes: int | N
     target = Target.named(name)
     options = Options("double", lanes or target.lanes("float64"), target)
     modules: list[str] = []
-    lower(Program.from_casadi(chain(3)), options, modules)
+    lower(read_program(chain(3)), options, modules)
     texts = [assembly(module, target) for module in modules]
     code = "\n".join(texts)
     sines = "avx2" if (name, lanes) == ("avx512", 1) else name  # one state would lose more by the clock than it gains
@@ -69,7 +70,7 @@ def test_spills_are_aligned_and_rare() -> None:
     """Own register allocation: hardly anything goes to the stack, and what does is aligned."""
     target = Target.named("avx512")
     modules: list[str] = []
-    lower(Program.from_casadi(chain(12)), Options("double", 8, target), modules)
+    lower(read_program(chain(12)), Options("double", 8, target), modules)
     code = "\n".join(assembly(module, target) for module in modules[:-3])
     arithmetic = len(re.findall(r"\bv(?:f?n?madd|f?n?msub|fn?m|add|sub|mul)\w*pd\b", code))
     spilled = re.findall(r"vmov([au])p[ds]\s+%zmm\d+, -?\d*\(%rsp\)", code)

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from kernels_examples import chain, states
 
-from linkwork.kernels import Kernel, Program
+from linkwork.kernels import Kernel, program_cache
 from linkwork.kernels.arrays import Rows, table_of
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.objects import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
-from linkwork.kernels.recall import forget, recent, remember
 from linkwork.lazy import cached_property
 
 LINKS = 4
@@ -29,7 +29,7 @@ LINKS = 4
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    return Kernel(Program.from_casadi(chain(LINKS)), threads=4).prepare()
+    return Kernel(read_program(chain(LINKS)), threads=4).prepare()
 
 
 @pytest.mark.parametrize("batch", [1000, 4099, 50_001])
@@ -63,7 +63,7 @@ def test_long_batches_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     helped: list[int] = []
     monkeypatch.setattr(POOL, "run", lambda work, help, done, stop, threads, look: (helped.append(threads), work()))
     x = ca.SX.sym("x", 400)
-    copies = Kernel(Program.from_casadi(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
+    copies = Kernel(read_program(ca.Function("copy", [x], [2 * x], ["x"], ["y"])), threads=3)
     copies(np.ones((100, 400)))
     assert helped == []
     np.testing.assert_array_equal(copies(np.ones((20_000, 400))).y, np.full((20_000, 400), 2.0))
@@ -85,7 +85,7 @@ def test_many_python_threads_at_once(kernel: Kernel) -> None:
 
 def test_first_calls_from_many_threads_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINKWORK_CACHE", "off")
-    fresh = Kernel(Program.from_casadi(chain(3)))
+    fresh = Kernel(read_program(chain(3)))
     inputs = states(3, 10)
     with ThreadPoolExecutor(6) as callers:
         results = list(callers.map(lambda _: fresh(*inputs).a, range(6)))
@@ -273,14 +273,14 @@ def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
     assert slow.value == 7
 
 
-def test_programs_are_remembered_by_many_threads_at_once() -> None:
-    program, failed = Program.from_casadi(chain(2)), []
+def test_programs_are_put_by_many_threads_at_once() -> None:
+    program, failed = read_program(chain(2)), []
 
     def hammer(k: int) -> None:
         try:
             for n in range(3000):
-                remember(f"{k} {n}", program)
-                recent(f"{k} {n - 1}")
+                program_cache.put(f"{k} {n}", program)
+                program_cache.get(f"{k} {n - 1}")
         except RuntimeError as problem:
             failed.append(problem)
 
@@ -291,5 +291,5 @@ def test_programs_are_remembered_by_many_threads_at_once() -> None:
             list(threads.map(hammer, range(8)))
     finally:
         sys.setswitchinterval(interval)
-        forget()
+        program_cache.invalidate()
     assert not failed

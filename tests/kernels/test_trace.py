@@ -10,9 +10,9 @@ import linkwork as lw
 from helpers import assert_close, random_model, random_state
 from linkwork.backends import get
 from linkwork.errors import InputError
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.matrices import Tracer
-from linkwork.kernels.program import Program
 from linkwork.kernels.trace import trace
 from linkwork.kernels.values import ONE, ZERO, Values
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
@@ -99,7 +99,7 @@ def test_no_more_operations_than_by_casadi_and_the_same_results(seed):
     """CasADi folds and cancels on its own; reading its graph gives the program that the tracer must match."""
     model = random_model(seed, 7)
     f = lw.forward_dynamics(model, method="aba")
-    other = Program.from_casadi(f.casadi())
+    other = read_program(f.casadi())
     checks = 12 * f.program.counts().get("select", 0)  # of quaternions, which CasADi's form leaves out
     assert f.program.operations - checks <= 1.002 * other.operations
     q, v, tau = random_state(model, seed)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.kernels import recall
+from linkwork.kernels import program_cache
 from linkwork.robots import mechanisms as mech
 from linkwork.structure import elimination
 from linkwork.structure.elimination import best_order, coupled_links, eliminate, ordered
@@ -60,7 +60,7 @@ def test_better_orders_save_operations_and_change_no_result(monkeypatch: pytest.
     operations = []
     for steps in (elimination.SEARCHED, 1):
         monkeypatch.setattr(elimination, "SEARCHED", steps)
-        recall.forget()
+        program_cache.invalidate()
         monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / str(steps)))
         function = lw.forward_dynamics(model, method="lcaba")
         operations.append(function.operations)

@@ -180,25 +180,25 @@ def compile_times(make: Callable[[], Function]) -> dict[str, float]:
 
     "again" is what a later process needs for a function that was compiled before, both forms, with nothing known yet.
     """
-    from linkwork.kernels import recall
+    from linkwork.kernels import program_cache
 
     clock, before = time.perf_counter, os.environ.get("LINKWORK_CACHE")
     times = {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LINKWORK_CACHE"] = folder
         try:
-            recall.forget()
+            program_cache.invalidate()
             begin = clock()
             program = make().program
             times["trace"] = clock() - begin
             for where in ("cold", "cached"):
                 for form in ("batch", "single"):
-                    recall.forget()
+                    program_cache.invalidate()
                     begin = clock()
                     Kernel(program).prepare(single=form == "single", batch=form == "batch")
                     times[f"{where} {form}"] = clock() - begin
             make().kernel.prepare()
-            recall.forget()
+            program_cache.invalidate()
             function = make()
             begin = clock()
             function.kernel.prepare()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 import linkwork as lw
-from linkwork.rewrite.approximate import reflected_inertia
+from linkwork.closure.approximate import reflected_inertia
 
 
 class TorqueErrors(NamedTuple):

@@ -245,15 +245,15 @@ class Function:
 
     def traced(self, limit: int | None = None) -> Program | IterativeProgram:
         """The program, traced now or just before; given up with `Outgrown` if it needs more than `limit` operations."""
+        from linkwork.kernels import program_cache
         from linkwork.kernels.hoist import hoist
-        from linkwork.kernels.recall import recent, remember
         from linkwork.kernels.trace import trace
 
-        if (known := recent(self._content)) is not None:
+        if (known := program_cache.get(self._content)) is not None:
             return known
         program = trace(self.name, self._written, limit, single=self.dtype == "float32", guard=True)
         program.source = self.casadi
-        return remember(self._content, program if self.prox is None else hoist(program))
+        return program_cache.put(self._content, program if self.prox is None else hoist(program))
 
     @cached_property
     def _content(self) -> str | None:
@@ -265,9 +265,9 @@ class Function:
     @cached_property
     def _known(self) -> Any:
         """The program, or what is remembered of it: a function that was compiled before is not traced again."""
-        from linkwork.kernels.recall import recalled
+        from linkwork.kernels.program_cache import get_or_trace
 
-        return recalled(self._content, lambda: self.program)
+        return get_or_trace(self._content, lambda: self.program)
 
     @cached_property
     def kernel(self) -> Kernel:

@@ -48,7 +48,7 @@ def plan(
     the quickest; that is remembered in the cache, for this plan and for all functions made without `method=`. These
     measure "ties" themselves: only what predictions cannot tell apart, and only once.
     """
-    from linkwork.kernels import recall
+    from linkwork.kernels import notes
 
     able = registry.able(task, model, soft=soft, modes=modes)
 
@@ -68,9 +68,9 @@ def plan(
     methods = [(m, reason(m)) for m in registry.methods(task).values()]
     if all(why for _, why in methods):
         methods = [(m, "" if m is able[0] else why) for m, why in methods]
-    made = restored(recall.noted(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
+    made = restored(notes.get_or_put(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
     on_clock = None if content is None else f"{content} measured"
-    found = None if measure is True else recall.known(on_clock)
+    found = None if measure is True else notes.get(on_clock)
     contest = made.near if measure is True else made.tied if measure and found is None else []
     if contest:
         from linkwork.planner.iterations import samples
@@ -79,7 +79,7 @@ def plan(
         given, known = samples(model), registry.methods(task)
         if given or measure is True:
             programs = [(known[c.method], program(c.method, None)) for c in contest]
-            recall.keep(on_clock, found := timings(programs, given, USES if measure is True else (use,)))
+            notes.put(on_clock, found := timings(programs, given, USES if measure is True else (use,)))
     return made if found is None else timed(made, found)
 
 

@@ -12,17 +12,8 @@ from typing import Any
 
 from linkwork.checks import NAMES, checked, like, optional
 from linkwork.errors import InputError, UnsupportedError, listing
-from linkwork.interop.map import (
-    PAIRED,
-    Foreign,
-    FreeInWorld,
-    Map,
-    PlanarAngle,
-    RollPitchYaw,
-    Same,
-    matched,
-    paired,
-)
+from linkwork.interop.codecs import FreeInWorld, PlanarAngle, RollPitchYaw, Same
+from linkwork.interop.map import PAIRED, Foreign, Map, matched, paired
 from linkwork.joints import Free, Joint, Planar, Spherical, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.model import MODEL

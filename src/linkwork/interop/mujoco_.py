@@ -12,19 +12,8 @@ from typing import Any
 
 from linkwork.checks import FLAG, checked, like
 from linkwork.errors import MissingExtra
-from linkwork.interop.map import (
-    PAIRED,
-    Foreign,
-    FreeInWorld,
-    Map,
-    PlanarAngle,
-    Same,
-    Shifted,
-    WFirst,
-    matched,
-    mismatch,
-    paired,
-)
+from linkwork.interop.codecs import FreeInWorld, PlanarAngle, Same, Shifted, WFirst
+from linkwork.interop.map import PAIRED, Foreign, Map, matched, mismatch, paired
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
 from linkwork.model.model import MODEL

@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.checks import NUMBERS, checked, like
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, listing
-from linkwork.interop.map import PAIRED, CosineSine, Foreign, Map, Same, matched, mismatch, paired
+from linkwork.interop.codecs import CosineSine, Same
+from linkwork.interop.map import PAIRED, Foreign, Map, matched, mismatch, paired
 from linkwork.joints import Cylindrical, Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.model import MODEL

@@ -17,13 +17,14 @@ damping, friction, springs, sensors, plugins, <include>.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from linkwork.errors import listing, not_found
 from linkwork.io.looks import sdf_visuals
+from linkwork.io.sdf_scope import MODEL, Scope, is_true, read_pose
 from linkwork.io.solids import WATER, sdf_solid
 from linkwork.io.spanning import GraphJoint, spanning_tree
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, MAX_NUMBER, Element
@@ -33,7 +34,6 @@ from linkwork.model.builder import Builder, base_joint
 from linkwork.model.model import WORLD, Limits
 from linkwork.model.visual import Look
 
-MODEL = "__model__"
 CLOSED_BY = {
     "fixed": "fixed",
     "revolute": "revolute",
@@ -78,21 +78,6 @@ class _Edge:
         return GraphJoint(self.name, self.parent, self.child, FREEDOM.get(self.kind, 1), self.limited)
 
 
-@dataclass
-class _Scope:
-    """Names within the whole file, nested ones with their path: what has a pose, and relative to what."""
-
-    elements: dict[str, Element] = field(default_factory=dict)
-    links: dict[str, Element] = field(default_factory=dict)
-    joints: dict[str, Element] = field(default_factory=dict)
-    frames: dict[str, Element] = field(default_factory=dict)
-    models: dict[str, Element] = field(default_factory=dict)
-    poses: dict[str, Placement] = field(default_factory=dict)
-    prefix: dict[str, str] = field(default_factory=dict)
-    """The path of the model that holds it; a name may have "::" in it besides, as flattened files have."""
-    carriers: dict[str, str] = field(default_factory=dict)
-
-
 class _Reader:
     def __init__(self, root: Element) -> None:
         self.root = root
@@ -104,8 +89,8 @@ class _Reader:
         self.builder = Builder(self.model.name, strict=False)
         if world is not None:
             self.builder.gravity = _gravity(world)
-        self.scope = _Scope()
-        self._collect(self.model, "")
+        self.scope = Scope()
+        self.scope.collect(self.model)
 
     def read(self, base: str | None, cut: Sequence[str] = ()) -> Builder:
         if not self.scope.links:
@@ -115,9 +100,9 @@ class _Reader:
         if len(self.scope.elements) > MAX_NAMES:
             raise self.model.error(f"{len(self.scope.elements)} links, joints and frames; at most {MAX_NAMES} are read")
         for name in self.scope.elements:
-            self._pose(name)
+            self.scope.pose(name)
         edges = [e for name, element in self.scope.joints.items() if (e := self._edge(name, element)) is not None]
-        links, first = [WORLD, *self.scope.links], self._link_of(self._canonical("", self.model), self.model)
+        links, first = [WORLD, *self.scope.links], self.scope.link_of(self.scope.canonical("", self.model), self.model)
         with self.model.blamed():
             kept = {j.name for j in spanning_tree(links, [e.in_graph for e in edges], (WORLD, first), cut)[0]}
         tree = [e for e in edges if e.name in kept]
@@ -125,10 +110,10 @@ class _Reader:
             raise self.model.error(f"{len(edges) - len(tree)} joints close loops; at most {MAX_CONSTRAINTS} are read")
         self._hang(tree, base)
         for name, element in self.scope.links.items():
-            self.builder.look(name, Look(partial(sdf_visuals, element, _read_pose)))
+            self.builder.look(name, Look(partial(sdf_visuals, element, read_pose)))
         for name in self.scope.frames:
-            carrier = self._link_of(name, self.scope.frames[name])
-            self.builder.frame(name, carrier, self._in(carrier, self._pose(name)))
+            carrier = self.scope.link_of(name, self.scope.frames[name])
+            self.builder.frame(name, carrier, self.scope.pose_in(carrier, self.scope.pose(name)))
         for edge in edges:
             if edge.name not in kept:
                 self._close(edge)
@@ -146,110 +131,13 @@ class _Reader:
             raise self.root.error(f"there are {len(moving)} models{names}; a file with one <model> is needed")
         return moving[0], world
 
-    # names and poses
-
-    def _collect(self, model: Element, prefix: str) -> None:
-        scope = self.scope
-        scope.models[prefix] = model
-        for tag, table in (("link", scope.links), ("joint", scope.joints), ("frame", scope.frames)):
-            for element in model.all(tag):
-                name = prefix + element.name
-                if name in scope.elements or name == WORLD:
-                    raise element.error(f"the name '{name}' is taken; names must be unique and not '{WORLD}'")
-                scope.elements[name] = table[name] = element
-                scope.prefix[name] = prefix
-        if model.child("include") is not None:
-            model.need("include").warn("ignored: <include> is not followed; put the model's text in its place")
-        for nested in model.all("model"):
-            name = prefix + nested.name
-            if name in scope.elements:
-                raise nested.error(f"the name '{name}' is taken; names must be unique")
-            scope.elements[name], scope.prefix[name] = nested, prefix
-            self._collect(nested, name + "::")
-
-    def _pose(self, name: str) -> Placement:
-        """The pose of a link, joint, frame or nested model, in the frame of the file's model."""
-        chain: dict[str, None] = {}  # from the name to the first whose pose is known
-        while name not in self.scope.poses and name != MODEL:
-            if name in chain:
-                raise self.scope.elements[name].error(
-                    f"its pose is relative to itself, by way of {listing(chain)}; break the circle of relative_to"
-                )
-            chain[name] = None
-            name = self._reference(name)
-        pose = self.scope.poses.get(name, Placement())
-        for each in reversed(chain):
-            pose = pose @ _read_pose(self.scope.elements[each])
-            self.scope.poses[each] = pose
-        return pose
-
-    def _reference(self, name: str) -> str:
-        """What the pose of `name` is relative to."""
-        element, prefix = self.scope.elements[name], self.scope.prefix[name]
-        pose = element.child("pose")
-        wanted = pose.get("relative_to", "").strip() if pose is not None else ""
-        if not wanted and element.tag == "frame":
-            wanted = element.get("attached_to", "").strip()
-        if not wanted and element.tag == "joint":
-            return self._text(prefix, element.need("child"))
-        return self._named(prefix, wanted or MODEL, element)
-
-    def _named(self, prefix: str, name: str, element: Element) -> str:
-        """A name as written inside a model, with its path."""
-        if name == MODEL:
-            return prefix.removesuffix("::") or MODEL
-        if prefix + name in self.scope.elements:
-            return prefix + name
-        valid = [n.removeprefix(prefix) for n in self.scope.elements if n.startswith(prefix)]
-        raise element.error(str(not_found("link, joint or frame", name, valid)))
-
-    def _link_of(self, name: str, element: Element) -> str:
-        """The link that a name stands for: itself, the child of a joint, what a frame is attached to."""
-        seen: dict[str, None] = {}
-        while name not in self.scope.links and name not in self.scope.carriers:
-            if name in seen:
-                raise element.error(f"{listing(seen)} are attached to each other in a circle; attach one to a link")
-            seen[name] = None
-            if name == MODEL or name in self.scope.models or f"{name}::" in self.scope.models:
-                name = self._canonical("" if name == MODEL else f"{name}::", element)
-                continue
-            thing, prefix = self.scope.elements[name], self.scope.prefix[name]
-            if thing.tag == "joint":
-                name = self._text(prefix, thing.need("child"))
-            else:
-                name = self._named(prefix, thing.get("attached_to", "").strip() or MODEL, thing)
-        link = self.scope.carriers.get(name, name)
-        self.scope.carriers.update(dict.fromkeys(seen, link))
-        return link
-
-    def _canonical(self, prefix: str, element: Element) -> str:
-        """The link that carries a model's frame."""
-        model = self.scope.models[prefix]
-        wanted = model.get("canonical_link", "").strip()
-        if wanted:
-            return self._named(prefix, wanted, model)
-        for name in self.scope.links:
-            if self.scope.prefix[name].startswith(prefix):
-                return name
-        raise element.error(f"the model '{model.get('name', '')}' has no link")
-
-    def _text(self, prefix: str, element: Element) -> str:
-        """The name that an element such as <child> holds, with its path."""
-        if not element.text:
-            raise element.error("it names no link")
-        return self._named(prefix, element.text, element)
-
-    def _in(self, link: str, pose: Placement) -> Placement:
-        """A pose in the model's frame, in the frame of a link."""
-        return pose if link == WORLD else self._pose(link).inverse() @ pose
-
     # joints
 
     def _end(self, prefix: str, element: Element) -> str:
         """The link that <parent> or the like names; only a parent may be the world."""
         if element.text == WORLD and element.tag == "parent":
             return WORLD
-        return self._link_of(self._text(prefix, element), element)
+        return self.scope.link_of(self.scope.text(prefix, element), element)
 
     def _edge(self, name: str, element: Element) -> _Edge | None:
         kind, prefix = element.get("type").strip(), self.scope.prefix[name]
@@ -260,7 +148,7 @@ class _Reader:
             return None
         if kind not in CLOSED_BY:
             raise element.error(str(not_found("joint type", kind, [*CLOSED_BY, "gearbox"])))
-        pose = self._pose(name)
+        pose = self.scope.pose(name)
         count = {"fixed": 0, "ball": 0, "universal": 2, "revolute2": 2}.get(kind, 1)
         axes = [self._axis(name, element, pose, tag) for tag in ("axis", "axis2")[:count]]
         return _Edge(element, name, kind, parent, child, pose, axes)
@@ -274,12 +162,12 @@ class _Reader:
         if length < 1e-9:
             raise element.error("the axis is the zero vector; give the direction of the joint")
         flag = element.child("use_parent_model_frame")
-        in_model = _true(flag.text) if flag is not None else self.version < (1, 5)
+        in_model = is_true(flag.text) if flag is not None else self.version < (1, 5)
         frame = data.get("expressed_in", "").strip() if data is not None else ""
         if frame:
-            seen_from = self._pose(self._named(self.scope.prefix[name], frame, element))
+            seen_from = self.scope.pose(self.scope.named(self.scope.prefix[name], frame, element))
         elif in_model:
-            seen_from = self._pose(self.scope.prefix[name].removesuffix("::") or MODEL)
+            seen_from = self.scope.pose(self.scope.prefix[name].removesuffix("::") or MODEL)
         else:
             return np.asarray(axis / length)
         return np.asarray(pose.R.T @ seen_from.R @ axis / length)
@@ -291,7 +179,7 @@ class _Reader:
             beside[edge.parent].append(edge)
             beside[edge.child].append(edge)
         done: set[str] = set()
-        first = self._link_of(self._canonical("", self.model), self.model)
+        first = self.scope.link_of(self.scope.canonical("", self.model), self.model)
         for root in (WORLD, first, *self.scope.links):
             if root in done:
                 continue
@@ -314,7 +202,7 @@ class _Reader:
         """A link that no joint ties to the world: on a free base unless the file or `base` says otherwise."""
         kind = base or ("fixed" if _static(self.model) else "free")
         joint = base_joint("free" if tied else kind)
-        placement = _read_pose(self.model) @ self._pose(root) if isinstance(joint, Fixed) else Placement()
+        placement = read_pose(self.model) @ self.scope.pose(root) if isinstance(joint, Fixed) else Placement()
         taken = "root_joint" in self.builder._joint_names or "root_joint" in self.scope.joints
         name = f"{root}/root_joint" if taken else "root_joint"
         inertia, weightless = self._inertia(root)
@@ -332,7 +220,7 @@ class _Reader:
 
     def _joint(self, edge: _Edge, inner: str, outer: str) -> None:
         """A joint of the tree and the link beyond it; the joint has the axes of that link."""
-        pose = self._pose(outer)
+        pose = self.scope.pose(outer)
         at = (pose.inverse() @ edge.pose).p
         turn = pose.R.T @ edge.pose.R * (1.0 if inner == edge.parent else -1.0)
         axes = [turn @ a for a in edge.axes]
@@ -341,7 +229,7 @@ class _Reader:
         joint = _make(edge, axes)
         if isinstance(joint, Prismatic | Fixed) or np.abs(at).max() < 1e-15:
             at = np.zeros(3)
-        inside = _read_pose(self.model).inverse() if inner == WORLD else self._pose(inner)
+        inside = read_pose(self.model).inverse() if inner == WORLD else self.scope.pose(inner)
         placement = inside.inverse() @ pose @ Placement(p=at)
         inertia, weightless = self._inertia(outer)
         with edge.element.blamed():
@@ -373,14 +261,14 @@ class _Reader:
         """A link's inertia in its axes, and the part that gravity does not pull: all of it, or nothing."""
         link = self.scope.links[name]
         kinematic, inertial = link.child("kinematic"), link.child("inertial")
-        if kinematic is not None and _true(kinematic.text):
+        if kinematic is not None and is_true(kinematic.text):
             kinematic.warn("ignored: links whose motion is given are not modelled, this one moves by forces")
         if inertial is not None and inertial.child("fluid_added_mass") is not None:
             inertial.need("fluid_added_mass").warn("ignored: added mass is not modelled")
-        automatic = inertial is not None and _true(inertial.get("auto", "false"))
+        automatic = inertial is not None and is_true(inertial.get("auto", "false"))
         body = self._solid(name, link, link.need("inertial")) if automatic else _inertia(link)
         pulled = link.child("gravity")
-        return body, None if pulled is None or _true(pulled.text) else body
+        return body, None if pulled is None or is_true(pulled.text) else body
 
     def _solid(self, name: str, link: Element, inertial: Element) -> BodyInertia:
         """The inertia of a link's collision shapes by their densities; scaled to <mass> where that is given."""
@@ -392,9 +280,9 @@ class _Reader:
             solid = sdf_solid(collision.need("geometry"), own)
             pose = collision.child("pose")
             beside = pose.get("relative_to", "").strip() if pose is not None else ""
-            frame = self._named(self.scope.prefix[name], beside, collision) if beside else name
+            frame = self.scope.named(self.scope.prefix[name], beside, collision) if beside else name
             with collision.blamed():
-                body = body + solid.moved(self._in(name, self._pose(frame)) @ _read_pose(collision))
+                body = body + solid.moved(self.scope.pose_in(name, self.scope.pose(frame)) @ read_pose(collision))
         if not 0 < body.mass <= MAX_NUMBER:
             raise inertial.error(
                 'auto="true" needs <collision> shapes with a volume and a density above zero; add them, or give '
@@ -409,7 +297,7 @@ class _Reader:
 
         with edge.element.blamed():
             for end, link in (("child", edge.child), ("parent", edge.parent)):
-                pose = _read_pose(self.model) @ edge.pose if link == WORLD else self._in(link, edge.pose)
+                pose = read_pose(self.model) @ edge.pose if link == WORLD else self.scope.pose_in(link, edge.pose)
                 self.builder.frame(f"{edge.name}/{end}", link, pose)
             axis = tuple(edge.axes[0]) if edge.axes else "z"
             second = tuple(edge.axes[1]) if len(edge.axes) > 1 else "x"
@@ -425,7 +313,7 @@ class _Reader:
         if element.get("type").strip() == "gearbox":
             prefix = self.scope.prefix[name]
             reference = self._end(prefix, element.need("gearbox_reference_body"))
-            pose, ends = self._pose(name), []
+            pose, ends = self.scope.pose(name), []
             for role, tag in (("parent", "axis"), ("child", "axis2")):
                 link = self._end(prefix, element.need(role))
                 axis = pose.R @ self._axis(name, element, pose, tag)
@@ -441,7 +329,7 @@ class _Reader:
         axis_element = element.child("axis")
         mimic = axis_element.child("mimic") if axis_element is not None else None
         if mimic is not None:
-            other = self._named(self.scope.prefix[name], mimic.get("joint").strip(), mimic)
+            other = self.scope.named(self.scope.prefix[name], mimic.get("joint").strip(), mimic)
             if name not in kept or other not in kept:
                 mimic.warn("left out: one of the two joints is not in the tree")
                 return
@@ -513,7 +401,7 @@ def _inertia(link: Element) -> BodyInertia:
         pose = element.child("pose")
         if pose is not None and pose.get("relative_to", "").strip():
             raise pose.error("the pose of an <inertial> is relative to its link; remove relative_to")
-        place = _read_pose(element)
+        place = read_pose(element)
     with link.blamed():
         return BodyInertia(mass, np.zeros(3), I).moved(place)
 
@@ -525,19 +413,6 @@ def _gravity(world: Element) -> np.ndarray:
     return np.array(GRAVITY) if element is None else element.content(3)
 
 
-def _read_pose(owner: Element) -> Placement:
-    """The <pose> of an element: x y z roll pitch yaw, or a quaternion [x y z w] where it says so."""
-    element = owner.child("pose")
-    if element is None or not element.text:
-        return Placement()
-    with element.blamed():
-        if element.get("rotation_format", "euler_rpy").strip() == "quat_xyzw":
-            v = element.content(7)
-            return Placement.from_quaternion(v[:3], v[3:])
-        v = element.content(6)
-        return Placement.at(v[:3], np.deg2rad(v[3:]) if _true(element.get("degrees", "false")) else v[3:])
-
-
 def _value(owner: Element | None, tag: str, default: float, *, bounded: bool = True) -> float:
     element = owner.child(tag) if owner is not None else None
     return default if element is None else float(element.content(1, bounded=bounded)[0])
@@ -545,8 +420,4 @@ def _value(owner: Element | None, tag: str, default: float, *, bounded: bool = T
 
 def _static(model: Element) -> bool:
     element = model.child("static")
-    return element is not None and _true(element.text)
-
-
-def _true(text: str) -> bool:
-    return text.strip().lower() in ("1", "true")
+    return element is not None and is_true(element.text)

@@ -61,21 +61,6 @@ class IterativeProgram:
         if reserved:
             raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
 
-    @staticmethod
-    def from_casadi(
-        start: ca.Function,
-        iterate: ca.Function,
-        finish: ca.Function | None = None,
-        outputs: Sequence[str] | None = None,
-        optimize: bool = True,
-    ) -> IterativeProgram:
-        """The same from CasADi functions. There an input and an output cannot share a name: where ``iterate``
-        reads ``x``, call the new one ``x_next``."""
-        step = Program.from_casadi(iterate, optimize)
-        step = step.renamed([port.name.removesuffix("_next") for port in step.outputs])
-        end = None if finish is None else Program.from_casadi(finish, optimize)
-        return IterativeProgram(Program.from_casadi(start, optimize), step, end, outputs)
-
     @property
     def digest(self) -> str:
         """A name for the content."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.backends.written_out import WrittenOut
-from linkwork.kernels.program import as_scalar_function, read_casadi
+from linkwork.kernels.from_casadi import as_scalar_function, read_casadi
 from linkwork.kernels.values import ONE, ZERO, Values
 
 

@@ -1,4 +1,4 @@
-"""The operations of a program: their names, what CasADi calls them, and what they mean in NumPy.
+"""The operations of a program: their names, and what they mean in NumPy.
 
 Truth values are numbers, 1.0 and 0.0, as in CasADi and C; anything that is not zero counts as true.
 """
@@ -6,7 +6,6 @@ Truth values are numbers, 1.0 and 0.0, as in CasADi and C; anything that is not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,34 +13,14 @@ import numpy as np
 FREE = frozenset({"const", "input", "sin_of", "cos_of", "guarded"})
 """Kinds that do not count: data, the two halves of a ``sincos``, and what only tells whether inputs are numbers."""
 
-_UNARY = {
-    "sq": "SQ", "twice": "TWICE", "inv": "INV", "assign": "ASSIGN", "neg": "NEG", "sqrt": "SQRT", "fabs": "FABS",
-    "sign": "SIGN", "not": "NOT", "floor": "FLOOR", "ceil": "CEIL", "sin": "SIN", "cos": "COS", "tan": "TAN",
-    "asin": "ASIN", "acos": "ACOS", "atan": "ATAN", "sinh": "SINH", "cosh": "COSH", "tanh": "TANH", "exp": "EXP",
-    "log": "LOG", "expm1": "EXPM1", "log1p": "LOG1P",
-}  # fmt: skip
-_BINARY = {
-    "add": "ADD", "sub": "SUB", "mul": "MUL", "div": "DIV", "pow": "POW", "fmin": "FMIN", "fmax": "FMAX",
-    "lt": "LT", "le": "LE", "eq": "EQ", "ne": "NE", "and": "AND", "or": "OR", "if_else_zero": "IF_ELSE_ZERO",
-    "atan2": "ATAN2", "copysign": "COPYSIGN", "hypot": "HYPOT", "fmod": "FMOD",
-}  # fmt: skip
-
-
-@cache
-def casadi_operations() -> dict[int, str]:
-    """Our names of CasADi's operations."""
-    import casadi as ca
-
-    return {
-        **{getattr(ca, "OP_" + code): kind for kind, code in {**_UNARY, **_BINARY}.items()},
-        ca.OP_CONST: "const",
-        ca.OP_INPUT: "input",
-        ca.OP_OUTPUT: "output",
-        ca.OP_CONSTPOW: "pow",
-        ca.OP_LIFT: "assign",
-    }
-
-
+UNARY = (
+    "neg", "sqrt", "fabs", "sign", "not", "floor", "ceil", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh", "exp", "log", "expm1", "log1p",
+)  # fmt: skip
+BINARY = (
+    "add", "sub", "mul", "div", "pow", "fmin", "fmax", "lt", "le", "eq", "ne", "and", "or", "if_else_zero", "atan2",
+    "copysign", "hypot", "fmod",
+)  # fmt: skip
 COMPARISONS = frozenset({"lt", "le", "eq", "ne", "and", "or", "not"})
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
 LIBM = {
@@ -107,8 +86,8 @@ SEMANTICS: dict[str, Callable[..., Any]] = {
 }
 
 ARITY: dict[str, int] = {
-    **{kind: 1 for kind in _UNARY if kind in SEMANTICS},
-    **dict.fromkeys(_BINARY, 2),
+    **dict.fromkeys(UNARY, 1),
+    **dict.fromkeys(BINARY, 2),
     "guarded": 2,
     **dict.fromkeys(("select", "fma", "fms", "fnma", "fnms"), 3),
     **dict.fromkeys(("sincos", "sin_of", "cos_of"), 1),

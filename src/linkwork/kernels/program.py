@@ -14,15 +14,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError, listing
-from linkwork.kernels.operations import ARITY, FREE, SEMANTICS, casadi_operations
+from linkwork.kernels.operations import ARITY, FREE, SEMANTICS
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -33,7 +32,7 @@ Array = NDArray[Any]
 
 
 class Port(NamedTuple):
-    """A named input or output: shape () is never used, a CasADi column is ``(n,)``, anything else ``(r, c)``."""
+    """A named input or output: shape () is never used, a column is ``(n,)``, anything else ``(r, c)``."""
 
     name: str
     shape: tuple[int, ...]
@@ -46,8 +45,7 @@ class Port(NamedTuple):
 class Program:
     """Straight-line scalar code with named inputs and outputs.
 
-    A program read from CasADi reads its nodes when they are first asked for: a kernel that is found in the cache
-    never needs them.
+    ``source`` gives the same as a CasADi function, where there is one.
     """
 
     def __init__(
@@ -65,25 +63,19 @@ class Program:
         self._content: Callable[[], Content] = lambda: content
         self._digest: str | None = None
 
-    @staticmethod
-    def from_casadi(function: ca.Function, optimize: bool = True) -> Program:
-        """Read a CasADi function of scalar (SX) operations; ``optimize`` runs the algebraic pass."""
-        from linkwork.kernels.simplify import simplify
-
-        function = as_scalar_function(function)
-        inputs = [_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in())]
-        outputs = [_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out())]
-        program = Program(inputs, outputs, (), (), function.name(), lambda: function)
-
-        @cache
-        def content() -> Content:
-            nodes, results = read_casadi(function)
-            raw = Program(inputs, outputs, nodes, results, function.name())
-            done = simplify(raw) if optimize else raw.check()
-            return done.nodes, done.results
-
-        program._content = content
-        program._digest = hashlib.sha256(f"{optimize}\n{function.serialize()}".encode()).hexdigest()
+    @classmethod
+    def deferred(
+        cls,
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        content: Callable[[], Content],
+        digest: str,
+        name: str,
+        source: Callable[[], ca.Function] | None = None,
+    ) -> Program:
+        """A program whose nodes and results are made when first asked for; kernels in the cache never need them."""
+        program = cls(inputs, outputs, (), (), name, source)
+        program._content, program._digest = content, digest
         return program
 
     def __repr__(self) -> str:
@@ -116,10 +108,8 @@ class Program:
     def renamed(self, outputs: Sequence[str]) -> Program:
         """The same program with other names for its outputs."""
         ports = [Port(name, port.shape) for name, port in zip(outputs, self.outputs, strict=True)]
-        program = Program(self.inputs, ports, (), (), self.name, self.source)
-        program._content = self._content
-        program._digest = hashlib.sha256(f"{self.digest} {ports}".encode()).hexdigest()
-        return program
+        digest = hashlib.sha256(f"{self.digest} {ports}".encode()).hexdigest()
+        return Program.deferred(self.inputs, ports, self._content, digest, self.name, self.source)
 
     def counts(self) -> dict[str, int]:
         """How many operations of each kind, constants and inputs not counted."""
@@ -205,76 +195,3 @@ def broadcast(
             raise InputError(f"input '{port.name}' has shape {x.shape}; ({shape},) or (B, {shape}) is needed")
         ready.append(np.ascontiguousarray(x, dtype))
     return ready, batch
-
-
-def as_scalar_function(function: ca.Function) -> ca.Function:
-    """The function as CasADi's SX, checked: no free symbols, no operation without a kernel form."""
-    if not function.is_a("SXFunction"):
-        try:
-            function = function.expand()
-        except RuntimeError as error:
-            raise KernelError(f"'{function.name()}' is not a function of scalar operations: {error}") from None
-    if function.has_free():
-        raise KernelError(f"'{function.name()}' has free symbols: {listing(map(str, function.free_sx()))}")
-    unknown = {function.instruction_id(k) for k in range(function.n_instructions())} - casadi_operations().keys()
-    if unknown:
-        import casadi as ca
-
-        names = [name for name in dir(ca) if name.startswith("OP_") and getattr(ca, name) in unknown]
-        valid = listing(sorted(set(casadi_operations().values())), 80)
-        raise KernelError(f"'{function.name()}' uses {listing(names)}, which kernels do not have; valid: {valid}")
-    return function
-
-
-def read_casadi(function: ca.Function) -> Content:
-    """Nodes and results of a CasADi function, operation by operation as CasADi would run it."""
-    sizes = [int(np.prod(function.size_out(k))) for k in range(function.n_out())]
-    places_in = [_row_major(function.sparsity_in(k)) for k in range(function.n_in())]
-    places_out = [_row_major(function.sparsity_out(k)) for k in range(function.n_out())]
-    zero = 0
-    nodes: list[Node] = [("const", 0.0)]
-    results = [[zero] * size for size in sizes]
-    work: dict[int, int] = {}
-    for kind, where, to, value in _instructions(function):
-        if kind == "output":
-            results[to[0]][places_out[to[0]][to[1]]] = work[where[0]]
-            continue
-        if kind == "input":
-            nodes.append(("input", where[0], places_in[where[0]][where[1]]))
-        elif kind == "const":
-            nodes.append(("const", value))
-        elif kind == "assign":
-            work[to[0]] = work[where[0]]
-            continue
-        else:
-            arguments = [work[w] for w in where]
-            if kind == "twice":
-                kind, arguments = "add", arguments * 2
-            elif kind == "sq":
-                kind, arguments = "mul", arguments * 2
-            elif kind == "inv":
-                nodes.append(("const", 1.0))
-                kind, arguments = "div", [len(nodes) - 1, *arguments]
-            nodes.append((kind, *arguments))
-        work[to[0]] = len(nodes) - 1
-    return nodes, tuple(map(tuple, results))
-
-
-def _instructions(function: ca.Function) -> Iterator[tuple[str, Sequence[int], Sequence[int], float]]:
-    """CasADi's instruction list with readable operation names."""
-    names = casadi_operations()
-    for k in range(function.n_instructions()):
-        kind = names[function.instruction_id(k)]
-        value = function.instruction_constant(k) if kind == "const" else 0.0
-        yield kind, function.instruction_input(k), function.instruction_output(k), value
-
-
-def _port(name: str, size: tuple[int, int]) -> Port:
-    rows, columns = size
-    return Port(name, (rows,) if columns == 1 else (rows, columns))
-
-
-def _row_major(sparsity: ca.Sparsity) -> list[int]:
-    """Where each of CasADi's column-major nonzeros goes in a dense row-major array."""
-    rows, columns = sparsity.get_triplet()
-    return [r * sparsity.size2() + c for r, c in zip(rows, columns, strict=True)]

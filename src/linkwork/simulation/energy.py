@@ -133,7 +133,7 @@ def energies_of(model: Model, backend: str = "kernel") -> Energies:
 @remembered
 def _compiled(model: Model) -> Energies:
     from linkwork.kernels.kernel import Kernel
-    from linkwork.kernels.recall import recalled
+    from linkwork.kernels.program_cache import get_or_trace
     from linkwork.kernels.trace import trace
     from linkwork.model.digest import digest
 
@@ -141,8 +141,8 @@ def _compiled(model: Model) -> Energies:
         T, V = energies(Motion(model, symbol("q", model.nq), symbol("v", model.nv), xp))
         return {"kinetic": T, "potential": V}
 
-    known: Any = recalled(digest("energies", model), lambda: trace("energies", body))
-    kernel = Kernel(known, threads=1)
+    program: Any = get_or_trace(digest("energies", model), lambda: trace("energies", body))
+    kernel = Kernel(program, threads=1)
 
     def run(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         out = kernel(q, v)

@@ -199,9 +199,9 @@ class Step:
     @cached_property
     def known(self) -> Any:
         """The program, or what is remembered of it: a step that was compiled before is not traced again."""
-        from linkwork.kernels.recall import recalled
+        from linkwork.kernels.program_cache import get_or_trace
 
-        return recalled(digest("step", self), lambda: self.traced)
+        return get_or_trace(digest("step", self), lambda: self.traced)
 
 
 STEPS, EVERY = whole(1, what="a number of steps, at least 1"), whole(1, what="a number of steps, at least 1")

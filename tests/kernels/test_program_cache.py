@@ -13,8 +13,8 @@ import pytest
 
 import linkwork as lw
 from linkwork.joints import Revolute
-from linkwork.kernels import recall
-from linkwork.kernels.recall import Sketch
+from linkwork.kernels import notes, program_cache
+from linkwork.kernels.program_cache import Sketch
 from linkwork.model.digest import digest
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
 
@@ -85,7 +85,7 @@ def test_functions_have_no_digest() -> None:
     assert digest(model) is None
 
 
-def test_steps_of_rollouts_and_simulations_are_recalled_too(empty_cache, monkeypatch) -> None:
+def test_steps_of_rollouts_and_simulations_are_cached_too(empty_cache, monkeypatch) -> None:
     """And with them the kernel: the second time nothing is compiled either."""
     from linkwork.kernels import rollout
     from linkwork.simulation.rollout import Step
@@ -127,7 +127,7 @@ print(repr(float(out.v[-1, 1])))
 """
 
 
-def test_what_users_write_is_never_recalled(empty_cache) -> None:
+def test_what_users_write_is_never_cached(empty_cache) -> None:
     """A constraint of their own may do something else in the next run, under the same name and with the same fields."""
 
     def run(drift: float, backend: str) -> np.ndarray:
@@ -161,12 +161,12 @@ def test_classes_of_others_have_no_digest() -> None:
 
 
 def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
-    """Editing a benchmark, the command line or the viewer forgets nothing; editing an algorithm forgets everything."""
+    """Editing a benchmark, the command line or the viewer invalidates nothing; an algorithm, everything."""
     root = Path(lw.__file__).parent
     shutil.copytree(root, tmp_path / "linkwork", ignore=shutil.ignore_patterns("__pycache__"))
 
     def content() -> list[bytes]:
-        return [path.read_bytes() for path in recall.sources(tmp_path / "linkwork")]
+        return [path.read_bytes() for path in notes.sources(tmp_path / "linkwork")]
 
     before = content()
     for name in ("cli/main.py", "viewer/server.py", "io/urdf.py", "robots/__init__.py"):
@@ -190,7 +190,7 @@ def test_all_that_runs_in_a_trace_is_among_the_sources(monkeypatch) -> None:
     standing = quadruped().with_constraints(lw.point("front_left_foot"))
     models = chain(2), four_bar(), standing
     rolling = [lw.rollout(model, stabilisation=True) for model in models]
-    recall.forget()
+    program_cache.invalidate()
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))
     try:
@@ -203,4 +203,4 @@ def test_all_that_runs_in_a_trace_is_among_the_sources(monkeypatch) -> None:
         sys.setprofile(before)
     ours = {path for path in ran if path.startswith(root)}
     assert len(ours) > 30
-    assert ours <= {str(path) for path in recall.sources(Path(root))}
+    assert ours <= {str(path) for path in notes.sources(Path(root))}

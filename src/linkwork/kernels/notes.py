@@ -1,0 +1,88 @@
+"""Notes in the disk cache, by the content that something was made from: model, method, options.
+
+As much of Linkwork's own source as runs when a function is traced or planned is part of their key, so that a note is
+never older than the code that it is about. `None` as content stands for what must not be cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import cache as once
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from linkwork.kernels import cache
+
+
+def get(content: str | None) -> dict[str, Any] | None:
+    """The note of this content, if there is one."""
+    return None if content is None else cache.load_note(_key(content))
+
+
+def put(content: str | None, note: dict[str, Any]) -> dict[str, Any]:
+    """Write the note of this content for later processes, and give it back."""
+    if content is not None:
+        cache.save_note(_key(content), note)
+    return note
+
+
+def get_or_put(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The note of this content, or what `make` gives, written as its note."""
+    note = get(content)
+    return put(content, make()) if note is None else note
+
+
+def invalidate() -> None:
+    """Read the sources again before the next note: for measuring, and for tests."""
+    _sources.cache_clear()
+
+
+def _key(content: str) -> str:
+    return hashlib.sha256(f"{content} {_sources()}".encode()).hexdigest()
+
+
+@once
+def _sources() -> str:
+    """A digest of everything that a trace depends on: sources, and CasADi's version."""
+    root = Path(__file__).parents[1]
+    text = b"".join(path.read_bytes() for path in sources(root))
+    return hashlib.sha256(text + version("casadi").encode()).hexdigest()
+
+
+TRACING = (
+    "algorithms",
+    "backends",
+    "closure",
+    "constraints",
+    "functions",
+    "joints",
+    "kernels",
+    "model",
+    "planner",
+    "rewrite",
+    "simulation",
+    "spatial",
+    "structure",
+    "checks.py",
+    "forks.py",
+    "lazy.py",
+    "values.py",
+)
+"""Packages and modules that run when something is traced or planned."""
+
+FILES = (
+    "model/visual.py",
+    "simulation/figure.py",
+    "simulation/progress.py",
+    "simulation/reading.py",
+    "simulation/trajectory.py",
+)
+"""Those in them that only read files and show results: a model has its content, wherever it came from."""
+
+
+def sources(root: Path) -> list[Path]:
+    """The files, below this folder of Linkwork, that a trace depends on."""
+    chosen = [path for name in TRACING for path in ((root / name).rglob("*.py") if "." not in name else [root / name])]
+    return sorted(path for path in chosen if path.relative_to(root).as_posix() not in FILES)

@@ -1,0 +1,75 @@
+"""Traced programs by content: a function that was compiled before need not be traced to be called again.
+
+In this process the programs themselves are kept, the last few of them. For later processes a note on disk (notes.py)
+says which program came out of a content: its ports and its digest, by which its object code is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from linkwork.kernels import notes
+from linkwork.kernels.fuse import fuse
+from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.program import Port, Program
+from linkwork.kernels.schedule import arranged
+from linkwork.lazy import cached_property
+
+Whole = Program | IterativeProgram
+RECENT = 8
+"""How many programs are kept in a process: as many as the planner compares."""
+
+_programs: dict[str, Whole] = {}
+
+
+def get(content: str | None) -> Whole | None:
+    """The program of this content, if it was traced in this process not long ago."""
+    return None if content is None else _programs.get(content)
+
+
+def put(content: str | None, program: Whole) -> Whole:
+    """Keep a program in this process for a while, and give it back."""
+    global _programs
+    if content is not None:
+        kept = {**_programs, content: program}  # a new one: other threads may be looking into the old one
+        _programs = dict(list(kept.items())[-RECENT:])
+    return program
+
+
+def invalidate() -> None:
+    """Drop all that this process keeps of programs, as if it had just begun: for measuring."""
+    global _programs
+    _programs = {}
+    fuse.cache_clear()
+    arranged.cache_clear()
+    notes.invalidate()
+
+
+class Sketch:
+    """Ports and digest of a program; whatever else is asked of it comes from the program itself, traced then."""
+
+    def __init__(self, note: dict[str, Any], trace: Callable[[], Whole]) -> None:
+        self.name, self.digest, self._trace = note["name"], note["digest"], trace
+        self.inputs = tuple(Port(name, tuple(shape)) for name, shape in note["inputs"])
+        self.outputs = tuple(Port(name, tuple(shape)) for name, shape in note["outputs"])
+
+    @cached_property
+    def whole(self) -> Whole:
+        return self._trace()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.whole, name)
+
+
+def get_or_trace(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
+    """The program that `trace` gives, or a sketch of it if there is a note about this content."""
+    made: list[Whole] = []
+
+    def note() -> dict[str, Any]:
+        made.append(trace())
+        ports = {"inputs": [list(p) for p in made[0].inputs], "outputs": [list(p) for p in made[0].outputs]}
+        return {"name": made[0].name, "digest": made[0].digest, **ports}
+
+    found = notes.get_or_put(content, note)
+    return made[0] if made else Sketch(found, trace)
