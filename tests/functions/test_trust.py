@@ -191,6 +191,26 @@ def test_what_has_not_converged_warns_and_says_so():
     assert off(result, exact(model, np.zeros(3), np.zeros(3), np.zeros(3))) < 1e-6
 
 
+@pytest.mark.parametrize("method", ITERATED, ids=named)
+@pytest.mark.parametrize("tau", [[3.0, 1.0], [1e-3, 0.0], [0.0, 0.0]], ids=str)
+def test_what_cannot_move_has_converged(method, tau):
+    """Rows that nothing but joint forces pulls, and that are met to rounding: all their terms are rounding, too."""
+    from linkwork.model import BodyInertia, Builder, Placement
+
+    body, x = BodyInertia(1.0, np.array([0.2, 0.1, 0.3]), 0.1 * np.eye(3)), np.array([0.3, 0.0, 0.0])
+    b = Builder("held", gravity=np.zeros(3))
+    b.link("slider", "world", lw.joints.make("prismatic", axis="x"), inertia=body)
+    b.link("arm", "slider", lw.joints.make("revolute", axis="z"), inertia=body, placement=Placement(np.eye(3), x))
+    b.frame("tip", "arm", Placement(np.eye(3), np.array([0.5, 0.2, 0.0])))
+    model = b.build().with_constraints(lw.surface("tip"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        f = lw.forward_dynamics(model, method=method.name, backend="numpy")
+        result = f(np.array([0.3, 0.7]), np.zeros(2), np.array(tau))
+    assert result.converged
+    assert np.abs(result.a).max() <= 1e-9 * max(tau)
+
+
 # direct methods
 
 
@@ -271,6 +291,47 @@ def test_an_embedded_loop_of_another_rank_is_not_hidden():
     assert any(len(rows) > len(columns) for c in tree.clusters for rows, columns in c.blocks)
     assert kept(m, tree, right) == 0
     assert np.isnan(kept(m, tree, right + np.abs(right).max() * np.array([[0.0], [0.1], [0.3]])))
+
+
+def spread_arms() -> lw.Model:
+    """Two arms on a pendulum whose tips a spherical closure ties together, where they need not be at one point."""
+    from linkwork.model import BodyInertia, Builder, Placement
+
+    body, x = BodyInertia(1.0, np.array([0.2, 0.0, 0.0]), 0.1 * np.eye(3)), np.array([1.0, 0.0, 0.0])
+    b = Builder("arms")
+    b.link("carrier", "world", lw.joints.make("revolute", axis="y"), inertia=body)
+    for name, side in (("left", 0.3), ("right", -0.3)):
+        b.link(name, "carrier", lw.joints.make("spherical"), placement=Placement(np.eye(3), side * x), inertia=body)
+        b.frame(f"{name}_tip", name, Placement(np.eye(3), x))
+    return b.build().with_constraints(lw.Connect("left_tip", "right_tip"), lw.point("left"))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "kernel"])
+@pytest.mark.parametrize("method", ["c_efpa", "c_pv", "projected_efpa", "projection"])
+def test_delassus_matrices_of_clusters_in_open_postures(method, backend):
+    """Two points that are apart are turned about each other by what carries them, which clusters take for granted."""
+    model = spread_arms()
+    f = lw.delassus(model, method=method, backend=backend)
+    closed = lw.assemble(model, model.random_q(2), only=["left_tip~right_tip"])
+    for q in (model.neutral(), model.random_q(1), closed):
+        m = motion(model, q, np.zeros(model.nv))
+        J, _ = joint_space(m)
+        W = np.linalg.solve(np.linalg.cholesky(crba(m)), J.T)
+        W = W[:, 3:] - W[:, :3] @ np.linalg.lstsq(W[:, :3], W[:, 3:], rcond=None)[0]
+        np.testing.assert_allclose(f(q).matrix, W.T @ W, atol=1e-9 * np.abs(W.T @ W).max())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_compiled_kkt_asks_numpy_where_its_trace_finds_no_solution(dtype):
+    """A tip held twice, the same way or in conflict: least squares, as NumPy has it; so do states beside it."""
+    q, v, tau = np.full((2, 4), 0.4), np.zeros((2, 4)), np.array([[1.0, 0, 0, 0], [0, 2.0, 0, 0]])
+    for k in (1.0, 3.0):
+        rows = [lw.LinkRows({"link4": np.eye(6)[:3]}, (x, 0.0, 0.0), name=f"{n}") for n, x in enumerate((1.0, k))]
+        model = mech.chain(4).with_constraints(*rows)
+        result = lw.forward_dynamics(model, method="kkt", dtype=dtype)(q, v, tau)
+        for a, t in zip(result.a, tau, strict=True):
+            right = exact(model, q[0], v[0], t)
+            assert np.abs(a - right).max() <= (1e-9 if dtype == "float64" else 1e-3) * np.abs(right).max()
 
 
 # float32

@@ -488,6 +488,7 @@ class Verdict:
     `rank` of the rows; `kappa` is the condition number of the independent part of scaled rows in the metric of M;
     `conflict`: no acceleration meets all rows; `decided`: rank and accelerations are beyond doubt. `sensitivity` of
     each acceleration times eps is what rounding of the equations, and of forces on the way to it, does to it.
+    `inverse` of M; `mobility`: what the rows leave of it.
     """
 
     eq: Equations
@@ -500,6 +501,7 @@ class Verdict:
     decided: bool
     sensitivity: np.ndarray
     inverse: np.ndarray
+    mobility: np.ndarray
 
     @property
     def state(self) -> str:
@@ -568,7 +570,8 @@ def solve(eq: Equations) -> Verdict:
     forces = eq.M_terms @ np.abs(a) + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ np.abs(lam)
     rows = eq.J_terms @ (np.abs(a) + np.abs(free)) + eq.k_terms
     sensitivity = np.abs(inverse) @ forces + response @ rows
-    return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, inverse)
+    left = back - back @ span @ span.T
+    return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, inverse, left @ left.T)
 
 
 def _hopeless(eq: Equations) -> Verdict:
@@ -576,7 +579,17 @@ def _hopeless(eq: Equations) -> Verdict:
     nv, m = len(eq.c), len(eq.k)
     nan = np.full(nv, np.nan)
     return Verdict(
-        eq, nan, np.full(m, np.nan), nan, 0, np.inf, False, False, np.full(nv, np.inf), np.full((nv, nv), np.nan)
+        eq,
+        nan,
+        np.full(m, np.nan),
+        nan,
+        0,
+        np.inf,
+        False,
+        False,
+        np.full(nv, np.inf),
+        np.full((nv, nv), np.nan),
+        np.full((nv, nv), np.nan),
     )
 
 

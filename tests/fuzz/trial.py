@@ -111,12 +111,11 @@ class Trial:
 
     def _singular(self, what: str) -> str:
         """Whether a SingularError was due."""
-        name = what.split(":")[1] if ":" in what else ""
-        method = methods("forward_dynamics").get(name) or methods("delassus").get(name)
-        # what clusters take for independent joints may be singular where the rows are not
-        embeds = method is not None and _embeds(method)
+        task, *rest = what.split(":")
+        if task == "delassus" and not methods("delassus")[rest[0]].operator:
+            return "false alarm" if self.verdict.decided else "singular"  # it exists whatever the rank
         full = self.verdict.full and self.verdict.kappa**2 < NEARLY
-        return "singular" if embeds or not full or not self.verdict.decided else "false alarm"
+        return "false alarm" if full and self.verdict.decided else "singular"
 
     def directions(self) -> Outcome:
         """The basis of forbidden directions that closures use spans what the judge says is forbidden."""
@@ -238,10 +237,9 @@ class Trial:
             )
         if m.embeds:
             (_, outer), loops = self._clustered, self._loops
-            eq = loops.eq
             if not loops.decided or len(outer) == 0:
                 return Outcome("", "undecided")
-            P = P - P @ eq.J.T @ np.linalg.pinv(eq.J @ P @ eq.J.T, rcond=1e-11, hermitian=True) @ eq.J @ P
+            P = loops.mobility
             J, terms, bound = J[outer], terms[outer], bound * loops.kappa**2
         D = f(self.q).matrix
         if not np.isfinite(D).all():
@@ -297,7 +295,9 @@ class Trial:
         least = np.linalg.norm(np.linalg.lstsq(A, h, rcond=1e-14)[0])
         found = np.linalg.norm([*result.tau, *(1e-3 * result.lam)])
         kappa = float(s[0] / s[-1])
-        excess = max(0.0, found / max(least, 1e-300) - 1) if least > 1e-9 * np.abs(size).max(initial=0.0) else 0.0
+        # h is a sum of terms known to rounding, |dh| <= C eps |size|, and the least solution moves by |dh| / s_min
+        unknown = C * judge.EPS * float(np.linalg.norm(size)) / float(s[-1])
+        excess = max(0.0, found - least - unknown) / max(least, 1e-300)
         error = max(float(np.abs(left).max() / max(size.max(), 1e-300)), excess)
         return _compared(error, 10 * C * judge.EPS * kappa)
 

@@ -91,7 +91,7 @@ class NumpyOps:
     def solve_upper(self, u: Array, b: Array) -> Array:
         return np.linalg.solve(u, b)
 
-    def least_squares(self, a: Array, b: Array) -> Array:
+    def least_squares(self, a: Array, b: Array, terms: Array | None = None) -> Array:
         """By singular values; those below RANK of the largest count as zero."""
         u, s, vt = np.linalg.svd(a, full_matrices=False)
         keep = s > RANK * (s[0] if s.size else 0.0)

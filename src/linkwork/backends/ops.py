@@ -99,8 +99,12 @@ class Ops(Protocol):
         """u^-1 b for an upper triangular matrix."""
         ...
 
-    def least_squares(self, a: Array, b: Array) -> Array:
-        """The x of least norm among those that minimise |a x - b|, for any rank of `a`."""
+    def least_squares(self, a: Array, b: Array, terms: Array | None = None) -> Array:
+        """The x of least norm among those that minimise |a x - b|, for any rank of `a`.
+
+        With `terms`, the squares of what entries of b are sums of, a backend without singular values gives NaN where
+        a x = b does not hold but for rounding: where b contradicts itself, or a is too near to a lower rank for it.
+        """
         ...
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:

@@ -8,6 +8,9 @@ from linkwork.backends.ops import SINGULAR, Array, Factor, threshold
 
 NAN = float("nan")
 
+ROUNDINGS = {False: 1e-13, True: 1e-5}
+"""Some hundred roundings, of float64 and of float32."""
+
 
 def above(pivot: Array, entry: Array, least: Array, xp: Any) -> Array:
     """The pivot, or NaN if it is zero but for rounding."""
@@ -82,25 +85,25 @@ class WrittenOut:
             x = self.vstack([(b[i, :] - u[i, i + 1 :] @ x) / u[i, i], x])
         return x
 
-    def least_squares(self: Any, a: Array, b: Array) -> Array:
-        """By proximal iteration on the smaller Gram matrix G, because singular values cannot be traced.
+    def least_squares(self: Any, a: Array, b: Array, terms: Array | None = None) -> Array:
+        """By proximal iteration, because singular values cannot be traced: x <- x + a^T (a a^T + rho)^-1 (b - a x).
 
-        z <- z + (G + rho)^-1 (c - G z) shrinks the error along an eigenvalue g by rho / (g + rho) each time. What lies
-        in the null space of G, e <- rho (G + rho)^-1 e isolates; taken out, rank deficiency does no harm.
+        The error along a singular value s shrinks by rho / (s^2 + rho) each time, and b - a x is right to rounding,
+        which a a^T is not. x stays in the range of a^T, whatever the rank. What this resolves ends at s^2 = rho, and
+        what of b contradicts itself grows: `terms` find out; without them it is isolated by e <- e - G (G + rho)^-1 e.
         """
-        wide = a.shape[0] <= a.shape[1]
-        G = self.symmetric(a @ a.T if wide else a.T @ a)
-        rho = threshold(self, 1e-10) * sum(G[i, i] for i in range(G.shape[0]))
-        factor = LDL(G + rho * self.eye(G.shape[0]), self)
-
-        def range_part(x: Array) -> Array:
-            null = x
+        rounding, G = ROUNDINGS[self.single], self.symmetric(a @ a.T)
+        rho = rounding * sum(G[i, i] for i in range(G.shape[0]))
+        factor, aim = LDL(G + rho * self.eye(G.shape[0]), self), b
+        if terms is None:
+            null = b
             for _ in range(6):
-                null = rho * factor.solve(null)
-            return x - null
-
-        c = range_part(b) if wide else a.T @ b
-        z = factor.solve(c)
+                null = null - a @ (a.T @ factor.solve(null))
+            aim = b - null
+        x = a.T @ factor.solve(aim)
         for _ in range(5):
-            z = z + factor.solve(c - G @ z)
-        return a.T @ z if wide else range_part(z)
+            x = x + a.T @ factor.solve(aim - a @ x)
+        if terms is None:
+            return x
+        left, known = b - a @ x, rounding**2 * ((a * a) @ (x * x) + terms)
+        return x + sum(self.where(known[i, 0] >= left[i, 0] * left[i, 0], 0.0, NAN) for i in range(a.shape[0]))

@@ -28,6 +28,7 @@ from linkwork.checks import NAME, NUMBER, checked, checked_class, choice
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
+from linkwork.lazy import cached_property
 from linkwork.spatial import Transform, angular, cross_motion, linear
 from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6, matrix_quaternion
@@ -124,10 +125,12 @@ class Closure(Constraint):
         object.__setattr__(self, "second", tuple(second.tolist()))
         object.__setattr__(self, "name", self.name or f"{self.a}~{self.b}")
 
-    @property
+    @cached_property
     def directions(self) -> np.ndarray:
         """The forbidden directions T, 6 x m, of the closed joint."""
-        return CUT_JOINTS[self.joint](np.array(self.axis), self.pitch)
+        T = CUT_JOINTS[self.joint](np.array(self.axis), self.pitch)
+        T.setflags(write=False)
+        return T
 
     @property
     def rows(self) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
 from linkwork.constraints.base import Constraint, Rows
-from linkwork.constraints.rows import jacobian_blocks, rows_velocity
+from linkwork.constraints.rows import constraint_rows, evaluated, jacobian_blocks, rows_jacobian, rows_velocity
 
 if TYPE_CHECKING:
     from linkwork.model.motion import Motion
@@ -31,8 +31,7 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
         rest[i] = motion.X[i] @ rest[t.parent[i]] + motion.c[i]
     K, k = [xp.zeros(0, sum(sizes.values()))], [xp.zeros(0)]
     for index in constraints:
-        c = model.constraints[index]
-        rows = c.evaluate(motion)
+        c, rows = model.constraints[index], evaluated(motion, index)
         right = -rows.drift - _stabilisation(motion, c, rows)
         for l, Kl in rows.links.items():
             right = right - Kl[:, 0:3] @ motion.known[l]
@@ -43,6 +42,23 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
         K.append(xp.hstack([J[i] if i in J else xp.zeros(m, s) for i, s in sizes.items() if s]))
         k.append(right)
     return xp.vstack(K), xp.vstack(k)
+
+
+def noticed_rows(
+    motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
+) -> tuple[tuple[int, ...], Array, Array]:
+    """The degrees of freedom that the rows of a local loop notice, and K and k of K vdot = k over them.
+
+    They are those of `bodies`, and where a row is not relative, because two points are apart, all of the model.
+    """
+    xp, t = motion.xp, motion.model.topology
+    if all(evaluated(motion, n).relative for n in constraints):
+        own = tuple(k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop))
+        return own, *local_rows(motion, bodies, constraints)
+    at_rest, rows = motion.accelerations(None), constraint_rows(motion, constraints)
+    k = [r.k - sum((K @ at_rest[l] for l, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
+    J = [rows_jacobian(motion, r.links, r.joints) for r in rows]
+    return tuple(range(motion.model.nv)), xp.vstack(J), xp.vstack(k)
 
 
 def _stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:

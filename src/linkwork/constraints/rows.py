@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,19 @@ class ConstraintRows:
     relative: bool = False
 
 
-def constraint_rows(motion: Motion) -> list[ConstraintRows]:
-    """The rows of each of the model's constraints in this state."""
+def evaluated(motion: Motion, n: int) -> Rows:
+    """The rows of the model's n-th constraint in this state, evaluated once."""
+    known: dict[int, Rows] = motion.__dict__.setdefault("_rows", {})
+    if n not in known:
+        known[n] = motion.model.constraints[n].evaluate(motion)
+    return known[n]
+
+
+def constraint_rows(motion: Motion, which: Sequence[int] | None = None) -> list[ConstraintRows]:
+    """The rows of each of the model's constraints, or of some, in this state."""
     out = []
-    for c in motion.model.constraints:
-        rows = c.evaluate(motion)
+    for n in range(len(motion.model.constraints)) if which is None else which:
+        c, rows = motion.model.constraints[n], evaluated(motion, n)
         k = -rows.drift
         if c.stabilisation is not None:
             k = k - c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
@@ -51,7 +60,7 @@ def jacobian(motion: Motion) -> Array:
     xp = motion.xp
     blocks = [
         rows_jacobian(motion, {l: K for l, K in r.links.items() if l}, dict(r.joints))
-        for r in (c.evaluate(motion) for c in motion.model.constraints)
+        for r in (evaluated(motion, n) for n in range(len(motion.model.constraints)))
     ]
     return xp.vstack(blocks) if blocks else xp.zeros(0, motion.model.nv)
 
@@ -114,7 +123,7 @@ def jacobian_blocks(
 
 def velocity_error(motion: Motion) -> Array:
     """J v of all constraints, m x 1."""
-    parts = [rows_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
+    parts = [rows_velocity(motion, evaluated(motion, n)) for n in range(len(motion.model.constraints))]
     return motion.xp.vstack(parts) if parts else motion.xp.zeros(0)
 
 

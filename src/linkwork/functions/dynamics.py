@@ -17,7 +17,7 @@ from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import InputError
 from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.function import OPTIONS, Function
-from linkwork.functions.judge import Judge
+from linkwork.functions.judge import judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.planning import USE, pick
 from linkwork.model import Model, Motion
@@ -116,7 +116,7 @@ def forward_dynamics(
         defaults=defaults,
         prox=prox or chosen.prox_for(dtype),
         identity=(external_forces, softness, modes, where),
-        judge=Judge(model) if not chosen.soft and model.constraints else None,
+        judge=judge_of(model, chosen) if not chosen.soft and model.constraints else None,
         retry=method is None,
     )
 
@@ -269,7 +269,7 @@ def impulse(
         prox=prox or chosen.prox_for(dtype),
         iterated=("v_after", "impulse"),
         identity=(restitution, modes),
-        judge=Judge(model, lambda m: impact(m, restitution)),
+        judge=judge_of(model, chosen, lambda m: impact(m, restitution)),
         retry=method is None,
     )
 

@@ -15,7 +15,7 @@ from linkwork.algorithms.registry import check_modes
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
-from linkwork.functions.judge import Judge
+from linkwork.functions.judge import Judge, Resolved
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -117,7 +117,7 @@ class Function:
         prox: Prox | None = None,
         iterated: tuple[str, str] = ("a", "lam"),
         identity: tuple[Any, ...] | None = None,
-        judge: Judge | None = None,
+        judge: Judge | Resolved | None = None,
         retry: bool = False,
     ) -> None:
         if dtype != "float64" and backend != "kernel":
@@ -194,32 +194,39 @@ class Function:
     def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
         """The result, if all of it is made of numbers that have converged; where not, what the judge says.
 
-        What has not converged all the same goes with a warning.
+        A method that was named keeps its result, and the judge only tells whether it is right after all: nothing moves,
+        say, and errors are compared with rounding. What has not converged all the same goes with a warning.
         """
         if self.prox is not None:
             told = np.array(result.residual), np.array(result.converged)
             result = ProximalResult(self._iterated, list(result), result.iterations, *told)
         parts = [*result, result.iterations, result.residual] if self.prox is not None else list(result)
         fine = [np.isfinite(x) for x in parts]
-        unsure = [] if self.prox is None or not self.retry else [result.converged]
+        unsure = [] if self.prox is None else [result.converged]
         lanes: list[Any] = [...] if batch is None else list(range(batch))
         bad = [b for b in lanes if not all(np.all(x[b]) for x in fine)]
         for b in bad:
             verdict = None if self.judge is None else self.judge.independent(self._state(arrays, b))
             if verdict is None:
                 raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
-            result[0][b], result[1][b] = verdict.a, verdict.lam
+            for part, found in zip(result, verdict, strict=False):
+                part[b] = found
         for b in (b for b in lanes if b not in bad and not all(np.all(x[b]) for x in unsure)):
             assert self.prox is not None
             state = self._state(arrays, b)
             verdict = (
                 None
-                if self.judge is None
+                if not isinstance(self.judge, Judge)
                 else (self.judge.independent(state) or self.judge.redundant(state, self.prox.redundant))
             )
-            if verdict is not None and verdict.residual <= self.prox.tolerance * verdict.size:
-                result[0][b], result[1][b] = verdict.a, verdict.lam
-                result.residual[b], result.converged[b] = verdict.residual, True
+            if verdict is None or verdict.residual > self.prox.tolerance * verdict.size:
+                continue
+            if self.retry:
+                result[0][b], result[1][b], result.residual[b] = verdict.a, verdict.lam, verdict.residual
+            result.converged[b] = self.retry or (
+                verdict.confirms(result[0][b], result[1][b])
+                and result.residual[b] <= self.prox.tolerance * verdict.size
+            )
         if not self._sure(result):
             warn_unconverged(self.name, self.method, result.converged)
         return result

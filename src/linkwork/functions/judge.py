@@ -8,13 +8,14 @@ planner chose has not converged, the same solution, without directions in which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.constrained.kkt import joint_space
+from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.registry import Method
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
@@ -24,16 +25,58 @@ from linkwork.model import Model, Motion
 INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
 
+SAME = 1e-9
+"""How far accelerations of two methods may be apart, in the norm of M: light links by as much more as they are lighter,
+in square roots."""
+
 State = Mapping[str, np.ndarray]
 
 
 class Verdict(NamedTuple):
-    """Accelerations (or velocities after an impact), forces, the largest |J a - k|, and the size of its terms."""
+    """Accelerations (or velocities after an impact), forces, the largest |J a - k|, and the size of its terms.
+
+    The terms are those of accelerations with and without constraints. `weight` is the L^T of M = L L^T, `pushes` are
+    L^-1 J^T, and `energy` is the largest of a^T M a, with and without.
+    """
 
     a: np.ndarray
     lam: np.ndarray
     residual: float
     size: float
+    weight: np.ndarray
+    pushes: np.ndarray
+    energy: float
+
+    def confirms(self, a: np.ndarray, lam: np.ndarray) -> bool:
+        """Whether other accelerations and forces J^T lam are the same, in the norms of M and M^-1."""
+        off = self.weight @ (a - self.a), self.pushes @ (lam - self.lam)
+        return all(bool(x @ x <= SAME**2 * self.energy) for x in off)
+
+
+class Resolved:
+    """The Delassus matrix of some constraints' rows, with those of all others resolved by singular values.
+
+    Lambda^-1 = W (1 - V V^T) W^T,    W = J L^-T,   V a basis of the others' rows of it
+    """
+
+    def __init__(self, model: Model, which: Sequence[int]) -> None:
+        self.model = model
+        self.outer = np.repeat([n in which for n in range(len(model.constraints))], [c.rows for c in model.constraints])
+
+    def independent(self, x: State) -> tuple[np.ndarray] | None:
+        """The matrix, if the mass matrix is regular."""
+        q = np.asarray(x["q"], dtype=float)[:, None]
+        motion = Motion(self.model, q, np.zeros((self.model.nv, 1)), get("numpy"))
+        try:
+            W = np.linalg.solve(np.linalg.cholesky(crba(motion)), joint_space(motion)[0].T).T
+        except np.linalg.LinAlgError:
+            return None
+        loops, rows = W[~self.outer], W[self.outer]
+        length = np.linalg.norm(loops, axis=1, keepdims=True)
+        _, s, vt = np.linalg.svd(loops / np.where(length > 0, length, 1.0), full_matrices=False)
+        V = vt[s > INDEPENDENT * s.max(initial=0.0)]
+        rows = rows - rows @ V.T @ V
+        return (rows @ rows.T,)
 
 
 class Judge:
@@ -58,14 +101,31 @@ class Judge:
         motion = Motion(replace(self.model, constraints=held), column["q"], column["v"], get("numpy"))
         problem = motion if self.at is None else self.at(motion)
         try:
-            found = _dense(problem, column.get("tau", 0 * column["v"]), column.get("fext"), least)
+            found = self._found(problem, column.get("tau", 0 * column["v"]), column.get("fext"), least)
         except np.linalg.LinAlgError:
             return None
         if found is None:
             return None
         a, lam = found.a if self.at is None else column["v"][:, 0] + found.a, np.zeros(len(rows))
-        lam[rows] = found.lam
-        return found._replace(a=a, lam=lam)
+        pushes = np.zeros((len(a), len(rows)))
+        lam[rows], pushes[:, rows] = found.lam, found.pushes
+        return found._replace(a=a, lam=lam, pushes=pushes)
+
+    def _found(self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
+        return _dense(motion, tau, fext, least)
+
+
+class Reference(Judge):
+    """The same for `kkt`, which has a solution whatever the rank: traced, it does not find all of them."""
+
+    def _found(self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict:
+        vdot, lam = kkt(motion, tau, fext)
+        return Verdict(vdot[:, 0], lam[:, 0], 0.0, 0.0, np.eye(len(vdot)), np.zeros((len(vdot), len(lam))), 0.0)
+
+
+def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None = None) -> Judge:
+    """Who is asked where a method gives no numbers."""
+    return (Reference if method.name == "kkt" else Judge)(model, at)
 
 
 def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
@@ -88,5 +148,6 @@ def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: floa
     free = np.linalg.solve(L.T, np.linalg.solve(L, tau - rnea(motion, None, fext)))
     along = u.T @ ((k - J @ free) / length) / s
     vdot, lam = free + np.linalg.solve(L.T, vt.T @ along), u @ (along / s) / length
-    size = float(np.linalg.norm(np.hstack([k, J * vdot.T])))
-    return Verdict(vdot[:, 0], lam[:, 0], float(np.abs(J @ vdot - k).max(initial=0.0)), size)
+    size = float(np.linalg.norm(np.hstack([k, J * vdot.T, J * free.T])))
+    energy = max(float(np.sum((L.T @ x) ** 2)) for x in (vdot, free))
+    return Verdict(vdot[:, 0], lam[:, 0], float(np.abs(J @ vdot - k).max(initial=0.0)), size, L.T, W.T, energy)

@@ -10,6 +10,7 @@ from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.backends import Array, Ops
 from linkwork.checks import checked
 from linkwork.functions.function import OPTIONS, Function
+from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames, of_position
 from linkwork.functions.planning import pick
 from linkwork.model import Model, Motion
@@ -29,7 +30,10 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     compute = chosen.load()
     if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
-    rows = sum(model.constraints[n].rows for n in _of_rows(model, chosen))
+    which = _of_rows(model, chosen)
+    rows = sum(model.constraints[n].rows for n in which)
+    if chosen.embeds:
+        options["judge"] = Resolved(model, which)
     options["shapes"] = {"matrix": (rows, rows)}
     return of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.local import local_rows
-from linkwork.constraints.rows import jacobian, levers, position_error
+from linkwork.constraints.rows import evaluated, jacobian, levers, position_error
 from linkwork.errors import ModelError, listing
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
@@ -66,7 +66,7 @@ def choose(
 
 def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:
     """How large entries of these constraints' rows can be."""
-    found = [levers(at, at.model.constraints[n].evaluate(at)).max(initial=0.0) for at in samples for n in constraints]
+    found = [levers(at, evaluated(at, n)).max(initial=0.0) for at in samples for n in constraints]
     return float(np.sqrt(max(found, default=0.0)))
 
 

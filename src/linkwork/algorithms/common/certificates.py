@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
-from linkwork.algorithms.tree.rnea import rnea
+from linkwork.algorithms.common.weights import in_balance
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.local import local_rows
-from linkwork.constraints.rows import constraint_rows, jacobian_blocks
+from linkwork.constraints.local import local_rows, noticed_rows
+from linkwork.constraints.rows import evaluated
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.local_loops import never_singular
@@ -25,8 +27,11 @@ BALANCED = 1e-8
 MET = 1e-6
 """Errors of embedded rows, relative to their terms, that count as none."""
 
+FOLLOWING = 1e-9
+"""Entries of K G, relative to their terms, that count as zero: rounding leaves 1e-11, with the least pivots allowed."""
+
 ROUNDING = 1e-12
-"""What rounding leaves of gravity in rows that say nothing."""
+"""What rounding leaves of gravity, or of levers, in rows that say nothing."""
 
 NAN = float("nan")
 
@@ -50,23 +55,13 @@ def _spare(motion: Motion, c: Cluster) -> list[int]:
 
 
 def balanced(motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, vdot: Array, lam: Array) -> Array:
-    """1, or 0 if M vdot + c = tau + J^T lam does not hold: near singular postures of linkages digits are lost there.
+    """1, or 0 if the equation of motion does not hold: near singular postures of linkages digits are lost there.
 
     Gears have no such postures, and are not looked at.
     """
-    xp, t = motion.xp, motion.model.topology
     if not any(_linkage(motion, c) for c in tree.clusters):
-        return xp.eye(1)
-    needed, start = rnea(motion, vdot, fext), 0
-    held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
-    for r in constraint_rows(motion):
-        part, start = lam[start : start + r.k.shape[0], :], start + r.k.shape[0]
-        for i, J in jacobian_blocks(motion, r.links, r.joints, r.relative).items():
-            held[i] = held[i] + J.T @ part
-    forces = xp.vstack([xp.zeros(0), *held.values()])
-    left = needed - tau - forces
-    size = needed.T @ needed + tau.T @ tau + forces.T @ forces
-    return xp.where(left.T @ left <= threshold(xp, BALANCED) ** 2 * size, 1.0, 0.0)
+        return motion.xp.eye(1)
+    return in_balance(motion, tau, fext, vdot, lam, BALANCED)
 
 
 def trusted(motion: Motion, flag: Array) -> Array:
@@ -79,13 +74,47 @@ def _linkage(motion: Motion, c: Cluster) -> bool:
 
 
 def determined(motion: Motion, tree: ClusterTree) -> Array:
-    """0, or NaN if the dependent joints of a cluster do not follow from its rows: for results that have no forces."""
-    guard = motion.xp.zeros(1)
+    """0, or NaN if vdot = G yddot is not all that a cluster's rows allow: for results that have no forces.
+
+    Dependent joints must follow from the rows (P has numbers), the rows must say no more than that (K G = 0), and may
+    not notice how the output body moves, as those of two points that are apart do.
+    """
+    xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
-        P = embedding(motion, c).P
-        for d in range(P.shape[0]):
-            guard = guard + motion.xp.where(P[d : d + 1, :] @ P[d : d + 1, :].T >= 0, 0.0, NAN)
+        e = embedding(motion, c)
+        for d in range(e.P.shape[0]):
+            guard = guard + xp.where(e.P[d : d + 1, :] @ e.P[d : d + 1, :].T >= 0, 0.0, NAN)
+        if c.independent and (spare := _spare(motion, c)):
+            every = local_rows(motion, c.bodies, c.constraints)[0]
+            K = xp.vstack([every[r : r + 1, :] for r in spare])
+            lost, squares = threshold(xp, ROUNDING) * c.size, e.G * e.G
+            size = (threshold(xp, FOLLOWING) ** 2 * (K * K) + xp.constant(np.full(K.shape, lost**2))) @ squares
+            guard = guard + _zero(motion, K @ e.G, size)
+        if any(motion.model.links[i].joint.nv for i in motion.model.topology.supports[c.output]):
+            guard = guard + _relative(motion, c)
     return guard
+
+
+def _relative(motion: Motion, c: Cluster) -> Array:
+    """0, or NaN if the forces K^T of a cluster's rows have a sum at its output body."""
+    xp, parent, guard = motion.xp, motion.model.topology.parent, motion.xp.zeros(1)
+    for rows in (evaluated(motion, n) for n in c.constraints):
+        if rows.relative:
+            continue
+        KT = {l: K.T for l, K in rows.links.items()}
+        for i in (i for i in reversed(c.bodies) if i in KT):
+            KT[parent[i]] = motion.X[i].T @ KT[i] + (KT[parent[i]] if parent[i] in KT else xp.zeros(6, KT[i].shape[1]))
+        arm = threshold(xp, FOLLOWING) * sum(motion.model.reach[l] for l in (c.output, *c.bodies))
+        squares = sum((K[:, 0:3].T * K[:, 0:3].T for K in rows.links.values()), xp.zeros(3, KT[c.output].shape[1]))
+        along = xp.constant(np.full((3, 3), arm**2)) @ squares
+        guard = guard + _zero(motion, KT[c.output][3:6, :], along)
+    return guard
+
+
+def _zero(motion: Motion, A: Array, squares: Array) -> Array:
+    """0, or NaN if the square of an entry of A is above its bound."""
+    bad, ones = motion.xp.where(squares >= A * A, 0.0, NAN), motion.xp.constant(np.ones((A.shape[1], 1)))
+    return (bad @ ones).T @ motion.xp.constant(np.ones((A.shape[0], 1)))
 
 
 def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
@@ -93,8 +122,8 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
     xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            K, k = local_rows(motion, c.bodies, c.constraints)
-            terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(c.dofs))]
+            dofs, K, k = noticed_rows(motion, c.bodies, c.constraints)
+            terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]
             left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
             squares = sum((x.T @ x for x in terms), squares)
@@ -103,10 +132,10 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
     """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
-    xp, (K, k) = motion.xp, local_rows(motion, c.bodies, c.constraints)
+    xp, (dofs, K, k) = motion.xp, noticed_rows(motion, c.bodies, c.constraints)
     error, size = xp.zeros(1), xp.zeros(1)
     for r in range(k.shape[0]):
-        terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(c.dofs)]
+        terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(dofs)]
         size = sum((x * x for x in terms), size + k[r : r + 1, :] * k[r : r + 1, :])
         if r in which:
             left = sum(terms, -k[r : r + 1, :])

@@ -10,7 +10,7 @@ independent velocity changes K, l and L as eliminating a joint does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from linkwork.algorithms.common.cluster_node import ClusterNode, cluster_node
 from linkwork.algorithms.common.embedding import embedding
@@ -106,10 +106,7 @@ class Held:
 
 def outer_rows(motion: Motion, tree: ClusterTree) -> list[ConstraintRows]:
     """The rows of the constraints that are in no cluster."""
-    if len(tree.outer) == len(motion.model.constraints):
-        return constraint_rows(motion)
-    wanted = tuple(motion.model.constraints[n] for n in tree.outer)
-    return constraint_rows(replace(motion, model=replace(motion.model, constraints=wanted)))
+    return constraint_rows(motion, tree.outer)
 
 
 def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.rows import ConstraintRows
+from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
 from linkwork.model import Motion
 
 ROUNDING = 1e-9
@@ -51,6 +52,21 @@ def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
     xp = motion.xp
     squares = sum((e.T @ e for e in errors), xp.zeros(1))
     return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))
+
+
+def in_balance(motion: Motion, tau: Array, fext: Array | None, vdot: Array, lam: Array, share: float) -> Array:
+    """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces."""
+    xp, t = motion.xp, motion.model.topology
+    needed, start = rnea(motion, vdot, fext), 0
+    held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
+    for r in constraint_rows(motion):
+        part, start = lam[start : start + r.k.shape[0], :], start + r.k.shape[0]
+        for i, J in jacobian_blocks(motion, r.links, r.joints, r.relative).items():
+            held[i] = held[i] + J.T @ part
+    forces = xp.vstack([xp.zeros(0), *held.values()])
+    left = needed - tau - forces
+    size = needed.T @ needed + tau.T @ tau + forces.T @ forces
+    return xp.where(left.T @ left <= threshold(xp, share) ** 2 * size, 1.0, 0.0)
 
 
 def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from linkwork.backends.ops import Array
 from linkwork.constraints import Constraint, Rows, Stabilisation
-from linkwork.constraints.rows import rows_velocity
+from linkwork.constraints.rows import evaluated, rows_velocity
 from linkwork.model import Model, Motion
 
 
@@ -59,5 +59,5 @@ def wished(motion: Motion, wishes: Sequence[Array]) -> Motion:
 
 def impact(motion: Motion, restitution: float) -> Motion:
     """The state whose forward dynamics, without joint forces, are the jump of the velocity and the impulses."""
-    rates = [rows_velocity(motion, c.evaluate(motion)) for c in motion.model.constraints]
+    rates = [rows_velocity(motion, evaluated(motion, n)) for n in range(len(motion.model.constraints))]
     return wished(motion, [-(1 + restitution) * rate for rate in rates])
