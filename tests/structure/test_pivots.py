@@ -1,4 +1,4 @@
-"""Embedded, penalised or carried: every mixture solves the same problem, and the one that is chosen is little work."""
+"""Embedded, penalised or propagated: every mixture solves the same problem, and the chosen one is little work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
 from linkwork.structure.clusters import links_alone, local_loops
-from linkwork.structure.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
+from linkwork.structure.pivots import EMBEDDED, PENALISED, PROPAGATED, Mixture, chosen, play, tree_of
 
 
 def tangled(seed: int) -> lw.Model:
@@ -59,7 +59,7 @@ def ways(model: lw.Model) -> list[tuple[str, ...]]:
     local = {n for _, group in local_loops(model) for n in group}
     rows = constraint_rows(motion(model, *states(model, 0)))
     able = [
-        [PENALISED, *([CARRIED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
+        [PENALISED, *([PROPAGATED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
         for n, r in enumerate(rows)
     ]
     return list(product(*able))
@@ -162,9 +162,10 @@ def test_each_loop_decides_for_itself() -> None:
     assert operations("c_mixed") < 0.6 * operations("c_prox_bbo")
     # less work but for the look at the equation of motion, which only methods with linkages in clusters need
     assert operations("c_mixed") < 1.25 * min(operations("mixed"), operations("prox_bbo"), operations("lcaba"))
-    reasons = {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+    reasons = {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
     assert not reasons["c_mixed"]
-    assert "c_mixed is less work" in reasons["c_prox_bbo"]
+    assert "identical to c_lcaba" in reasons["c_prox_bbo"], "there is nothing outside of clusters"
+    assert "more work than" in reasons["c_lcaba"]
 
 
 def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
@@ -178,7 +179,7 @@ def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
     )
 
     def reasons(model: lw.Model) -> dict[str, str]:
-        return {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+        return {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
 
     assert "digits" in reasons(behind)["c_mixed"]
     assert "c_mixed" not in reasons(behind)["c_prox_bbo"], "it is not refused for a method that is"

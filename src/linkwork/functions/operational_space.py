@@ -25,7 +25,7 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
     linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w].
     """
-    chosen = pick("delassus", method, model, compiled=options.get("backend", "kernel") == "kernel")
+    chosen = pick("delassus", method, model)
     compute = chosen.load()
     if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
@@ -57,7 +57,7 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
 
 def _of_rows(model: Model, chosen: registry.Method) -> Sequence[int]:
     """The constraints whose rows a Delassus matrix has: all, or those that are in no cluster."""
-    if not chosen.embeds:
+    if not chosen.outer_only:
         return range(len(model.constraints))
     from linkwork.structure.clusters import clusters
 
