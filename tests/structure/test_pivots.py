@@ -18,7 +18,7 @@ from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
 from linkwork.structure.clusters import links_alone, local_loops
-from linkwork.structure.pivots import EMBEDDED, PENALISED, PROPAGATED, Mixture, chosen, play, tree_of
+from linkwork.structure.pivots import EMBEDDED, PENALISED, PROPAGATED, Mixture, Ways, chosen, play, treated, tree_of
 
 
 def tangled(seed: int) -> lw.Model:
@@ -165,7 +165,7 @@ def test_each_loop_decides_for_itself() -> None:
     reasons = {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
     assert not reasons["c_mixed"]
     assert "identical to c_lcaba" in reasons["c_prox_bbo"], "there is nothing outside of clusters"
-    assert "more work than" in reasons["c_lcaba"]
+    assert "more work than c_mixed" in reasons["c_lcaba"]
 
 
 def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
@@ -181,9 +181,14 @@ def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
     def reasons(model: lw.Model) -> dict[str, str]:
         return {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
 
-    assert "digits" in reasons(behind)["c_mixed"]
-    assert "c_mixed" not in reasons(behind)["c_prox_bbo"], "it is not refused for a method that is"
-    assert "digits" not in reasons(before)["c_mixed"]
+    held = [c.name for c in behind.constraints].index("contact")
+    assert treated(behind, Ways("loops", penalises=True)).strained == {held}
+    assert "digits" in reasons(behind)["c_lcaba"]
+    mix = chosen(behind, "loops")
+    assert not mix.strained
+    assert not mix.embedded or mix.ends[held] == 0, "the contact is propagated through the linkage to the world"
+    assert not treated(before, Ways("loops", penalises=True)).strained
+    assert "digits" not in reasons(before)["c_lcaba"]
 
 
 def test_the_search_finds_the_least_work_or_nearly() -> None:
@@ -197,14 +202,14 @@ def test_the_search_finds_the_least_work_or_nearly() -> None:
     assert max(losses) < 1.15
 
 
-def test_rows_go_at_the_root_of_their_loop_and_contacts_where_they_are() -> None:
+def test_rows_are_propagated_to_the_root_of_their_loop_and_contacts_to_the_world() -> None:
     loops = mech.chain_of_loops(2)
     model = loops.with_constraints(*loops.constraints, lw.point("loop1_3", name="held"))
-    carried = min((m for m in mixtures(model)), key=lambda m: len(m.penalised))
+    propagated = min((m for m in mixtures(model)), key=lambda m: len(m.penalised))
     t = model.topology
-    for c, end in carried.ends.items():
-        links = [l for l in model.constraints[c].touches(model) if l]
-        common = set.intersection(*({*t.supports[l], l} for l in links))
+    for c, end in propagated.ends.items():
+        links = model.constraints[c].touches(model)
+        common = set.intersection(*({0, *t.supports[l]} for l in links))
         assert end in common
         assert not [l for l in common if t.depth[l] > t.depth[end]], "it could have gone earlier"
 

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from linkwork.algorithms.registry import Method
+from linkwork.errors import ModelError
 from linkwork.kernels.values import Outgrown
 from linkwork.planner.cost import Machine, in_all, machine, parts_of
 from linkwork.planner.iterations import count, samples
@@ -45,6 +46,9 @@ def choose(task: str, use: str, asked: Asked, trace: Trace) -> Plan:
             program = trace(method.name, limit)
         except Outgrown:
             made.append(Candidate(method.name, reason=f"more than {limit} operations, too many to be the fastest"))
+            continue
+        except ModelError as no_clusters:
+            made.append(Candidate(method.name, reason=str(no_clusters)))
             continue
         best = min((c.predicted[use] for c in made if c.possible and not c.unconverged), default=float("inf"))
         made.append(_candidate(method, program, use, asked, costs, best, given))

@@ -35,12 +35,12 @@ class Step:
 class Decisions:
     """What a method does with the constraints of a model, by name, and the order in which it eliminates links.
 
-    `propagated` has the link at which the multipliers of each propagated constraint are eliminated.
+    `propagated` pairs each propagated constraint with the link at which its multipliers are eliminated.
     """
 
     embedded: tuple[str, ...] = ()
     penalised: tuple[str, ...] = ()
-    propagated: Mapping[str, str] = field(default_factory=dict)
+    propagated: tuple[tuple[str, str], ...] = ()
     order: tuple[Step, ...] = ()
 
     @classmethod
@@ -50,7 +50,7 @@ class Decisions:
         return cls(
             tuple(constraint[c] for c in sorted(mix.embedded)),
             tuple(constraint[c] for c in sorted(mix.penalised)),
-            {constraint[c]: link[end] for c, end in sorted(mix.ends.items())},
+            tuple((constraint[c], link[end]) for c, end in sorted(mix.ends.items())),
             tuple(
                 Step(tuple(link[i] for i in node.bodies), link[node.output], tuple(link[n] for n in near))
                 for node, near in mix.order
@@ -61,7 +61,8 @@ class Decisions:
     def from_data(cls, data: Mapping[str, Any]) -> Decisions:
         """The decisions of plain data."""
         steps = (Step(tuple(s["links"]), s["parent"], tuple(s["neighbours"])) for s in data["order"])
-        return cls(tuple(data["embedded"]), tuple(data["penalised"]), dict(data["propagated"]), tuple(steps))
+        propagated = tuple((constraint, link) for constraint, link in data["propagated"])
+        return cls(tuple(data["embedded"]), tuple(data["penalised"]), propagated, tuple(steps))
 
     @property
     def clusters(self) -> tuple[Step, ...]:
@@ -74,7 +75,7 @@ class Decisions:
 
     def explain(self) -> str:
         """One line for each kind of treatment, and the order where it is not that of the tree."""
-        at = [f"{name} (at {link})" for name, link in self.propagated.items()]
+        at = [f"{name} (at {link})" for name, link in self.propagated]
         kinds = {"embedded": self.embedded, "penalised": self.penalised, "propagated": at}
         lines = [f"{kind}: {', '.join(names)}" for kind, names in kinds.items() if names]
         if self.clusters:

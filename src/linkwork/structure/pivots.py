@@ -113,11 +113,11 @@ def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The links that each constraint holds, its rows, whether these are over several links, and linkages and cams."""
+    """The links that each constraint holds, its rows, and over how many links; which constraints are linkages or cams."""
 
     held: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
-    over_links: tuple[bool, ...]
+    links: tuple[int, ...]
     linkages: frozenset[int]
 
 
@@ -126,7 +126,7 @@ def _shape(model: Model) -> _Shape:
     return _Shape(
         tuple(holders(model, r) for r in rows),
         tuple(r.k.shape[0] for r in rows),
-        tuple(len(r.links) > 1 for r in rows),
+        tuple(len(r.links) for r in rows),
         frozenset(n for n, c in enumerate(model.constraints) if not never_singular(c)),
     )
 
@@ -136,7 +136,7 @@ def _treated(model: Model, ways: Ways) -> Mixture:
     local = {n for _, group in local_loops(model) for n in group} if ways.embeds != NOTHING else set()
     embedded = local if ways.embeds == LOOPS else local - shape.linkages
     if ways.chooses:
-        options = [_options(ways, over_links) for over_links in shape.over_links]
+        options = [_options(ways, links) for links in shape.links]
         for n in embedded:
             options[n].append(EMBEDDED)
         return mixture(
@@ -150,16 +150,18 @@ def _treated(model: Model, ways: Ways) -> Mixture:
     if ways.propagates != ROOTS:
         return replace(made, ends=dict.fromkeys(tree.outer, 0), work=None)
     held, sizes = [shape.held[c] for c in tree.outer], [shape.sizes[c] for c in tree.outer]
-    return replace(made, ends=dict(zip(tree.outer, loop_roots(model, held, sizes, tree.clusters), strict=True)))
+    ends = dict(zip(tree.outer, loop_roots(model, held, sizes, tree.clusters), strict=True))
+    # of rows over joints, most entries are zero where they are penalised, and none where they are propagated
+    return replace(made, ends=ends, work=made.work if all(shape.links[c] for c in ends) else None)
 
 
-def _options(ways: Ways, over_links: bool) -> list[str]:
-    """What can be done with a constraint besides embedding it.
+def _options(ways: Ways, links: int) -> list[str]:
+    """What can be done with a constraint over so many links besides embedding it.
 
     Couplings of joints are never propagated: the blocks by which they couple links are nearly empty. Rows over one link
     are, where linkages may be embedded that penalties must not pass through.
     """
-    return [PENALISED, PROPAGATED] if over_links or ways.embeds == LOOPS else [PENALISED]
+    return [PENALISED, PROPAGATED] if links > 1 or (links and ways.embeds == LOOPS) else [PENALISED]
 
 
 def mixture(
