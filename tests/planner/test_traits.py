@@ -64,7 +64,7 @@ def test_an_entry_is_enough(toy) -> None:
 
     with pytest.raises(NotFound, match=f"{len(registry.methods(FD))} in all"):
         lw.forward_dynamics(model, method="nothing")
-    with pytest.raises(UnsupportedError, match="Methods that can.*'toy'"):
+    with pytest.raises(UnsupportedError, match=r"Methods that can.*'toy'"):
         lw.forward_dynamics(model, method="pv_soft")
     standing = mech.quadruped().with_constraints(lw.point("front_left_foot"))
     with pytest.raises(UnsupportedError, match="toy"):

@@ -112,7 +112,7 @@ def _best_cuts(file: str, base: str | None, use: str, independent: bool) -> tupl
 def _table(made: Plan) -> Table:
     table, rows = Table(title=made.title), made.table()
     for heading in rows[0]:
-        table.add_column(heading, justify="left" if heading == "method" else "right")
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
     for row in rows:
         table.add_row(*row.values())
     return table

@@ -113,7 +113,7 @@ def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The links that each constraint holds, its rows, and over how many links; which constraints are linkages or cams."""
+    """The links that each constraint holds, its rows, over how many links these are; and which are linkages or cams."""
 
     held: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
