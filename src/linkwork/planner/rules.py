@@ -2,7 +2,7 @@
 
 A rule gives the reason why a method that can handle the model is not one to choose, or "". They come first because they
 need no trace. Of methods that treat all constraints alike one is left, and of those whose work can be estimated
-(structure/work.py) all that come near the least.
+(structure/work.py) all within CLEAR of the least.
 """
 
 from __future__ import annotations
