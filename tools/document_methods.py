@@ -5,31 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from linkwork.algorithms.registry import METHODS
+from linkwork.algorithms import registry
 
 PAGE = Path(__file__).parents[1] / "docs" / "choosing-an-algorithm.md"
 BEGIN, END = "<!-- methods: begin -->", "<!-- methods: end -->"
-ROWS = {
-    "none": "no constraints",
-    "link": "contacts",
-    "any": "contacts, loops, couplings",
-    "loops": "local loops, couplings",
-    "clusters": "contacts, local loops, couplings",
-}
 
 
 def table() -> str:
-    lines = [
-        "| task | method | what it does | source | cost | constraints | redundant rows | run-time modes |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for m in METHODS:
-        traits = [ROWS[m.rows], "yes" if m.redundant else "no", "yes" if m.modes else "no"]
-        if m.rows == "none" or m.task == "delassus":
-            traits[1:] = ["", ""]
-        task = m.task.replace("_", " ")
-        what = m.summary + (" (soft)" if m.soft and "soft" not in m.summary else "")
-        lines.append(f"| {task} | `{m.name}` | {what} | {m.source} | {m.cost} | {' | '.join(traits)} |")
+    rows = [m.facts() for m in registry.METHODS]
+    lines = [f"| {' | '.join(rows[0])} |", "|---" * len(rows[0]) + "|"]
+    for row in rows:
+        row["method"] = f"`{row['method']}`"
+        lines.append(f"| {' | '.join(row.values())} |")
     return "\n".join(lines)
 
 

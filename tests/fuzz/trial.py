@@ -235,7 +235,7 @@ class Trial:
                 ),
                 bound,
             )
-        if m.embeds:
+        if m.outer_only:
             (_, outer), loops = self._clustered, self._loops
             if not loops.decided or len(outer) == 0:
                 return Outcome("", "undecided")
@@ -321,7 +321,7 @@ class Trial:
 
 def _embeds(m: Method) -> bool:
     """Whether local loops are resolved in clusters."""
-    return m.local or m.embeds or m.name == "projection"
+    return m.local
 
 
 class _Row(tuple[np.ndarray, ...]):

@@ -38,7 +38,7 @@ def graph(seed: int, links: int = 10, loops: int = 3, limited: tuple[int, ...] =
 
 
 def work(model: Model) -> float:
-    return chosen(model).work
+    return chosen(model).work or 0.0
 
 
 def fall(model: Model) -> np.ndarray:
@@ -76,7 +76,7 @@ def test_by_predicted_time_and_on_the_command_line(tmp_path) -> None:
     file = tmp_path / "graph.sdf"
     file.write_text(graph(6, links=6, loops=1))
     found = lw.best_cuts(file)
-    assert lw.plan(lw.load(file, cut=found.joints)).best.state == found.us <= found.rule
+    assert lw.plan(lw.load(file, cut=found.joints)).best.predicted["state"] == found.us <= found.rule
     done = CliRunner().invoke(app, ["plan", str(file), "--cuts"])
     assert done.exit_code == 0, done.output
     assert f"cut={list(found.joints)}" in done.output

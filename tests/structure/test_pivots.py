@@ -1,4 +1,4 @@
-"""Embedded, penalised or carried: every mixture solves the same problem, and the one that is chosen is little work."""
+"""Embedded, penalised or propagated: every mixture solves the same problem, and the chosen one is little work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
 from linkwork.structure.clusters import links_alone
 from linkwork.structure.local_loops import local_loops
-from linkwork.structure.pivots import CARRIED, EMBEDDED, PENALISED, Mixture, chosen, play, tree_of
+from linkwork.structure.pivots import EMBEDDED, PENALISED, PROPAGATED, Mixture, Ways, chosen, play, treated, tree_of
 
 
 def tangled(seed: int) -> lw.Model:
@@ -60,7 +60,7 @@ def ways(model: lw.Model) -> list[tuple[str, ...]]:
     local = {n for _, group in local_loops(model) for n in group}
     rows = constraint_rows(motion(model, *states(model, 0)))
     able = [
-        [PENALISED, *([CARRIED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
+        [PENALISED, *([PROPAGATED] if len(r.links) > 1 else []), *([EMBEDDED] if n in local else [])]
         for n, r in enumerate(rows)
     ]
     return list(product(*able))
@@ -163,9 +163,10 @@ def test_each_loop_decides_for_itself() -> None:
     assert operations("c_mixed") < 0.6 * operations("c_prox_bbo")
     # less work but for the look at the equation of motion, which only methods with linkages in clusters need
     assert operations("c_mixed") < 1.25 * min(operations("mixed"), operations("prox_bbo"), operations("lcaba"))
-    reasons = {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+    reasons = {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
     assert not reasons["c_mixed"]
-    assert "c_mixed is less work" in reasons["c_prox_bbo"]
+    assert "identical to c_lcaba" in reasons["c_prox_bbo"], "there is nothing outside of clusters"
+    assert "more work than c_mixed" in reasons["c_lcaba"]
 
 
 def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
@@ -179,11 +180,16 @@ def test_penalties_do_not_pass_through_linkages_in_clusters() -> None:
     )
 
     def reasons(model: lw.Model) -> dict[str, str]:
-        return {c.method: c.why_not for c in lw.plan(model, independent=True).candidates}
+        return {c.method: c.reason for c in lw.plan(model, independent=True).candidates}
 
-    assert "digits" in reasons(behind)["c_mixed"]
-    assert "c_mixed" not in reasons(behind)["c_prox_bbo"], "it is not refused for a method that is"
-    assert "digits" not in reasons(before)["c_mixed"]
+    held = [c.name for c in behind.constraints].index("contact")
+    assert treated(behind, Ways("loops", penalises=True)).strained == {held}
+    assert "digits" in reasons(behind)["c_lcaba"]
+    mix = chosen(behind, "loops")
+    assert not mix.strained
+    assert not mix.embedded or mix.ends[held] == 0, "the contact is propagated through the linkage to the world"
+    assert not treated(before, Ways("loops", penalises=True)).strained
+    assert "digits" not in reasons(before)["c_lcaba"]
 
 
 def test_the_search_finds_the_least_work_or_nearly() -> None:
@@ -197,14 +203,14 @@ def test_the_search_finds_the_least_work_or_nearly() -> None:
     assert max(losses) < 1.15
 
 
-def test_rows_go_at_the_root_of_their_loop_and_contacts_where_they_are() -> None:
+def test_rows_are_propagated_to_the_root_of_their_loop_and_contacts_to_the_world() -> None:
     loops = mech.chain_of_loops(2)
     model = loops.with_constraints(*loops.constraints, lw.point("loop1_3", name="held"))
-    carried = min((m for m in mixtures(model)), key=lambda m: len(m.penalised))
+    propagated = min((m for m in mixtures(model)), key=lambda m: len(m.penalised))
     t = model.topology
-    for c, end in carried.ends.items():
-        links = [l for l in model.constraints[c].touches(model) if l]
-        common = set.intersection(*({*t.supports[l], l} for l in links))
+    for c, end in propagated.ends.items():
+        links = model.constraints[c].touches(model)
+        common = set.intersection(*({0, *t.supports[l]} for l in links))
         assert end in common
         assert not [l for l in common if t.depth[l] > t.depth[end]], "it could have gone earlier"
 

@@ -1,4 +1,4 @@
-"""Is the planner right? Its predictions against measured kernels, on every mechanism at hand; and its costs fitted.
+"""Is the planner right? Its predictions against measured kernels, on every mechanism at hand.
 
 A pick is judged against the quickest of all methods that could be it (those predicted to take more than NEAR times the
 pick are not compiled, so that a prediction that is off by more goes unseen). All mechanisms are measured in several
@@ -18,7 +18,8 @@ from linkwork.closure.assembly import closed_states
 from linkwork.errors import LinkworkError
 from linkwork.functions.function import Function
 from linkwork.model import Model
-from linkwork.planner.cost import FEATURES, WAITING, WORK, Machine, all_features, machine
+from linkwork.planner.calibration import YARDSTICK
+from linkwork.planner.cost import machine
 from linkwork.planner.plan import NEAR, Plan
 from linkwork.planner.stopwatch import undisturbed
 from linkwork.robots import mechanisms as parts
@@ -31,8 +32,6 @@ STATES, CLOSED = 512, 32
 
 ROUNDS, SWEEP = 41, 20
 """Rounds in which a few kernels are measured, and how many of them in a row where there are many mechanisms."""
-FITS = 30
-YARDSTICK = "yardstick"
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
 """Methods that somebody could settle on for everything."""
 MEASURES = {"state": "latency", "batch": "batch"}
@@ -171,13 +170,13 @@ class Trial:
         """The planner's pick against what was measured so far."""
         use, measured = self.plan.use, {name: undisturbed(us) for name, us in self.took.items()}
         now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
-        predicted = {c.method: float(getattr(c, use)) * now for c in self.plan.near if c.method in measured}
+        predicted = {c.method: c.predicted[use] * now for c in self.plan.near if c.method in measured}
         return Verdict(self.name, use, self.plan.method, predicted, measured)
 
 
 def trial(name: str, model: Model, use: str, independent: bool, processor_time: bool = False) -> Trial | None:
     """A mechanism, planned and compiled; None if its pick cannot be measured."""
-    made = lw.plan(model, use=use, independent=independent, measure="ties")  # as functions without a method do
+    made = lw.plan(model, use=use, independent=independent)
     functions = {c.method: lw.forward_dynamics(model, method=c.method, threads=1) for c in made.near}
     try:
         make = partial(contenders, functions, states(model), use, processor_time)
@@ -188,91 +187,6 @@ def trial(name: str, model: Model, use: str, independent: bool, processor_time: 
 
 def _yardstick() -> Function:
     return lw.forward_dynamics(parts.chain(12), method="aba", threads=1)
-
-
-SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
-    (partial(parts.chain, 6), ("aba", "crba_ltl")),
-    (partial(parts.chain, 25), ("aba", "crba_ltl")),
-    (parts.quadruped, ("aba", "crba_ltl")),
-    (
-        lambda: parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in ("front_left", "rear_right"))),
-        ("pv", "constrained_aba", "pv_early", "prox_ltl", "bbo"),
-    ),
-    (
-        lambda: parts.humanoid(False).with_constraints(lw.surface("left_foot"), lw.surface("right_foot")),
-        ("pv", "constrained_aba", "prox_bbo", "ltl"),
-    ),
-    (partial(parts.chain_of_loops, 3), ("lcaba", "prox_bbo", "ltl")),
-    (parts.four_bar, ("lcaba", "prox_ltl", "bbo")),
-)
-
-
-def calibrate(tick: Callable[[int], None] = lambda done: None, processor_time: bool = False) -> tuple[Machine, float]:
-    """The costs of this machine, fitted to some twenty kernels, and how far the fit is off in the root mean square.
-
-    Times of different minutes are compared through the yardstick that runs beside all of them.
-    """
-    import platform
-
-    rows: list[list[float]] = []
-    took: dict[str, list[float]] = {"state": [], "batch": []}
-    clocks: dict[str, list[float]] = {"state": [], "batch": []}
-    for done, (make, names) in enumerate(SAMPLES, 1):
-        model = make()
-        functions = {n: lw.forward_dynamics(model, method=n, threads=1) for n in names}
-        inputs = states(model)
-        figures = {
-            use: {
-                name: undisturbed(us) for name, us in timed(contenders(functions, inputs, use, processor_time)).items()
-            }
-            for use in took
-        }
-        for name, function in functions.items():
-            solves = float(np.mean(function(*inputs).iterations)) if function.prox is not None else 1.0
-            has = all_features(function.program, solves)
-            rows.append([has[f] for f in FEATURES])
-            for use, times in took.items():
-                times.append(1e3 * figures[use][name])
-                clocks[use].append(figures[use][YARDSTICK])
-        tick(done)
-    costs, off = {}, 0.0
-    for use, times in took.items():
-        ns = np.array(times) * np.median(clocks[use]) / np.array(clocks[use])
-        fitted, errors = fit(np.array(rows), ns)
-        costs[use] = dict(zip(FEATURES, map(float, fitted), strict=True))
-        off = max(off, float(np.sqrt(np.mean(errors**2))))
-    yardstick = {use: float(np.median(clock)) for use, clock in clocks.items()}
-    return Machine(costs["state"], costs["batch"], yardstick, platform.processor() or platform.machine()), off
-
-
-def fit(rows: np.ndarray, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The costs with the least relative errors over kernels with these features and times, and the errors.
-
-    h = sqrt(work^2 + waiting^2) is h = (work / h) work + (waiting / h) waiting: with the shares of the last fit, the
-    next one is linear.
-    """
-    groups = [np.isin(FEATURES, names) for names in (WORK, WAITING)]
-    shares = np.where(np.any(groups, axis=0), np.sqrt(0.5), 1.0) * np.ones_like(rows)
-    for _ in range(FITS):
-        costs = _without_negatives(rows * shares / ns[:, None], np.ones(len(ns)))
-        parts = [rows[:, g] @ costs[g] for g in groups]
-        busy = np.maximum(np.hypot(*parts), 1e-9)
-        for g, part in zip(groups, parts, strict=True):
-            shares[:, g] = (part / busy)[:, None]
-    edges = ~np.any(groups, axis=0)
-    return costs, (busy + rows[:, edges] @ costs[edges]) / ns - 1
-
-
-def _without_negatives(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Least squares with costs of at least zero: the most negative one is left out until none is."""
-    keep = list(range(A.shape[1]))
-    while True:
-        x, *_ = np.linalg.lstsq(A[:, keep], b, rcond=None)
-        if (x >= 0).all():
-            full = np.zeros(A.shape[1])
-            full[keep] = x
-            return full
-        del keep[int(np.argmin(x * np.linalg.norm(A[:, keep], axis=0)))]
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""Every method there is: what it computes, where it comes from, what it costs and what it can handle.
+"""Every method there is: what it computes, its source and cost, what it needs and what it does with constraints.
 
-This table drives the factories, their error messages, the command line, the documentation and the test grid: adding a
-method means one file and one entry here.
+This table drives the factories, the planner, error messages, the command line, the documentation and the test grid:
+adding a method means one file and one entry here. Rules elsewhere are about traits of methods, never about names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
+from linkwork.structure.local_loops import local_loops
+from linkwork.structure.pivots import BASE, COUPLINGS, JOINTS, LOOPS, NOTHING, ROOTS, Ways, treated
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -22,16 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """One algorithm. `function` is "module:name" below linkwork.algorithms.
+    """One algorithm and its traits. `function` is "module:name" below linkwork.algorithms.
 
-    `rows` says which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows
-    over several links and joints (closed loops, couplings, centre of mass); "loops", local loops and couplings only;
-    "clusters", these and contacts. `embeds`: local loops are resolved, and only the other rows are in the result.
-    `redundant`: rows may depend on each other and postures may be singular. `soft`: takes a softness R per row.
-    `modes`: constraints can be switched at run time. `prox` is the default of a method that iterates, `solves` how
-    often it usually does with that. `local`: local loops are resolved in clusters, and must not be in a posture that is
-    singular for the joints chosen as independent; gears never are. `operator`: it solves and multiplies, and
-    never forms the matrix. `reference`: there to check others.
+    - `rows`: which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows over
+      several links and joints (closed loops, couplings, centre of mass); "loops", local loops and couplings only;
+      "clusters", these and contacts.
+    - `ways`: which of them it embeds, penalises and propagates (structure/pivots.py); None if it solves for all of them
+      at once, in joint space.
+    - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
+    - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
+    - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with
+      that. `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
+    - `direct`: the method without the proximal term, which takes fewer operations for independent rows.
+    - `operator`: it solves and multiplies, and never forms the matrix.
+    - `reference`: a reference implementation, which the planner does not take.
     """
 
     name: str
@@ -41,15 +47,55 @@ class Method:
     source: str
     cost: str
     rows: str = "none"
+    ways: Ways | None = None
     redundant: bool = False
     soft: bool = False
     modes: bool = False
     prox: Prox | None = None
-    solves: float = 1.0
-    embeds: bool = False
-    local: bool = False
+    iterations: float = 1.0
+    damps: str = "all"
+    direct: str = ""
     operator: bool = False
     reference: bool = False
+
+    @property
+    def local(self) -> bool:
+        """Whether it embeds linkages: they must not be singular for the joints chosen as independent."""
+        return self.ways is not None and self.ways.embeds == LOOPS
+
+    @property
+    def outer_only(self) -> bool:
+        """Whether its result has only the rows outside clusters."""
+        return self.task == DELASSUS and self.local
+
+    @property
+    def treatment(self) -> str:
+        """What it does with constraints, in a few words."""
+        w, said = self.ways, list[str]()
+        if w is None:
+            return "joint space"
+        if w.embeds != NOTHING:
+            said.append(f"embeds {'local loops' if w.embeds == LOOPS else w.embeds}")
+        if w.penalises:
+            said.append("penalises")
+        if w.propagates:
+            said.append(f"propagates to {w.propagates}")
+        return ", ".join(said) + (" (whichever is less work)" if w.chooses else "")
+
+    def facts(self) -> dict[str, str]:
+        """The method in words, by column: for tables of all methods."""
+        solves = self.rows != "none" and self.task == FD
+        return {
+            "task": self.task.replace("_", " "),
+            "method": self.name,
+            "what it does": self.summary + (" (reference implementation)" if self.reference else ""),
+            "source": self.source,
+            "cost": self.cost,
+            "takes": TAKES[self.rows],
+            "treatment of constraints": self.treatment if self.ways or solves or self.task == DELASSUS else "",
+            "redundant rows": ("yes" if self.redundant else "no") if solves else "",
+            "run-time modes": ("yes" if self.modes else "no") if solves else "",
+        }
 
     def load(self) -> Callable[..., Any]:
         module, name = self.function.split(":")
@@ -60,12 +106,10 @@ class Method:
         return self.prox.single if self.prox is not None and dtype == "float32" else self.prox
 
     def locked(self, model: Model) -> tuple[int, ...]:
-        """The constraints that `modes` cannot switch: couplings and local loops that clusters embed."""
-        if not (self.modes and self.local):
+        """The constraints that `modes` cannot switch: those that clusters embed."""
+        if not self.modes or self.ways is None or self.ways.switched().embeds == NOTHING:
             return ()
-        from linkwork.structure.local_loops import local_loops
-
-        return tuple(sorted(n for _, constraints in local_loops(model) for n in constraints))
+        return tuple(sorted(treated(model, self.ways.switched()).embedded))
 
     def refusal(self, model: Model, soft: bool = False, modes: bool = False) -> str | None:
         """Why this method cannot handle the model, or None if it can."""
@@ -76,8 +120,6 @@ class Method:
                 if sum(l > 0 for l in c.touches(model)) > 1:
                     return f"constraint '{c.name}' ties several moving links together, and it takes rows over one each"
         if self.rows in ("loops", "clusters"):
-            from linkwork.structure.local_loops import local_loops
-
             local = {n for _, constraints in local_loops(model) for n in constraints}
             for n, c in enumerate(model.constraints):
                 ties = sum(l > 0 for l in c.touches(model))
@@ -93,11 +135,22 @@ class Method:
 
 
 FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2023_pv_osimr"
-SPARSE, LOOPS = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
+SPARSE, LCABA = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
 FD, DELASSUS = "forward_dynamics", "delassus"
-PENALISED, MEETING, CARRIED = 1e7, 1e6, 1e10
-"""Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated in the end."""
+TAKES = {
+    "none": "no constraints",
+    "link": "contacts",
+    "any": "contacts, loops, couplings",
+    "loops": "local loops, couplings",
+    "clusters": "contacts, local loops, couplings",
+}
+"""The constraints that a method takes, in words."""
+PENALISED, MEETING, AT_BASE = 1e7, 1e6, 1e10
+"""Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated at the base."""
+
+PENALTIES, TO_ROOTS, TO_BASE = Ways(penalises=True), Ways(propagates=ROOTS), Ways(propagates=BASE)
+CLUSTERS_ONLY = Ways(LOOPS)
 
 METHODS: tuple[Method, ...] = (
     Method("rnea", "inverse_dynamics", "tree.rnea:rnea", "recursive Newton-Euler", FEATHERSTONE, "O(n)"),
@@ -110,6 +163,7 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} VI",
         "O(n)",
         "loops",
+        CLUSTERS_ONLY,
     ),
     Method(
         "projected_rnea",
@@ -119,21 +173,23 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} II-C",
         "O(n^2)",
         "loops",
+        CLUSTERS_ONLY,
     ),
-    Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)"),
+    Method("aba", FD, "tree.aba:aba", "articulated bodies", FEATHERSTONE, "O(n)", ways=Ways()),
     Method("crba_ltl", FD, "tree.ltl:crba_ltl", "sparse factor of the mass matrix", "Featherstone 2005", "O(n d^2)"),
     Method(
         "constrained_aba",
         FD,
         "constrained.constrained_aba:constrained_aba",
         "penalties inside articulated bodies",
-        f"{LOOPS} Alg. 1 without loops",
+        f"{LCABA} Alg. 1 without loops",
         "O(n+m)",
         "link",
+        PENALTIES,
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        solves=2.3,
+        iterations=2.3,
     ),
     Method(
         "pv_early",
@@ -143,73 +199,89 @@ METHODS: tuple[Method, ...] = (
         f"{PV_LQR} VIII",
         "O(n+m)",
         "link",
+        Ways(propagates=JOINTS),
         redundant=True,
-        prox=Prox(CARRIED),
-        solves=1.5,
+        prox=Prox(AT_BASE),
+        iterations=1.5,
+        damps="singular",
     ),
     Method(
         "lcaba",
         FD,
         "constrained.lcaba:lcaba",
         "closed loops inside articulated bodies",
-        f"{LOOPS} Alg. 1-3",
+        f"{LCABA} Alg. 1-3",
         "best O(n+m)",
         "any",
+        PENALTIES,
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        solves=3.3,
+        iterations=3.3,
     ),
     Method(
         "prox_bbo",
         FD,
         "constrained.prox_bbo:prox_bbo",
         "multipliers eliminated at loop roots, proximal",
-        f"{LOOPS} Alg. 4-6",
+        f"{LCABA} Alg. 4-6",
         "best O(n+m)",
         "any",
+        TO_ROOTS,
         redundant=True,
         modes=True,
+        direct="bbo",
         prox=Prox(MEETING),
-        solves=2.2,
+        iterations=2.2,
     ),
     Method(
         "mixed",
         FD,
         "constrained.mixed:mixed",
-        "each constraint penalised or carried (couplings: or embedded)",
-        f"{LOOPS} VII-D",
+        "each constraint penalised or propagated (couplings: or embedded)",
+        f"{LCABA} VII-D",
         "best O(n+m)",
         "any",
+        Ways(COUPLINGS, penalises=True, propagates=ROOTS, chooses=True),
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        solves=2.5,
+        iterations=2.5,
     ),
     Method(
         "bbo",
         FD,
         "constrained.bbo:bbo",
         "multipliers eliminated at loop roots",
-        f"{LOOPS} Alg. 4",
+        f"{LCABA} Alg. 4",
         "best O(n+m)",
         "any",
+        TO_ROOTS,
     ),
     Method(
         "prox_pv",
         FD,
         "constrained.prox_pv:prox_pv",
         "PV with a proximal term",
-        f"{LOOPS} refs. 11, 12",
+        f"{LCABA} refs. 11, 12",
         "O(n+m^2 d+m^3)",
         "any",
+        TO_BASE,
         redundant=True,
         modes=True,
-        prox=Prox(CARRIED),
-        solves=2.2,
+        direct="pv",
+        prox=Prox(AT_BASE),
+        iterations=2.2,
     ),
     Method(
-        "pv", FD, "constrained.pv:pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)", "any"
+        "pv",
+        FD,
+        "constrained.pv:pv",
+        "multipliers eliminated at the base",
+        f"{PV_LQR} Alg. 1",
+        "O(n+m^2 d+m^3)",
+        "any",
+        TO_BASE,
     ),
     Method(
         "pv_soft",
@@ -219,6 +291,7 @@ METHODS: tuple[Method, ...] = (
         f"{PV_LQR} VI",
         "O(n+m)",
         "link",
+        PENALTIES,
         redundant=True,
         soft=True,
         modes=True,
@@ -233,8 +306,9 @@ METHODS: tuple[Method, ...] = (
         "any",
         redundant=True,
         modes=True,
-        prox=Prox(CARRIED),
-        solves=2.2,
+        direct="ltl",
+        prox=Prox(AT_BASE),
+        iterations=2.2,
     ),
     Method(
         "ltl",
@@ -262,13 +336,13 @@ METHODS: tuple[Method, ...] = (
         FD,
         "constrained.prox_ltl_soft:prox_ltl_soft",
         "penalties on the mass matrix, iterated",
-        f"{LOOPS} III-E",
+        f"{LCABA} III-E",
         "O(n d^2+m d^2)",
         "any",
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        solves=2.3,
+        iterations=2.3,
         reference=True,
     ),
     Method(
@@ -279,49 +353,49 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} Alg. 1",
         "O(N l^3+m^2 d+m^3)",
         "any",
-        local=True,
+        Ways(LOOPS, propagates=BASE),
     ),
     Method(
         "c_lcaba",
         FD,
         "clusters.c_lcaba:c_lcaba",
         "local loops as clusters, contacts and long loops by penalties",
-        f"{CLUSTERS} with {LOOPS} Alg. 1-3",
+        f"{CLUSTERS} with {LCABA} Alg. 1-3",
         "best O(N l^3+m)",
         "any",
+        Ways(LOOPS, penalises=True),
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        local=True,
-        solves=2.5,
+        iterations=2.5,
     ),
     Method(
         "c_prox_bbo",
         FD,
         "clusters.c_prox_bbo:c_prox_bbo",
-        "local loops as clusters, contacts and long loops carried to their roots",
-        f"{CLUSTERS} with {LOOPS} Alg. 4-6",
+        "local loops as clusters, contacts and long loops propagated to their roots",
+        f"{CLUSTERS} with {LCABA} Alg. 4-6",
         "best O(N l^3+m)",
         "any",
+        Ways(LOOPS, propagates=ROOTS),
         redundant=True,
         modes=True,
         prox=Prox(MEETING),
-        local=True,
-        solves=2.2,
+        iterations=2.2,
     ),
     Method(
         "c_mixed",
         FD,
         "constrained.mixed:c_mixed",
-        "each constraint embedded, penalised or carried",
-        f"{CLUSTERS} with {LOOPS} VII-D",
+        "each constraint embedded, penalised or propagated",
+        f"{CLUSTERS} with {LCABA} VII-D",
         "best O(N l^3+m)",
         "any",
+        Ways(LOOPS, penalises=True, propagates=ROOTS, chooses=True),
         redundant=True,
         modes=True,
         prox=Prox(PENALISED),
-        local=True,
-        solves=2.5,
+        iterations=2.5,
     ),
     Method(
         "projection",
@@ -331,6 +405,7 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} II-D",
         "O(n^3)",
         "any",
+        CLUSTERS_ONLY,
         reference=True,
     ),
     Method(
@@ -347,16 +422,32 @@ METHODS: tuple[Method, ...] = (
         "kkt",
         FD,
         "constrained.kkt:kkt",
-        "dense, by singular values: the reference",
+        "dense linear algebra, by singular values",
         "",
         "O((n+m)^3)",
         "any",
         redundant=True,
         reference=True,
     ),
-    Method("pv", DELASSUS, "delassus.pv:pv", "rows carried to the base", f"{PV_LQR} Alg. 2", "O(n+m^2 d)", "any"),
     Method(
-        "pv_r", DELASSUS, "delassus.pv_r:pv_r", "never more than six rows far", f"{OSIMR} Alg. 3", "O(n+m^2)", "link"
+        "pv",
+        DELASSUS,
+        "delassus.pv:pv",
+        "rows propagated to the base",
+        f"{PV_LQR} Alg. 2",
+        "O(n+m^2 d)",
+        "any",
+        TO_BASE,
+    ),
+    Method(
+        "pv_r",
+        DELASSUS,
+        "delassus.pv_r:pv_r",
+        "never more than six rows far",
+        f"{OSIMR} Alg. 3",
+        "O(n+m^2)",
+        "link",
+        TO_BASE,
     ),
     Method(
         "pv_fast",
@@ -366,6 +457,7 @@ METHODS: tuple[Method, ...] = (
         f"{PV_LQR} VII-B",
         "O(n+m^2 d+m^3/r^2)",
         "link",
+        TO_BASE,
         operator=True,
     ),
     Method(
@@ -400,17 +492,17 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} VIII",
         "O(N l^3+m d+m^2)",
         "clusters",
-        embeds=True,
+        CLUSTERS_ONLY,
     ),
     Method(
         "c_pv",
         DELASSUS,
         "clusters.c_pv:c_pv",
-        "contacts carried to the base through clusters",
+        "contacts propagated to the base through clusters",
         f"{CLUSTERS} with {PV_LQR} Alg. 2",
         "O(N l^3+m^2 d)",
         "any",
-        embeds=True,
+        Ways(LOOPS, propagates=BASE),
     ),
     Method(
         "projected_efpa",
@@ -420,7 +512,7 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} II-E",
         "O(n d^2+m^2 d)",
         "any",
-        embeds=True,
+        CLUSTERS_ONLY,
     ),
     Method(
         "projection",
@@ -430,9 +522,9 @@ METHODS: tuple[Method, ...] = (
         f"{CLUSTERS} II-E",
         "O(n^3+m n^2)",
         "any",
-        embeds=True,
+        CLUSTERS_ONLY,
     ),
-    Method("dense", DELASSUS, "delassus.dense:dense", "dense: the reference", "", "O((n+m)^3)", "any", reference=True),
+    Method("dense", DELASSUS, "delassus.dense:dense", "dense linear algebra", "", "O((n+m)^3)", "any", reference=True),
 )
 
 

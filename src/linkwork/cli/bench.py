@@ -25,7 +25,7 @@ from linkwork.cli.arguments import BaseOption, ConnectOption, ContactOption, Fil
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
-from linkwork.planner.iterations import samples
+from linkwork.planner.iterations import samples, settings
 from linkwork.planner.stopwatch import timings
 from linkwork.simulation.progress import bar
 
@@ -187,7 +187,8 @@ def compared(model: Model, task: str, names: Sequence[str]) -> tuple[list[Timed]
                 refused[name] = f"not timed: wrong by {np.median(off):.1e} in the median state"
             advance(done)
     timed = [name for name in names if name not in refused]
-    us = timings(((registry.methods(task)[name], functions[name].program) for name in timed), given)
+    known = registry.methods(task)
+    us = timings({n: (functions[n].program, {**given, **settings(known[n].prox)}) for n in timed})
     default = defaults(model)[task]
     rows = [
         Timed(task, n, functions[n].operations, us["state"][n], us["batch"][n], errors[n], n == default) for n in timed

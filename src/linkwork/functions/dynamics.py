@@ -78,7 +78,6 @@ def forward_dynamics(
         independent=independent,
         soft=R is not None,
         modes=modes,
-        compiled=backend == "kernel",
     )
     if prox is not None and chosen.prox is None:
         raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")

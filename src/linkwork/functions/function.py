@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms.common.iteration import Iteration, Loop, Prox, run, unrolled
-from linkwork.algorithms.registry import check_modes
+from linkwork.algorithms.registry import FD, check_modes, methods
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found, warn_unconverged
@@ -236,7 +236,8 @@ class Function:
         return {n: x if x.ndim == 1 else x[b] for n, x in zip(self.inputs, arrays, strict=True)}
 
     def _singular(self, where: str = "") -> SingularError:
-        if not self.model.constraints or self.method == "kkt":
+        known = methods(FD).get(self.method)
+        if not self.model.constraints or (known is not None and known.redundant and known.prox is None):
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
             why = (

@@ -124,8 +124,8 @@ class Reference(Judge):
 
 
 def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None = None) -> Judge:
-    """Who is asked where a method gives no numbers."""
-    return (Reference if method.name == "kkt" else Judge)(model, at)
+    """Who is asked where a method gives no numbers: least squares where the method itself has them for any rows."""
+    return (Reference if method.redundant and method.prox is None else Judge)(model, at)
 
 
 def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:

@@ -26,13 +26,13 @@ def delassus(model: Model, *, method: str | None = None, **options: Any) -> Func
     the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
     linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w].
     """
-    chosen = pick("delassus", method, model, compiled=options.get("backend", "kernel") == "kernel")
+    chosen = pick("delassus", method, model)
     compute = chosen.load()
     if chosen.operator:
         return _operator(model, chosen.name, compute, ("solved", "multiplied"), options)
     which = _of_rows(model, chosen)
     rows = sum(model.constraints[n].rows for n in which)
-    if chosen.embeds:
+    if chosen.outer_only:
         options["judge"] = Resolved(model, which)
     options["shapes"] = {"matrix": (rows, rows)}
     return of_position("delassus", model, lambda m: {"matrix": compute(m)}, chosen.name, options)
@@ -61,7 +61,7 @@ def operational_space_inertia(model: Model, *, method: str | None = None, **opti
 
 def _of_rows(model: Model, chosen: registry.Method) -> Sequence[int]:
     """The constraints whose rows a Delassus matrix has: all, or those that are in no cluster."""
-    if not chosen.embeds:
+    if not chosen.outer_only:
         return range(len(model.constraints))
     from linkwork.structure.clusters import clusters
 

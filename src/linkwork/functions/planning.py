@@ -7,13 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from linkwork.algorithms import registry
-from linkwork.checks import FLAG, checked, choice, either
+from linkwork.checks import FLAG, checked, choice
+from linkwork.errors import InputError
 from linkwork.io.load import SOURCE, load
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.planner.cost import machine
-from linkwork.planner.plan import USES, Plan, choose, kept, restored, timed, unsuitable
+from linkwork.planner.plan import USES, Plan
+from linkwork.planner.rules import Asked, reasons
 from linkwork.planner.trees import Cuts, search
 
 TASKS, USE = ("forward_dynamics", "delassus"), choice("use", USES)
@@ -26,7 +28,7 @@ TASKS, USE = ("forward_dynamics", "delassus"), choice("use", USES)
     independent=FLAG,
     soft=FLAG,
     modes=FLAG,
-    measure=either(FLAG, choice("measure", ("ties",))),
+    measure=FLAG,
 )
 def plan(
     model: Model,
@@ -36,7 +38,7 @@ def plan(
     independent: bool = False,
     soft: bool = False,
     modes: bool = False,
-    measure: bool | str = False,
+    measure: bool = False,
 ) -> Plan:
     """The methods for a task ("forward_dynamics", "delassus") by predicted time: `print(plan(model).explain())`.
 
@@ -44,19 +46,16 @@ def plan(
     and postures that are never singular, so that methods without a proximal term count too. `soft` and `modes` are
     for functions with softness `R` and with the input `active`.
 
-    `measure=True` compiles the methods that are predicted to come near the best, times them on random states, and takes
-    the quickest; that is remembered in the cache, for this plan and for all functions made without `method=`. These
-    measure "ties" themselves: only what predictions cannot tell apart, and only once.
+    The plan also says which constraints the chosen method embeds, penalises and propagates, and in which order links
+    are eliminated (`plan.decisions`). Predictions alone decide, so that it is the same on every machine of a kind.
+    `measure=True` compiles the methods that are predicted to take at most 1.6 times as long as the fastest, times them
+    on random states, and takes the fastest; the cache has that from then on, for this plan and for all functions made
+    without `method=`.
     """
     from linkwork.kernels import notes
+    from linkwork.planner.choice import choose
 
-    able = registry.able(task, model, soft=soft, modes=modes)
-
-    def reason(m: registry.Method) -> str:
-        refusal = m.refusal(model, soft, modes)
-        return unsuitable(m, model, independent, modes) if refusal is None else refusal
-
-    def program(name: str, limit: int | None) -> Any:
+    def trace(name: str, limit: int | None) -> Any:
         from linkwork.functions.dynamics import forward_dynamics
         from linkwork.functions.operational_space import delassus
 
@@ -64,23 +63,24 @@ def plan(
             return delassus(model, method=name).traced(limit)
         return forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes).traced(limit)
 
-    content = digest("plan", model, task, use, independent, soft, modes, asdict(machine()))
-    methods = [(m, reason(m)) for m in registry.methods(task).values()]
-    if all(why for _, why in methods):
-        methods = [(m, "" if m is able[0] else why) for m, why in methods]
-    made = restored(notes.get_or_put(content, lambda: kept(choose(model, task, use, methods, program))), task, use)
+    asked, known = Asked(model, independent, soft, modes), registry.methods(task)
+    content = digest("plan", model, task, use, independent, soft, modes, asdict(machine()), *known.values())
+    made = Plan.from_data(notes.get_or_put(content, lambda: choose(task, use, asked, trace).to_data()))
     on_clock = None if content is None else f"{content} measured"
-    found = None if measure is True else notes.get(on_clock)
-    contest = made.near if measure is True else made.tied if measure and found is None else []
-    if contest:
-        from linkwork.planner.iterations import samples
+    found = None if measure else notes.get(on_clock)
+    if measure:
+        from linkwork.planner.iterations import samples, settings
         from linkwork.planner.stopwatch import timings
 
-        given, known = samples(model), registry.methods(task)
-        if given or measure is True:
-            programs = [(known[c.method], program(c.method, None)) for c in contest]
-            notes.put(on_clock, found := timings(programs, given, USES if measure is True else (use,)))
-    return made if found is None else timed(made, found)
+        if not (given := samples(model)):
+            raise InputError(
+                "its loops do not close from the neutral position, so there are no states to measure on: "
+                "choose by prediction, or name a method"
+            )
+        traced = {c.method: trace(c.method, None) for c in made.near}
+        found = timings({n: (p, {**given, **settings(known[n].prox)}) for n, p in traced.items()})
+        notes.put(on_clock, found)
+    return made if found is None else made.timed(found)
 
 
 @checked(source=SOURCE, use=USE, independent=FLAG)
@@ -92,7 +92,7 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
     """
 
     def predict(model: Model) -> float:
-        return float(getattr(plan(model, use=use, independent=independent).best, use))
+        return plan(model, use=use, independent=independent).best.predicted[use]
 
     return search(lambda cut: load(source, cut=cut, **options), predict)
 
@@ -106,19 +106,12 @@ def pick(
     independent: bool = False,
     soft: bool = False,
     modes: bool = False,
-    compiled: bool = False,
 ) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the one that the planner chooses.
-
-    Ties are timed only for what is going to be `compiled` as it is.
-    """
+    """The method of this name, if it can handle the model; without a name the one that the planner chooses."""
     if method is not None:
         return registry.named(task, method, model, soft=soft, modes=modes)
-    able = registry.able(task, model, soft=soft, modes=modes)
-    suitable = [m for m in able if not unsuitable(m, model, independent, modes)] or able[:1]
-    if len(suitable) == 1 or task not in ("forward_dynamics", "delassus"):
+    suitable = [m for m, reason in reasons(task, Asked(model, independent, soft, modes)) if not reason]
+    if len(suitable) == 1 or task not in TASKS:
         return suitable[0]
-    chosen = plan(
-        model, task, use=use, independent=independent, soft=soft, modes=modes, measure="ties" if compiled else False
-    ).method
+    chosen = plan(model, task, use=use, independent=independent, soft=soft, modes=modes).method
     return registry.methods(task)[chosen]

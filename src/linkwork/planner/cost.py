@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache as remember
+from functools import cache
 from math import hypot
 from typing import TYPE_CHECKING
 
@@ -84,23 +84,23 @@ USUAL = Machine(
     yardstick={"state": 0.382, "batch": 0.0836},
 )
 """Fitted to 1197 kernels of 88 mechanisms: 99 % of them within 15 % for one state (off by 5 % in the root mean square),
-97 % in batches (7 %), with the solves that they really need."""
+97 % in batches (7 %), with the solver iterations that they really need."""
 
 
-@remember
+@cache
 def machine() -> Machine:
     """The costs of this machine: those fitted here, or the usual ones."""
-    from linkwork.kernels import cache
+    from linkwork.kernels.cache import load_note
 
-    note = cache.load_note(_key())
+    note = load_note(_key())
     return USUAL if note is None else Machine(**note)
 
 
-def remember_machine(fitted: Machine) -> None:
-    """Keep fitted costs for this processor, in this process and later ones."""
-    from linkwork.kernels import cache
+def save_machine(fitted: Machine) -> None:
+    """Use fitted costs for this processor from now on, in this process and in later ones."""
+    from linkwork.kernels.cache import save_note
 
-    cache.save_note(_key(), asdict(fitted))
+    save_note(_key(), asdict(fitted))
     machine.cache_clear()
 
 
@@ -143,9 +143,9 @@ def features(program: Program) -> dict[str, float]:
     }
 
 
-def all_features(program: Program | IterativeProgram, solves: float = 1.0) -> dict[str, float]:
-    """The same of a program with a loop that runs `solves` times, the first time included in its start."""
-    return in_all(parts_of(program), solves)
+def all_features(program: Program | IterativeProgram, iterations: float = 1.0) -> dict[str, float]:
+    """The same of a program with so many solver iterations, the first of them in its start."""
+    return in_all(parts_of(program), iterations)
 
 
 def parts_of(program: Program | IterativeProgram) -> list[dict[str, float]]:
@@ -158,9 +158,9 @@ def parts_of(program: Program | IterativeProgram) -> list[dict[str, float]]:
     return [start, {**again, "numbers": blended}, {**finish, "numbers": 0}]  # start keeps numbers that both read again
 
 
-def in_all(parts: Sequence[Mapping[str, float]], solves: float = 1.0) -> dict[str, float]:
-    """The features of all parts together, where the loop runs `solves` times."""
-    times = (1.0, solves - 1.0, 1.0) if len(parts) > 1 else (1.0,)
+def in_all(parts: Sequence[Mapping[str, float]], iterations: float = 1.0) -> dict[str, float]:
+    """The features of all parts together, with so many solver iterations, the first of them in the start."""
+    times = (1.0, iterations - 1.0, 1.0) if len(parts) > 1 else (1.0,)
     total = {f: sum(n * part[f] for n, part in zip(times, parts, strict=True)) for f in parts[0]}
     beyond = 1 - min(1.0, LARGE / max(1.0, workspace(parts)))
     return {

@@ -1,7 +1,7 @@
-"""How many solves an iterative method needs on a mechanism: its program is run on a few states, and they are counted.
+"""How many solver iterations a method takes on a mechanism: its program is run on a few states, and they are counted.
 
 That takes milliseconds once a program is traced (the interpreter works on all states at once), and says more than any
-rule: gears in clusters are exact in the first solve, three loops at a link are not.
+rule: gears in clusters are exact in the first iteration, three loops at a link are not.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def settings(prox: Prox | None) -> dict[str, np.ndarray]:
     return {} if prox is None else {name: np.array([x]) for name, x in prox.controls.items()}
 
 
-def solves(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
-    """The mean number of solves, the first included, by use, and the share of states that did not converge.
+def count(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
+    """The mean number of solver iterations, the first included, by use, and the share of states that did not converge.
 
-    Nothing and 0 if it takes inputs that nobody gave.
+    Nothing and 0 if it takes inputs that are not given.
 
     In a batch the states of a register are solved together, as often as the slowest of them needs: the mean of that
     over all registers that could be filled with these states, of which a share F(x) needs at most x,

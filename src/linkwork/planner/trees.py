@@ -1,9 +1,9 @@
-"""Which joints of a graph to cut: of the spanning trees, the one on which dynamics are predicted to be quickest.
+"""Which joints of a graph to cut: of the spanning trees, the one on which dynamics are predicted to be fastest.
 
 A reader of graphs (SDF) cuts where its rule says (io/spanning.py): it looks at joints, not at what recursions make
-of them. Here a cut joint is exchanged for another one of its loop as long as that is quicker; joints with limits, which
-are the driven ones, stay in the tree. Exchanges that make more work in blocks and rows (pivots.py) are not traced. A
-tree chosen anew has other positions q, so this is for the moment of loading.
+of them. Here a cut joint is exchanged for another one of its loop as long as that is faster; joints with limits, which
+are the driven ones, stay in the tree. Exchanges that make more work in blocks and rows (structure/work.py) are not
+traced. A tree chosen anew has other positions q, so this is for the moment of loading.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ class Cuts:
 
 
 def search(load: Callable[[tuple[str, ...]], Model], predict: Callable[[Model], float]) -> Cuts:
-    """One exchange after the other, each the first that is quicker, until there is none."""
+    """One exchange after the other, each the first that is faster, until there is none."""
     model = load(())
     joints = _cut(model)
     us = rule = predict(model)
     tried = {frozenset(joints)}
-    while better := _quicker(load, predict, model, us, tried):
+    while better := _faster(load, predict, model, us, tried):
         model, us = better
         joints = _cut(model)
     return Cuts(joints, us, rule)
 
 
-def _quicker(
+def _faster(
     load: Callable[[tuple[str, ...]], Model],
     predict: Callable[[Model], float],
     model: Model,
     us: float,
     tried: set[frozenset[str]],
 ) -> tuple[Model, float] | None:
-    joints, work = _cut(model), chosen(model).work
+    joints, work = _cut(model), _work(model)
     for name in joints:
         for other in _exchanges(model, name):
             trial = tuple(other if n == name else n for n in joints)
@@ -60,9 +60,13 @@ def _quicker(
                 found = load(trial)
             except LoadError:  # another loop needs the joint that would come back
                 continue
-            if set(_cut(found)) == set(trial) and chosen(found).work < PROMISING * work and (t := predict(found)) < us:
+            if set(_cut(found)) == set(trial) and _work(found) < PROMISING * work and (t := predict(found)) < us:
                 return found, t
     return None
+
+
+def _work(model: Model) -> float:
+    return chosen(model).work or 0.0
 
 
 def _cut(model: Model) -> tuple[str, ...]:

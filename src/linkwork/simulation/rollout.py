@@ -522,9 +522,9 @@ met exactly."""
 
 
 def calm(method: registry.Method, dtype: str = "float64") -> Prox | None:
-    """The penalty of a method in time steps; `pv_early` has it only where no joint moves a row."""
+    """The penalty of a method in time steps; one that acts only where no joint moves a row stays as it is."""
     prox = method.prox_for(dtype)
-    return prox if prox is None or method.name == "pv_early" else replace(prox, mu=min(prox.mu, CALM))
+    return prox if prox is None or method.damps == "singular" else replace(prox, mu=min(prox.mu, CALM))
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:

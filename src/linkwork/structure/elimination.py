@@ -1,10 +1,10 @@
-"""In which order links leave a recursion, and whom their leaving couples. Symbolic, computed once per mechanism.
+"""In which order a recursion eliminates links, and which links that couples. Symbolic, computed once per mechanism.
 
-Links leave from the tips of the spanning tree. A link that shares a constraint with others takes their accelerations
-into account: they are its neighbours. When it goes, they become neighbours of each other and of its parent. The number
-of neighbours decides the cost, so of all tips the one with the fewest goes first (minimum degree; ties: the highest),
-unless a short search finds a better order. sathya2025_lcaba_proxbbo section IV-A. What leaves at once may also be a
-cluster of links, by the name of its first.
+Links are eliminated from the tips of the spanning tree. A link that shares a constraint with others takes their
+accelerations into account: they are its neighbours. When it is eliminated, they become neighbours of each other and of
+its parent. The number of neighbours decides the cost, so of all tips the one with the fewest comes first (minimum
+degree; ties: the highest), unless a short search finds a better order. sathya2025_lcaba_proxbbo section IV-A. What is
+eliminated at once may also be a cluster of links, by the name of its first.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from linkwork.structure.clusters import Cluster
 
 @dataclass(frozen=True)
 class Elimination:
-    """Links in the order in which they leave, and the neighbours of each when it does."""
+    """Links in the order in which they are eliminated, and the neighbours of each at that moment."""
 
     order: tuple[int, ...]
     neighbours: dict[int, tuple[int, ...]]
 
     @property
     def most_neighbours(self) -> int:
-        """m_c: the highest number of neighbours of any link that leaves."""
+        """m_c: the highest number of neighbours of any link."""
         return max((len(n) for n in self.neighbours.values()), default=0)
 
     @property
     def fill(self) -> int:
-        """Neighbours in all, squared: what coupled updates cost, in blocks."""
+        """6 x 6 blocks that are updated by couplings, in all eliminations together."""
         return sum(len(n) * (len(n) + 1) // 2 for n in self.neighbours.values())
 
 
@@ -50,14 +50,14 @@ def eliminate(
 ) -> Elimination:
     """Play the elimination through; `coupled` lists the moving links of each constraint.
 
-    `nodes` are what leaves at once, clusters or single links; without them, each link by itself.
+    `nodes` are what is eliminated at once, clusters or single links; without them, each link by itself.
     """
     bodies = None if nodes is None else tuple(c.bodies for c in nodes)
     return _Game(topology.parent, bodies).play(coupled, choose or _fewest_neighbours)
 
 
 class _Game:
-    """Who carries whom, where nodes of several links leave at once under the name of their first."""
+    """The tree of nodes: those of several links are eliminated at once, under the name of their first."""
 
     def __init__(self, parent: Sequence[int], nodes: Sequence[tuple[int, ...]] | None) -> None:
         self.bodies = {i: (i,) for i in range(1, len(parent))} if nodes is None else {b[0]: b for b in nodes}
@@ -70,13 +70,13 @@ class _Game:
         self.tips = [i for i in self.bodies if not self.children[i]]
 
     def neighbours(self, near: dict[int, set[int]], i: int) -> set[int]:
-        """Whom a node is coupled with."""
+        """The links that a node is coupled with."""
         return set[int]().union(*(near.get(l, set()) for l in self.bodies[i])).difference(self.bodies[i])
 
     def play(
         self, coupled: Iterable[Collection[int]], choose: Callable[[Sequence[int], dict[int, set[int]]], int]
     ) -> Elimination:
-        """Let all leave, each time the one that is chosen among the tips."""
+        """Eliminate all, each time the one that is chosen among the tips."""
         near, tips, order = couplings(coupled), list(self.tips), list[int]()
         left = {i: len(children) for i, children in self.children.items()}
         neighbours: dict[int, tuple[int, ...]] = {}
@@ -84,7 +84,7 @@ class _Game:
             i = choose(tips, near)
             tips.remove(i)
             order.append(i)
-            neighbours[i] = leave(near, self.bodies[i], self.carrier[i])
+            neighbours[i] = eliminated(near, self.bodies[i], self.carrier[i])
             if p := self.owner.get(self.carrier[i]):
                 left[p] -= 1
                 if not left[p]:
@@ -93,7 +93,7 @@ class _Game:
 
 
 def couplings(coupled: Iterable[Collection[int]]) -> dict[int, set[int]]:
-    """Who is whose neighbour before anybody leaves."""
+    """The neighbours of each link before any is eliminated."""
     near: dict[int, set[int]] = {}
     for links in coupled:
         for a, b in combinations(set(links), 2):
@@ -102,8 +102,8 @@ def couplings(coupled: Iterable[Collection[int]]) -> dict[int, set[int]]:
     return near
 
 
-def leave(near: dict[int, set[int]], links: Collection[int], parent: int) -> tuple[int, ...]:
-    """Some links go: their neighbours, and their parent unless that is the world, are coupled from now on."""
+def eliminated(near: dict[int, set[int]], links: Collection[int], parent: int) -> tuple[int, ...]:
+    """Eliminate some links: their neighbours, and their parent unless that is the world, are coupled from now on."""
     left = set[int]().union(*(near.pop(i, set()) for i in links)).difference(links)
     for n in left:
         near[n].difference_update(links)
@@ -146,8 +146,9 @@ def _ordered(
 ) -> tuple[Elimination, bool]:
     """Branch and bound over orders; also whether it came to its end.
 
-    Who is coupled after some have left does not depend on their order, so a set of those that left is looked at again
-    only if it was reached with less fill. A tip without neighbours couples nobody: letting it go is never worse.
+    Which links are coupled after some are eliminated does not depend on their order, so a set of eliminated links is
+    looked at again only if it was reached with less fill. A tip without neighbours couples nothing: eliminating it is
+    never worse.
     """
     game = _Game(parent, nodes)
     best = game.play(coupled, _fewest_neighbours)
@@ -168,7 +169,7 @@ def _ordered(
         lonely = [i for i in tips if not degree[i]]
         for i in [max(lonely)] if lonely else sorted(tips, key=lambda i: (degree[i], -i)):
             after = {k: set(v) for k, v in near.items()}
-            n = len(leave(after, game.bodies[i], game.carrier[i]))
+            n = len(eliminated(after, game.bodies[i], game.carrier[i]))
             p = game.owner.get(game.carrier[i])
             free = {p} if p and game.children[p] <= gone | {i} else set[int]()
             search(after, (tips - {i}) | free, (*done, i), cost + n * (n + 1) // 2)
@@ -183,7 +184,7 @@ def coupled_links(model: Model) -> list[tuple[int, ...]]:
 
 
 def picture(model: Model, order: Elimination) -> str:
-    """The elimination as text: who leaves when, and with which neighbours."""
+    """The elimination as text: links in their order, each with its parent and neighbours."""
     name = [l.name for l in model.links]
     width = max(len(n) for n in name)
     lines = []
@@ -197,11 +198,11 @@ def picture(model: Model, order: Elimination) -> str:
 def loop_roots(
     model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int], nodes: Sequence[Cluster] | None = None
 ) -> tuple[int, ...]:
-    """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can go.
+    """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can be eliminated.
 
-    That is the last link that carries all links of it, where rows travel from link to link, or with `nodes` from each
-    to the link that carries its node. Constraints with the world go at the world; or at a free base where several limbs
-    hold them, and have the joints to move them while the base stands still.
+    That is the last link that carries all links of it, where rows are propagated from link to link, or with `nodes`
+    from each to the link that carries its node. For constraints with the world it is the world; or a free base where
+    several limbs hold them, and have the joints to move them while the base stands still.
     """
     t = model.topology
     carrier = dict(enumerate(t.parent)) if nodes is None else {i: c.output for c in nodes for i in c.bodies}
@@ -215,7 +216,7 @@ def loop_roots(
 
 
 def _last_common(carrier: Mapping[int, int], links: Collection[int]) -> int:
-    """The last link that rows on all these links come through."""
+    """The last link through which rows on all these links are propagated."""
     shared: set[int] | None = None
     for link in links:
         through = {0}

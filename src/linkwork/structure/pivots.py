@@ -1,11 +1,13 @@
-"""Which constraints are embedded, penalised or carried: when their multipliers leave, constraint by constraint.
+"""Which constraints are embedded, penalised or propagated: when their multipliers are eliminated, one by one.
 
-With a proximal term, the multipliers of a constraint can leave at any time. If they leave first (primal), its links
-are coupled by 6 x 6 blocks until one of them leaves, as in `lcaba`. If its links leave first (dual), its rows travel
-with them, as in `prox_bbo`, and go at the first link that alone holds them: the root of a loop. And those of a local
-loop can leave together with its joints, in a cluster, as in `c_aba`. What is least work depends on how many rows there
-are, how far they travel and what else is coupled on the way, so a search compares, playing the elimination through. A
-constraint on one link is best penalised there and then.
+With a proximal term, the multipliers of a constraint can be eliminated at any time. If that is first (primal), its
+links are coupled by 6 x 6 blocks until one of them is eliminated, as in `lcaba`. If its links are eliminated first
+(dual), its rows are propagated to their ancestors, as in `prox_bbo`, and solved at the first link that alone holds
+them: the root of a loop. And those of a local loop can be eliminated together with its joints, in a cluster, as in
+`c_aba`. What is least work depends on how many rows there are, how far they are propagated and what else is coupled on
+the way, so a search compares, playing the elimination through. A constraint on one link is best penalised there; unless
+an embedded linkage carries the link, because through its inverse a penalty loses digits near singular postures (on
+Digit 7e-2 off in the worst of the benchmark's configurations): such mixtures are not considered.
 
 sathya2025_lcaba_proxbbo VII-D sees its two algorithms as such orders and leaves mixing them for the future.
 """
@@ -24,28 +26,49 @@ from linkwork.model import Model, Motion
 from linkwork.model.memo import remembered
 from linkwork.model.topology import Topology
 from linkwork.structure.clusters import Cluster, ClusterTree, clusters, links_alone
-from linkwork.structure.elimination import Elimination, eliminate, ordered
+from linkwork.structure.elimination import Elimination, eliminate, loop_roots, ordered
 from linkwork.structure.local_loops import local_loops, never_singular
+from linkwork.structure.work import CHECK, VECTOR, eliminating, embedding, moving, penalising, solving
 
-SOLVES = 3
-"""Solves that an iteration usually takes, the first included."""
+PENALISED, PROPAGATED, EMBEDDED = "penalised", "propagated", "embedded"
+NOTHING, COUPLINGS, LOOPS = "nothing", "couplings", "loops"
+ROOTS, BASE, JOINTS = "roots", "base", "joints"
 
-PENALISED, CARRIED, EMBEDDED = "penalised", "carried", "embedded"
+
+@dataclass(frozen=True)
+class Ways:
+    """What a method does with constraints.
+
+    `embeds`: the local loops that clusters resolve: "nothing", "couplings" that are never singular, or all "loops".
+    `penalises`, `propagates`: what it does with the others. Propagated rows are eliminated at the "roots" of their
+    loops, at the "base", or by the "joints" that move them. `chooses`: each constraint is treated in that of these ways
+    that makes the least work.
+    """
+
+    embeds: str = NOTHING
+    penalises: bool = False
+    propagates: str = ""
+    chooses: bool = False
+
+    def switched(self) -> Ways:
+        """The same where constraints are switched at run time: nothing that could be left outside is embedded."""
+        return replace(self, embeds=NOTHING) if self.chooses and self.embeds == COUPLINGS else self
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Which constraints are penalised, the link at which each of the carried ones goes, and nodes as they leave.
+    """Which constraints are penalised, the link at which each propagated one is eliminated, and nodes in their order.
 
-    Each node comes with its neighbours then; the constraints of nodes are embedded. `work` is about the number of
-    operations; `without` is what it would be if all were penalised.
+    Each node comes with its neighbours when it is eliminated; the constraints of nodes are embedded. `strained` are
+    penalised constraints that hold links in or behind an embedded linkage. `work` is about the number of operations, or
+    None where there is no estimate.
     """
 
     penalised: frozenset[int]
     ends: dict[int, int]
     order: tuple[tuple[Cluster, tuple[int, ...]], ...]
-    work: float = 0.0
-    without: float = 0.0
+    work: float | None = None
+    strained: frozenset[int] = frozenset()
 
     @property
     def embedded(self) -> frozenset[int]:
@@ -61,10 +84,9 @@ class Mixture:
             ends={place[c]: i for c, i in self.ends.items()},
         )
 
-    @property
-    def mixes(self) -> bool:
-        """Whether not all are treated alike."""
-        return sum(map(bool, (self.penalised, self.ends, self.embedded))) > 1
+    def same(self, other: Mixture) -> bool:
+        """Whether both treat all constraints alike."""
+        return (self.penalised, self.embedded, self.ends) == (other.penalised, other.embedded, other.ends)
 
     @property
     def couples(self) -> bool:
@@ -72,13 +94,15 @@ class Mixture:
         return any(near for _, near in self.order)
 
 
-@remembered
-def chosen(model: Model, embed: str = "nothing") -> Mixture:
-    """What is embedded, penalised and carried for a model; that does not depend on its state.
+def chosen(model: Model, embed: str = NOTHING) -> Mixture:
+    """The mixture of all ways with the least work, where clusters may resolve what `embed` says (see `Ways`)."""
+    return treated(model, Ways(embed, penalises=True, propagates=ROOTS, chooses=True))
 
-    `embed` says what clusters may resolve: "nothing", "couplings" that are never singular, or all local "loops".
-    """
-    return _chosen(model, embed)
+
+@remembered
+def treated(model: Model, ways: Ways) -> Mixture:
+    """What is embedded, penalised and propagated in these ways for a model; that does not depend on its state."""
+    return _treated(model, ways)
 
 
 def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
@@ -86,50 +110,92 @@ def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
     return clusters(model, embedded) if embedded else links_alone(model)
 
 
-def _chosen(model: Model, embed: str) -> Mixture:
-    motion = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY)
-    rows = constraint_rows(motion)
-    held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
-    # couplings of joints are never carried: the blocks by which they couple links are nearly empty
-    ways = [[PENALISED, CARRIED] if len(r.links) > 1 else [PENALISED] for r in rows]
-    for n in (n for _, group in local_loops(model) for n in group if embed != "nothing"):
-        if embed == "loops" or never_singular(model.constraints[n]):
-            ways[n].append(EMBEDDED)
-    return mixture(model.topology, held, sizes, ways, lambda embedded: tree_of(model, embedded).clusters)
+@dataclass(frozen=True)
+class _Shape:
+    """The links that each constraint holds, its rows, over how many links these are; and which are linkages or cams."""
+
+    held: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+    links: tuple[int, ...]
+    linkages: frozenset[int]
+
+
+@remembered
+def _shape(model: Model) -> _Shape:
+    rows = constraint_rows(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY))
+    return _Shape(
+        tuple(holders(model, r) for r in rows),
+        tuple(r.k.shape[0] for r in rows),
+        tuple(len(r.links) for r in rows),
+        frozenset(n for n, c in enumerate(model.constraints) if not never_singular(c)),
+    )
+
+
+def _treated(model: Model, ways: Ways) -> Mixture:
+    shape = _shape(model)
+    local = {n for _, group in local_loops(model) for n in group} if ways.embeds != NOTHING else set()
+    embedded = local if ways.embeds == LOOPS else local - shape.linkages
+    if ways.chooses:
+        options = [_options(ways, links) for links in shape.links]
+        for n in embedded:
+            options[n].append(EMBEDDED)
+        return mixture(
+            model.topology, shape.held, shape.sizes, options, lambda e: tree_of(model, e).clusters, shape.linkages
+        )
+    tree = tree_of(model, embedded)
+    penalised = frozenset(tree.outer) if ways.penalises else frozenset[int]()
+    made = play(model.topology, shape.held, shape.sizes, tree.clusters, penalised, linkages=shape.linkages)
+    if ways.penalises:
+        return made
+    if ways.propagates != ROOTS:
+        return replace(made, ends=dict.fromkeys(tree.outer, 0), work=None)
+    held, sizes = [shape.held[c] for c in tree.outer], [shape.sizes[c] for c in tree.outer]
+    ends = dict(zip(tree.outer, loop_roots(model, held, sizes, tree.clusters), strict=True))
+    # of rows over joints, most entries are zero where they are penalised, and none where they are propagated
+    return replace(made, ends=ends, work=made.work if all(shape.links[c] for c in ends) else None)
+
+
+def _options(ways: Ways, links: int) -> list[str]:
+    """What can be done with a constraint over so many links besides embedding it.
+
+    Couplings of joints are never propagated: the blocks by which they couple links are nearly empty. Rows over one link
+    are, where linkages may be embedded that penalties must not pass through.
+    """
+    return [PENALISED, PROPAGATED] if links > 1 or (links and ways.embeds == LOOPS) else [PENALISED]
 
 
 def mixture(
     topology: Topology,
     held: Sequence[Collection[int]],
     sizes: Sequence[int],
-    ways: Sequence[Sequence[str]],
+    options: Sequence[Sequence[str]],
     nodes: Callable[[frozenset[int]], Sequence[Cluster]],
+    linkages: frozenset[int] = frozenset(),
 ) -> Mixture:
-    """The cheapest found by changing one constraint after the other, from all penalised, all carried and all embedded.
+    """The least work found by changing one constraint after the other, from all of them treated in one way.
 
-    `held` lists the links that each constraint holds, `sizes` its rows, `ways` what can be done with it, and `nodes`
-    gives those of the tree that embeds some constraints. On the way nodes leave by minimum degree, in the end in the
-    best order that is found.
+    `held` lists the links that each constraint holds, `sizes` its rows, `options` what can be done with it; `nodes`
+    gives those of the tree that embeds some constraints. `linkages` are constraints through which, once embedded, no
+    penalties pass. On the way nodes are eliminated by minimum degree, in the end in the best order that is found.
     """
 
-    def played(way: Sequence[str], leaving: Callable[..., Elimination] = eliminate) -> Mixture:
+    def played(way: Sequence[str], order: Callable[..., Elimination] = eliminate) -> Mixture:
         embedded, penalised = (frozenset(c for c, w in enumerate(way) if w == x) for x in (EMBEDDED, PENALISED))
-        return play(topology, held, sizes, nodes(embedded), penalised, leaving)
+        return play(topology, held, sizes, nodes(embedded), penalised, order, linkages)
 
     @cache
-    def work(*way: str) -> float:
+    def cost(*way: str) -> tuple[bool, int, float]:
+        """A loop that makes a cluster too large stays outside; then strained penalties count, then the work."""
         made = played(way)
-        complete = len(made.embedded) == way.count(EMBEDDED)
-        return made.work if complete else float("inf")  # a loop that makes a cluster too large stays outside
+        return len(made.embedded) < way.count(EMBEDDED), len(made.strained), made.work or 0.0
 
     found = []
-    for first in (PENALISED, CARRIED, EMBEDDED):
-        best = [first if first in able else able[0] for able in ways]
-        for c, able in enumerate(ways):
-            best = min(([*best[:c], w, *best[c + 1 :]] for w in able), key=lambda way: work(*way))
+    for first in ((PENALISED,), (PROPAGATED,), (EMBEDDED, PENALISED), (EMBEDDED, PROPAGATED)):
+        best = [next((w for w in first if w in able), able[0]) for able in options]
+        for c, able in enumerate(options):
+            best = min(([*best[:c], w, *best[c + 1 :]] for w in able), key=lambda way: cost(*way))
         found.append(best)
-    best = min(found, key=lambda way: work(*way))
-    return replace(played(best, ordered), without=work(*(PENALISED for _ in ways)))
+    return played(min(found, key=lambda way: cost(*way)), ordered)
 
 
 def play(
@@ -138,31 +204,27 @@ def play(
     sizes: Sequence[int],
     nodes: Sequence[Cluster],
     penalised: frozenset[int],
-    leaving: Callable[..., Elimination] = ordered,
+    order: Callable[..., Elimination] = ordered,
+    linkages: frozenset[int] = frozenset(),
 ) -> Mixture:
-    """Let all nodes leave and all rows that are not penalised go, and add up the work: about the operations of SOLVES.
-
-    Of a node with w numbers in the accelerations that feel it and r rows that pass, (w + r)^2 for each freedom.
-    """
-    order = leaving(topology, [set(held[c]) - {0} for c in sorted(penalised)], nodes=nodes)
+    """Eliminate all nodes and all rows that are not penalised, and add up the work (work.py)."""
+    leaving = order(topology, [set(held[c]) - {0} for c in sorted(penalised)], nodes=nodes)
     embedded = {c for node in nodes for c in node.constraints}
-    at = {c: set(links) for c, links in enumerate(held) if c not in penalised | embedded}
+    at = {c: set(links) if len(set(links)) > 1 else {*links, 0} for c, links in enumerate(held)}
+    at = {c: links for c, links in at.items() if c not in penalised | embedded}
     coupled = [set(held[c]) - {0} for c in penalised]
     mates: dict[int, set[int]] = {c: set() for c in at}
     ends, by_first = dict[int, int](), {n.bodies[0]: n for n in nodes}
-    work = 0.0
-    # K^T K of a point; that of a closure in all six directions is mostly known, because its K is a transform
-    work += sum(len(set(held[c])) ** 2 * sizes[c] * (12 if sizes[c] == 6 else 36) for c in penalised)
-    work += sum(len(set(held[c])) * sizes[c] * 24 * SOLVES for c in penalised)
+    work = sum(penalising(len(set(held[c])), sizes[c]) for c in penalised)
+    if embedded & linkages:
+        work += CHECK * len(topology.links)
 
-    def go(i: int) -> None:
-        """Rows that link i alone holds go; others that they are coupled with are held by it from now on."""
+    def solve_at(i: int) -> None:
+        """Rows that link i alone holds are eliminated; others that they are coupled with are held by it from now on."""
         nonlocal work
         while here := [c for c, links in at.items() if links == {i}]:
             others = set[int]().union(*(mates[c] for c in here)).difference(here)
-            rows, rest = sum(sizes[c] for c in here), sum(sizes[c] for c in others)
-            work += rows**3 / 3 + 2 * rows**2 * (6 + rest) + rows * (6 + rest) ** 2
-            work += SOLVES * (2 * rows**2 + 4 * rows * (6 + rest))
+            work += solving(sum(sizes[c] for c in here), sum(sizes[c] for c in others))
             for c in here:
                 ends[c] = i
                 del at[c]
@@ -170,15 +232,15 @@ def play(
                 at[c].add(i)
                 mates[c] = (mates[c] | others).difference(here, {c})
 
-    for first in order.order:
-        node, near = by_first[first], order.neighbours[first]
+    for first in leaving.order:
+        node, near = by_first[first], leaving.neighbours[first]
         for i in reversed(node.bodies):
-            go(i)
+            solve_at(i)
         passing = [c for c, links in at.items() if links.intersection(node.bodies)]
-        width, rows = 6 * (1 + len(near)), sum(sizes[c] for c in passing)
-        work += len(node.independent) * (1.2 * (width + rows) ** 2 + SOLVES * 4 * (width + rows))
-        work += len(node.bodies) * 24 * (5 + 6 * len(near) + rows + 2 * SOLVES)
-        work += _within(node, len(near), [len(links.intersection(node.bodies)) for links in coupled])
+        rows = sum(sizes[c] for c in passing)
+        work += eliminating(len(node.independent), VECTOR * (1 + len(near)) + rows)
+        work += moving(len(node.bodies), len(near), rows)
+        work += embedding(node, len(near), [len(links.intersection(node.bodies)) for links in coupled])
         for links in coupled:
             if links.intersection(node.bodies):
                 links.difference_update(node.bodies)
@@ -186,18 +248,13 @@ def play(
         for c in passing:
             at[c] = at[c].difference(node.bodies) | {node.output, *near}
             mates[c] |= set(passing) - {c}
-    go(0)
-    return Mixture(penalised, ends, tuple((by_first[i], order.neighbours[i]) for i in order.order), work)
+    solve_at(0)
+    inside = {i for node in nodes if linkages.intersection(node.constraints) for i in node.bodies}
+    strained = frozenset(c for c in penalised if inside.intersection(_carriers(topology, held[c])))
+    steps = tuple((by_first[i], leaving.neighbours[i]) for i in leaving.order)
+    return Mixture(penalised, ends, steps, work, strained)
 
 
-def _within(node: Cluster, near: int, held: Sequence[int]) -> float:
-    """About the operations that linkages in a cluster take: inverses of their rows, inertias of their joints projected.
-
-    And more if penalties couple its bodies, with each other (of which they hold so many) or with neighbours.
-    """
-    dofs, free = len(node.dofs), len(node.independent)
-    work = sum(
-        2.0 * len(rows) * len(dependent) ** 2 + dofs**2 * (6 + free) for rows, dependent in node.blocks if len(rows) > 1
-    )
-    pairs = near + sum(n * (n - 1) for n in held)
-    return work + (6 + free) * (48 * len(node.bodies) + 72 * pairs) if node.constraints and pairs else work
+def _carriers(topology: Topology, links: Collection[int]) -> set[int]:
+    """The links that carry some of these, and they themselves."""
+    return set[int]().union(*(topology.supports[i] for i in links))

@@ -32,7 +32,8 @@ def c_mixed(
 ) -> Iteration:
     """Any rows; all local loops may be embedded, and those that are cannot be switched off.
 
-    Penalties behind an embedded linkage lose digits where it is nearly singular; the planner does not take it there.
+    What holds links in or behind an embedded linkage is propagated: penalties would lose digits where it is nearly
+    singular.
     """
     return _mixed(motion, tau, fext, mu, active, "loops")
 
