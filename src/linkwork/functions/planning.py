@@ -95,30 +95,3 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
         return float(getattr(plan(model, use=use, independent=independent).best, use))
 
     return search(lambda cut: load(source, cut=cut, **options), predict)
-
-
-def pick(
-    task: str,
-    method: str | None,
-    model: Model,
-    *,
-    use: str = "state",
-    independent: bool = False,
-    soft: bool = False,
-    modes: bool = False,
-    compiled: bool = False,
-) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the one that the planner chooses.
-
-    Ties are timed only for what is going to be `compiled` as it is.
-    """
-    if method is not None:
-        return registry.named(task, method, model, soft=soft, modes=modes)
-    able = registry.able(task, model, soft=soft, modes=modes)
-    suitable = [m for m in able if not unsuitable(m, model, independent, modes)] or able[:1]
-    if len(suitable) == 1 or task not in ("forward_dynamics", "delassus"):
-        return suitable[0]
-    chosen = plan(
-        model, task, use=use, independent=independent, soft=soft, modes=modes, measure="ties" if compiled else False
-    ).method
-    return registry.methods(task)[chosen]

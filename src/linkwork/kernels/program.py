@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 
 class Port(NamedTuple):
-    """A named input or output: shape () is never used, a CasADi column is ``(n,)``, anything else ``(r, c)``."""
+    """A named input or output; elements are row-major. A CasADi column is ``(n,)``, anything else of it ``(r, c)``."""
 
     name: str
     shape: tuple[int, ...]

@@ -129,6 +129,7 @@ TRACING = (
     "checks.py",
     "forks.py",
     "lazy.py",
+    "waiting.py",
 )
 """Packages and modules that run when something is traced or planned."""
 

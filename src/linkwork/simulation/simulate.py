@@ -55,9 +55,9 @@ from linkwork.closure.assembly import idle_joints
 from linkwork.constraints import Closure, Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.errors import InputError, SingularError, listing
+from linkwork.functions.choice import pick
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.kinematics import constraint_error, forward_kinematics
-from linkwork.functions.planning import pick
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
 from linkwork.simulation import integrators
