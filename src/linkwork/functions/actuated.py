@@ -23,11 +23,11 @@ class ActuatedFunction(Function[R]):
         missing = xp.where(outputs["residual"] <= RESIDUAL[self.dtype], 0.0, float("nan"))
         return {**outputs, "tau": marked(xp, outputs["tau"], missing)}
 
-    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         worst = float(np.max(result.residual, initial=0.0))
         if worst > RESIDUAL[self.dtype]:
             raise ActuationError(
                 f"{self.name}: these accelerations need other motors: {worst:.3g} of the forces M a + c is "
                 "left over. Actuate more joints, add the contacts that carry the robot, or give an `a` of its dynamics"
             )
-        return super()._sound(result, batch, arrays)
+        return super()._sound(result, arrays, batch)

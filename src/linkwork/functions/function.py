@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -42,7 +42,14 @@ BATCH = optional(whole(0, what="a number of states, or None for one"))
 Body = Callable[[Ops, Mapping[str, Array]], Mapping[str, Array]]
 """An algorithm with named columns in and named matrices out."""
 
-P, R, F = ParamSpec("P"), TypeVar("R"), TypeVar("F", bound="Function[Any]")
+P = ParamSpec("P")
+F = TypeVar("F", bound="Function[Any]")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as Defaulting
+
+    R = Defaulting("R", default=Any)
+else:
+    R = TypeVar("R")
 
 
 def factory(make: Callable[P, F]) -> Callable[P, F]:
@@ -136,16 +143,16 @@ class Function(Generic[R]):
     @property
     def operations(self) -> int:
         """Exact number of arithmetic operations for one state; of an iterative method, up to its first solution."""
-        return self.program.operations
+        return int(self._known.operations)
 
     # calls
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> R:
         if out is None and not named:
             # inputs are checked only if the result is not finite: bad ones never give numbers
-            result = self._one(*args)
+            result: R | None = self._one(*args)
             if result is not None:
-                return result  # type: ignore[no-any-return]
+                return result
         return self._call(args, named, out)
 
     @staticmethod
@@ -165,13 +172,12 @@ class Function(Generic[R]):
                 raise
             if "_one" not in self.__dict__ and getattr(given[0] if given else None, "ndim", 0) == 1:
                 self._one = self.kernel.finite()  # type: ignore[method-assign]
-            if fine:
-                return result  # type: ignore[no-any-return]
-            arrays, batch = self._take(args, named)
-            return self._sound(result, batch, arrays)
+            if not fine:
+                result = self._sound(result, *self._take(args, named))
+            return cast(R, result)
         arrays, batch = self._take(args, named)
-        result = self._sound(self._computed(arrays, batch), batch, arrays)
-        return result if into is None else self._filled(into, result)
+        result = self._sound(self._computed(arrays, batch), arrays, batch)
+        return cast(R, result if into is None else self._filled(into, result))
 
     @checked(batch=BATCH)
     def bind(self, batch: int | None = None) -> Bound[R]:
@@ -227,7 +233,7 @@ class Function(Generic[R]):
             mine.array[...] = x
         return self._results(tuple(names)).made(into, {})
 
-    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result, if all of it is made of numbers."""
         bad = self._odd(list(result), batch)
         if bad:

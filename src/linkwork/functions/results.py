@@ -118,7 +118,7 @@ class Solution:
 
     @property
     def converged(self) -> np.ndarray:
-        """Whether the residual is within `Prox.tolerance` of the rows' terms, for each state; a direct one always is."""
+        """Whether the residual is within `Prox.tolerance` of the rows' terms; always True of direct methods."""
         if hasattr(self, "_report"):
             return np.asarray(self._report[..., 2] == 1)
         return np.ones(self[0].shape[:-1], dtype=bool)

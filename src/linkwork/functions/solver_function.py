@@ -43,7 +43,7 @@ class SolverFunction(Function[R]):
         body: Callable[[Ops, Mapping[str, Array]], Solved],
         *,
         method: Choice,
-        result: type[R],
+        result: type[Any],
         prox: Prox | None,
         judge: Judge | None,
         rows: Rows | None,
@@ -51,11 +51,11 @@ class SolverFunction(Function[R]):
         **options: Any,
     ) -> None:
         super().__init__(name, model, inputs, body, method=method, result=result, **options)
-        self._names: tuple[str, ...] = result._fields  # type: ignore[attr-defined]
+        self._names: tuple[str, ...] = result._fields
         self._given, self.judge, self.rows, self.retry = prox, judge, rows, retry
 
     @cached_property
-    def prox(self) -> Prox | None:  # type: ignore[override]
+    def prox(self) -> Prox | None:
         """The settings of a method that iterates; None for others."""
         assert isinstance(self.choice, Choice)
         return self._given or self.choice.method.prox_for(self.dtype)
@@ -165,7 +165,7 @@ class SolverFunction(Function[R]):
         lead = np.shape(arrays[0])[:-1]
         return [*arrays, np.empty((*lead, 3), self.dtype) if report is None else report]
 
-    def _sound(self, result: Any, batch: int | None, arrays: list[np.ndarray]) -> Any:
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result, if all of it is made of numbers that have converged; where not, what the judge says.
 
         What has not converged all the same goes with a warning.

@@ -23,18 +23,20 @@ from linkwork.kernels.objects import FURTHER, ITEMS, Places, object_words, slots
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
+from linkwork.waiting import waiting
 
 if TYPE_CHECKING:
     import casadi as ca
 
 Array = NDArray[Any]
 R = TypeVar("R")
+Single = Callable[[Sequence[ArrayLike], Any], Any]
 
 
 @cache
 def result_type(name: str, fields: tuple[str, ...]) -> Any:
     """The class of results with these fields: one for all functions that have the same."""
-    return namedtuple(_type_name(name), fields, rename=True)  # type: ignore[misc]
+    return namedtuple(_type_name(name), fields, rename=True)
 
 
 class Results(NamedTuple):
@@ -113,7 +115,8 @@ class Kernel:
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[int, Executable] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
-        self._single, self._numbers = self._first_single, self._first_numbers
+        self._single: Single = self._first_single
+        self._numbers: Single = self._first_numbers
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -178,7 +181,8 @@ class Kernel:
                     key = disk.key_of(self.program.digest, options)
                     form = loaded(key, self.outputs)
                     if form is None:
-                        image = build(getattr(self.program, "whole", self.program), options)
+                        with waiting(f"compiling '{self.program.name}'"):
+                            image = build(getattr(self.program, "whole", self.program), options)
                         disk.save(key, image)
                         form = Executable(image, self.outputs)
                     self._forms[lanes] = form
@@ -207,7 +211,7 @@ class Kernel:
         """Whether nothing is missing, and nothing too much."""
         return len(arrays) <= len(self.given) and all(x is not None for x in self._defaults[len(arrays) :])
 
-    def _single_call(self, strict: bool) -> Callable[[Sequence[ArrayLike], Any], Any]:
+    def _single_call(self, strict: bool) -> Single:
         """A function for one state in arrays that need no conversion; it returns None for anything else.
 
         ``strict`` ones do so for results that are not numbers, too.
@@ -252,7 +256,8 @@ class Kernel:
         """Any valid call: convert what must be converted, split what is worth it; and whether it gives numbers."""
         if not self._complete(arrays):
             take_inputs(self.given, arrays, self.dtype)  # says what is missing
-        inputs, batch = take_inputs(self.inputs, [*arrays, *self._defaults[len(arrays) :]], self.dtype)  # type: ignore[list-item]
+        everything: list[Any] = [*arrays, *self._defaults[len(arrays) :]]
+        inputs, batch = take_inputs(self.inputs, everything, self.dtype)
         outputs = take_outputs(self.outputs, out, self.dtype, batch)
         if out is not None:
             inputs = separate(inputs, outputs)

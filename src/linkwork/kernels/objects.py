@@ -505,7 +505,8 @@ class Places(NamedTuple):
 def slots_in(result: type) -> dict[str, int]:
     """Where objects of a class with ``__slots__`` have them, by name; seen in one that is filled with other objects."""
     names = [n for c in result.__mro__ for n in getattr(c, "__slots__", ())]
-    sample, marks = result.__new__(result), {n: object() for n in names}
+    sample: Any = object.__new__(result)
+    marks = {n: object() for n in names}
     for name, mark in marks.items():
         setattr(sample, name, mark)
     words = list((ctypes.c_ssize_t * (result.__basicsize__ // 8)).from_address(id(sample)))

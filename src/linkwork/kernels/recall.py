@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache as once
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ RECENT = 8
 
 
 class Sketch:
-    """Ports and digest of a program; whatever else is asked of it comes from the program itself, traced then."""
+    """Ports, digest and operations of a program; whatever else is asked of it comes from the program, traced then."""
 
     def __init__(self, note: dict[str, Any], trace: Callable[[], Whole]) -> None:
         self.name, self.digest, self._trace = note["name"], note["digest"], trace
+        self.operations: int = note["operations"]
         self.inputs = tuple(Port(name, tuple(shape)) for name, shape in note["inputs"])
         self.outputs = tuple(Port(name, tuple(shape)) for name, shape in note["outputs"])
 
@@ -49,7 +50,7 @@ def recalled(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
     def note() -> dict[str, Any]:
         made.append(trace())
         ports = {"inputs": [list(p) for p in made[0].inputs], "outputs": [list(p) for p in made[0].outputs]}
-        return {"name": made[0].name, "digest": made[0].digest, **ports}
+        return {"name": made[0].name, "digest": made[0].digest, "operations": made[0].operations, **ports}
 
     found = noted(content, note)
     return made[0] if made else Sketch(found, trace)
@@ -109,7 +110,15 @@ def _sources() -> str:
     """A digest of everything that a trace depends on: sources, and CasADi's version."""
     root = Path(__file__).parents[1]
     text = b"".join(path.read_bytes() for path in sources(root))
-    return hashlib.sha256(text + version("casadi").encode()).hexdigest()
+    return hashlib.sha256(text + _casadi().encode()).hexdigest()
+
+
+def _casadi() -> str:
+    """The installed CasADi, by the folder that says its version: to read that takes longer than all else here."""
+    found = find_spec("casadi")
+    if found is None or found.origin is None:
+        return ""
+    return " ".join(sorted(path.name for path in Path(found.origin).parents[1].glob("casadi-*.dist-info")))
 
 
 TRACING = (

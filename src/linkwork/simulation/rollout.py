@@ -236,7 +236,7 @@ class Rollout:
     @property
     def operations(self) -> int:
         """Exact number of arithmetic operations of one step."""
-        return self.step.traced.operations
+        return int(self.step.known.operations)
 
     @cached_property
     def kernel(self) -> RolloutKernel:
