@@ -177,7 +177,7 @@ class Function(Generic[R]):
             return cast(R, result)
         arrays, batch = self._take(args, named)
         result = self._sound(self._computed(arrays, batch), arrays, batch)
-        return cast(R, result if into is None else self._filled(into, result))
+        return cast(R, result if into is None else self._filled(into, result, arrays))
 
     @checked(batch=BATCH)
     def bind(self, batch: int | None = None) -> Bound[R]:
@@ -221,7 +221,7 @@ class Function(Generic[R]):
         """The arrays to write to."""
         return list(out) if isinstance(out, list | tuple) else [out]
 
-    def _filled(self, into: list[Any], result: Any) -> Any:
+    def _filled(self, into: list[Any], result: Any, arrays: list[np.ndarray]) -> Any:
         """The result in these arrays."""
         from linkwork.kernels.arrays import take_outputs
         from linkwork.kernels.program import Port
@@ -231,7 +231,7 @@ class Function(Generic[R]):
         ports = [Port(n, x.shape) for n, x in zip([*names, "report"], found, strict=False)]
         for mine, x in zip(take_outputs(ports, into, np.dtype(self.dtype), None), found, strict=True):
             mine.array[...] = x
-        return self._results(tuple(names)).made(into, {})
+        return self._results(tuple(names)).made(into, dict(zip(self.inputs, arrays, strict=True)))
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result, if all of it is made of numbers."""
