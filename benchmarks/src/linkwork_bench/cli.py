@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkwork_bench.calls import calls_command
 from linkwork_bench.papers.cli import HtmlOption, MarkdownOption, papers_command, show_papers, write_reports
 from linkwork_bench.robot import SUITE as ROBOT
 from linkwork_bench.robot import robot_command, show_robot
@@ -30,6 +31,7 @@ bench_app = typer.Typer(
     no_args_is_help=True,
 )
 
+bench_app.command("calls")(calls_command)
 bench_app.command("papers")(papers_command)
 bench_app.command("robot")(robot_command)
 

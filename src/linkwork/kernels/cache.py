@@ -66,7 +66,7 @@ def clear() -> int:
 
 def key_of(program_digest: str, options: Options) -> str:
     """The name of a compiled program: everything that its object code depends on."""
-    identity = [program_digest, asdict(options), llvm.llvm_version_info, llvmlite.__version__, _source()]
+    identity = [program_digest, asdict(options), llvm.llvm_version_info, llvmlite.__version__, source()]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
@@ -171,7 +171,7 @@ def _files() -> list[tuple[Path, int, float]]:
 
 
 @remember
-def _source() -> str:
+def source() -> str:
     """A digest of the source of this package."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

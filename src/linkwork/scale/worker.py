@@ -23,10 +23,8 @@ _kernels: dict[tuple[str, str, int], RolloutKernel] = {}
 
 def versions() -> dict[str, str]:
     """What must be equal on both sides for results to be equal to the bit."""
-    release, sources = cache._versions()
     return {
-        "linkwork": release,
-        "kernel sources": sources[:12],
+        "kernel sources": cache.source()[:12],
         "llvmlite": llvmlite.__version__,
         "numpy": np.__version__,
     }
