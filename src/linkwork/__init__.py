@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from linkwork.algorithms.common.iteration import Prox
-from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
 from linkwork.closure.approximate import approximate
 from linkwork.closure.assembly import assemble, project_velocity, random_state
 from linkwork.closure.expansion import expand
@@ -35,12 +37,15 @@ from linkwork.functions.planning import best_cuts, plan
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
-from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
-from linkwork.simulation.simulate import simulate
-from linkwork.simulation.trajectory import Event, Trajectory
 from linkwork.structure.clusters import clusters
-from linkwork.viewer.html import write_html
-from linkwork.viewer.server import Viewer, view
+
+if TYPE_CHECKING:
+    from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+    from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
+    from linkwork.simulation.simulate import simulate
+    from linkwork.simulation.trajectory import Event, Trajectory
+    from linkwork.viewer.html import write_html
+    from linkwork.viewer.server import Viewer, view
 
 __version__ = "0.2.0"
 
@@ -99,3 +104,29 @@ __all__ = [
     "view",
     "write_html",
 ]
+
+LATER = {
+    "Event": "simulation.trajectory",
+    "KKTCholesky": "algorithms.constrained.kkt_factor",
+    "Rollout": "simulation.rollout",
+    "RolloutResult": "simulation.rollout",
+    "Trajectory": "simulation.trajectory",
+    "Viewer": "viewer.server",
+    "rollout": "simulation.rollout",
+    "simulate": "simulation.simulate",
+    "view": "viewer.server",
+    "write_html": "viewer.html",
+}
+"""Names that are imported when they are first asked for, and from where: who only computes need not wait for them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
+    found = getattr(import_module(f"linkwork.{LATER[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *LATER})

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import reprlib
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -186,7 +187,8 @@ def real_array(value: Any) -> np.ndarray:
 def _masked(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_masked(x) for x in value if isinstance(x, list | tuple | np.ndarray))
-    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+    # nobody has masked arrays who has not imported them, and that takes a while
+    return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
 def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:

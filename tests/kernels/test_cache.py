@@ -98,7 +98,7 @@ def test_the_key_covers_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> Non
         cache.key_of("a", Options("double", 8, Target(host.triple, "other", host.features))),
         cache.key_of("a", Options("double", 8, Target(host.triple, host.cpu, host.features + ",-x"))),
     }
-    monkeypatch.setattr(cache, "_versions", lambda: ["another version", "same source"])
+    monkeypatch.setattr(cache, "source", lambda: "another source")
     keys.add(cache.key_of("a", options))
     assert len(keys) == 8
 

@@ -62,7 +62,7 @@ def test_every_target_compiles_to_its_own_instructions(name: str, lanes: int | N
     assert bool(re.search(fused, code)) == (name != "sse2")
     calls = set(re.findall(r"\b(?:callq?|bl)\s+\*?([a-z_]\w*)", code))
     assert calls <= {"sin", "cos", "memcpy", "sincos_array", "sched_yield"} | {
-        c for c in calls if c.startswith(("chunk", "run", "part", "take", "check", "refuel", "odd"))
+        c for c in calls if c.startswith(("chunk", "run", "part", "take", "check", "refuel", "odd", "attach"))
     }
 
 

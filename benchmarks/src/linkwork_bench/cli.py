@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from linkwork_bench.calls import calls_command
 from linkwork_bench.commands import papers, planner, results, robot, rollout, suites
 
 bench_app = typer.Typer(
@@ -14,6 +15,7 @@ bench_app = typer.Typer(
     no_args_is_help=True,
 )
 
+bench_app.command("calls")(calls_command)
 for command in (
     papers.papers,
     robot.robot,

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from linkwork.backends import Array, Ops
 from linkwork.errors import ActuationError
-from linkwork.functions.function import Function
+from linkwork.functions.function import Function, R, marked
 
 RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
 """The part of M a + c that may be left over before it counts as missing."""
 
 
-class ActuatedFunction(Function):
-    """A function whose result has a `residual`, which must be small."""
+class ActuatedFunction(Function[R]):
+    """A function whose result has a `residual`, which must be small; where it is not, a kernel makes `tau` NaN."""
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        result = super().__call__(*args, **named)
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        outputs = super()._traced(xp, inputs, symbol)
+        missing = xp.where(outputs["residual"] <= RESIDUAL[self.dtype], 0.0, float("nan"))
+        return {**outputs, "tau": marked(xp, outputs["tau"], missing)}
+
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         worst = float(np.max(result.residual, initial=0.0))
-        if not worst <= RESIDUAL[self.dtype]:
+        if worst > RESIDUAL[self.dtype]:
             raise ActuationError(
                 f"{self.name}: these accelerations need other motors: {worst:.3g} of the forces M a + c is "
                 "left over. Actuate more joints, add the contacts that carry the robot, or give an `a` of its dynamics"
             )
-        return result
+        return super()._sound(result, arrays, batch)

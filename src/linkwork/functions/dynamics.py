@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from linkwork.algorithms.common.iteration import PROX, Iteration, Prox
+from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.algorithms.constrained.impact import impact
 from linkwork.backends import Array, Ops
 from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optional
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import InputError
 from linkwork.functions.actuated import ActuatedFunction
-from linkwork.functions.function import OPTIONS, Function
-from linkwork.functions.judge import judge_of
+from linkwork.functions.choice import Choice
+from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
-from linkwork.functions.planning import USE, pick
+from linkwork.functions.planning import USE
+from linkwork.functions.results import (
+    ConstrainedInverseDynamicsResult,
+    ForwardDynamicsResult,
+    ImpulseResult,
+    InverseDynamicsResult,
+)
+from linkwork.functions.solver import Solved, Solver
+from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import cheaper, inside
+from linkwork.rewrite.inside import Inside, cheaper, inside
 
 
 @checked(
@@ -35,8 +42,10 @@ from linkwork.rewrite.inside import cheaper, inside
     R=optional(ARRAY),
     modes=FLAG,
     frames=FRAMES,
+    measure=FLAG,
     **OPTIONS,
 )
+@factory
 def forward_dynamics(
     model: Model,
     *,
@@ -51,26 +60,27 @@ def forward_dynamics(
     R: object = None,
     modes: bool = False,
     frames: str = "best",
-) -> Function:
+    measure: bool = False,
+) -> Function[ForwardDynamicsResult]:
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + J^T lam, J a = k.
 
     `q` has quaternions as [x y z w]; `a` are the joint accelerations, `lam` the forces that the constraints exert on
-    the robot. `method=None` leaves the choice to the planner (`plan(model).explain()` says why): for `use` "state" or
-    "batch", and with `independent=True`, which promises rows that are never redundant and postures that are never
-    singular, also among methods without a proximal term.
+    the robot; the result also has `iterations`, `residual` and `converged`, whatever the method. `method=None` leaves
+    the choice to the planner, at the first call (`fd.explain()` says why): for `use` "state" or "batch", and with
+    `independent=True`, which promises rows that are never redundant and postures that are never singular, also among
+    methods without a proximal term. It is made by prediction alone; `measure=True` times the best few by the clock.
 
     - `external_forces=True` adds an input `fext`: [force; torque] at each moving link's origin, in link axes, one link
       after the other.
-    - `prox` sets penalty, tolerance and iterations of the methods that iterate; their results also have `iterations`
-      and `residual`.
+    - `prox` sets penalty, tolerance and iterations of the methods that iterate.
     - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise take
       what needs fewer operations for the same results.
     """
     model.check_forward()
-    where = chosen_frames(frames, backend)
-    chosen = pick(
+    where, softness = chosen_frames(frames, backend), _softness(model, R)
+    chosen = Choice(
         "forward_dynamics",
         method,
         model,
@@ -78,49 +88,41 @@ def forward_dynamics(
         independent=independent,
         soft=R is not None,
         modes=modes,
+        measure=measure,
+        prox=prox,
     )
-    if prox is not None and chosen.prox is None:
-        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
-    solve, softness = chosen.load(), _softness(model, R)
 
-    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array] | Iteration:
-        options: dict[str, Any] = {}
-        if chosen.prox is not None:
-            options["mu"] = x["mu"][0, 0]
-        if softness is not None:
-            options["R"] = [xp.constant(r) for r in softness]
-        if modes:
-            options["active"] = x["active"]
-        within = inside(model, where)
-        out = within.solved(
-            solve(within.motion(x["q"], x["v"], xp), within.force(x["tau"], xp), x.get("fext"), **options), xp
-        )
-        return out if isinstance(out, Iteration) else {"a": out[0], "lam": out[1]}
+    def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
+        solver = Solver(chosen.method, inside(model, where), softness=softness)
+        mu = x["mu"][0, 0] if "mu" in x else None
+        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"))
 
-    inputs = {"q": model.nq, "v": model.nv, "tau": model.nv}
-    defaults = {}
+    inputs, defaults = {"q": model.nq, "v": model.nv, "tau": model.nv}, {}
     if external_forces:
         inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
     if modes:
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
-    return Function(
+    return SolverFunction(
         "forward_dynamics",
         model,
         inputs,
         body,
-        method=chosen.name,
+        method=chosen,
+        result=ForwardDynamicsResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
         defaults=defaults,
-        prox=prox or chosen.prox_for(dtype),
         identity=(external_forces, softness, modes, where),
-        judge=judge_of(model, chosen) if not chosen.soft and model.constraints else None,
+        prox=prox,
+        judge=_judge(model, chosen) if R is None and model.constraints else None,
+        rows=Rows(model, softness=softness) if model.constraints else None,
         retry=method is None,
     )
 
 
 @checked(model=MODEL, method=METHOD, external_forces=FLAG, frames=FRAMES, **OPTIONS)
+@factory
 def inverse_dynamics(
     model: Model,
     *,
@@ -130,16 +132,16 @@ def inverse_dynamics(
     threads: int | None = None,
     external_forces: bool = False,
     frames: str = "best",
-) -> Function:
+) -> Function[InverseDynamicsResult]:
     """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`; quaternions in `q` are [x y z w].
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which.
     """
-    chosen = pick("inverse_dynamics", method, model)
-    solve, where = chosen.load(), chosen_frames(frames, backend)
+    chosen, where = Choice("inverse_dynamics", method, model), chosen_frames(frames, backend)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        solve = chosen.method.load()
         return {"tau": solve(Motion(cheaper(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
@@ -150,7 +152,8 @@ def inverse_dynamics(
         model,
         inputs,
         body,
-        method=chosen.name,
+        method=chosen,
+        result=InverseDynamicsResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
@@ -160,6 +163,7 @@ def inverse_dynamics(
 
 
 @checked(model=MODEL, actuated=optional(NAMES), weight=POSITIVE, underactuated=FLAG, external_forces=FLAG, **OPTIONS)
+@factory
 def constrained_inverse_dynamics(
     model: Model,
     actuated: Sequence[str] | None = None,
@@ -170,7 +174,7 @@ def constrained_inverse_dynamics(
     dtype: str = "float64",
     threads: int | None = None,
     external_forces: bool = False,
-) -> Function:
+) -> Function[ConstrainedInverseDynamicsResult]:
     """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + J^T lam, for a consistent motion with constraints.
 
     `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
@@ -202,6 +206,8 @@ def constrained_inverse_dynamics(
         threads=threads,
         defaults=defaults,
         shapes={"residual": ()},
+        identity=(external_forces, driven, weight),
+        result=ConstrainedInverseDynamicsResult,
     )
 
 
@@ -213,6 +219,7 @@ def constrained_inverse_dynamics(
     modes=FLAG,
     **OPTIONS,
 )
+@factory
 def impulse(
     model: Model,
     *,
@@ -223,52 +230,43 @@ def impulse(
     threads: int | None = None,
     prox: Prox | None = None,
     modes: bool = False,
-) -> Function:
+) -> Function[ImpulseResult]:
     """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses.
 
-    M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints.
-    `modes=True` adds an input `active` with one weight per constraint: those with 0 do not set in.
+    M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
+    result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
+    constraint: those with 0 do not set in.
     """
     model.check_forward()
-    chosen = pick("forward_dynamics", method, model, modes=modes)
-    if prox is not None and chosen.prox is None:
-        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
-    solve = chosen.load()
+    chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
 
-    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array] | Iteration:
-        options: dict[str, Any] = {} if chosen.prox is None else {"mu": x["mu"][0, 0]}
-        if modes:
-            options["active"] = x["active"]
-        at = Motion(cheaper(model, chosen_frames("best", backend)), x["q"], x["v"], xp)
-        out = solve(impact(at, restitution), xp.zeros(model.nv), None, **options)
-        if isinstance(out, Iteration):
-            found = out.finish
+    def at(motion: Motion) -> Motion:
+        return impact(motion, restitution)
 
-            def finish(*state: Array) -> tuple[Array, Array]:
-                jump, lam = found(*state)
-                return x["v"] + jump, lam
-
-            return replace(out, finish=finish)
-        jump, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
-        return {"v_after": x["v"] + jump, "impulse": lam}
+    def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
+        solver = Solver(chosen.method, Inside(cheaper(model, chosen_frames("best", backend))), at)
+        mu = x["mu"][0, 0] if "mu" in x else None
+        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"))
+        return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
     inputs, defaults = {"q": model.nq, "v": model.nv}, {}
     if modes:
         inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
-    return Function(
+    return SolverFunction(
         "impulse",
         model,
         inputs,
         body,
-        defaults=defaults,
-        method=chosen.name,
+        method=chosen,
+        result=ImpulseResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
-        prox=prox or chosen.prox_for(dtype),
-        iterated=("v_after", "impulse"),
+        defaults=defaults,
         identity=(restitution, modes),
-        judge=judge_of(model, chosen, lambda m: impact(m, restitution)),
+        prox=prox,
+        judge=_judge(model, chosen, at),
+        rows=Rows(model, at),
         retry=method is None,
     )
 
@@ -283,3 +281,8 @@ def _softness(model: Model, R: object) -> list[np.ndarray] | None:
     r = np.broadcast_to(r, (model.rows,))
     ends = np.cumsum([0, *(c.rows for c in model.constraints)])
     return [r[a:b, None] for a, b in itertools.pairwise(ends)]
+
+
+def _judge(model: Model, chosen: Choice, at: Callable[[Motion], Motion] | None = None) -> Judge:
+    """Who is asked where the method gives no numbers; the planner never chooses a reference implementation."""
+    return Judge(model, at) if chosen.named is None else judge_of(model, chosen.method, at)

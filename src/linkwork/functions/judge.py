@@ -151,3 +151,38 @@ def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: floa
     size = float(np.linalg.norm(np.hstack([k, J * vdot.T, J * free.T])))
     energy = max(float(np.sum((L.T @ x) ** 2)) for x in (vdot, free))
     return Verdict(vdot[:, 0], lam[:, 0], float(np.abs(J @ vdot - k).max(initial=0.0)), size, L.T, W.T, energy)
+
+
+class Rows:
+    """The constraint rows of a model, to tell how far a result is from meeting them; `at` as for a `Judge`.
+
+    `softness` is R by constraint: soft rows are met if J a + R lam = k.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        at: Callable[[Motion], Motion] | None = None,
+        softness: Sequence[np.ndarray] | None = None,
+    ) -> None:
+        self.model, self.at, self.softness = model, at, softness
+
+    def residual(
+        self, q: np.ndarray, v: np.ndarray, active: np.ndarray | None, found: np.ndarray, forces: np.ndarray
+    ) -> np.ndarray:
+        """The largest |J a - k| of any row that is active, for each state: accelerations or velocities were `found`."""
+        lead = found.shape[:-1]
+        on = np.ones(len(self.model.constraints)) if active is None else active
+        parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in (q, v, on, found, forces)]
+        each = [self._one(*(x[b] for x in parts)) for b in np.ndindex(lead)]
+        return np.array(each, dtype=float).reshape(lead)
+
+    def _one(self, q: np.ndarray, v: np.ndarray, on: np.ndarray, found: np.ndarray, forces: np.ndarray) -> float:
+        motion = Motion(self.model, q[:, None], v[:, None], get("numpy"))
+        J, k = joint_space(motion if self.at is None else self.at(motion))
+        left = J @ (found if self.at is None else found - v) - k[:, 0]
+        weight = np.repeat(on, [c.rows for c in self.model.constraints])
+        held = weight > 0
+        if self.softness is not None:
+            left[held] += (np.concatenate(self.softness)[:, 0] * forces)[held] / weight[held]
+        return float(np.abs(left[held]).max(initial=0.0))

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.checks import FLAG, NAME, NAMES, checked, choice, optional
-from linkwork.functions.function import OPTIONS, Function
-from linkwork.functions.planning import pick
+from linkwork.functions.choice import Choice
+from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.results import (
+    ConstraintErrorResult,
+    ConstraintJacobianResult,
+    ForwardKinematicsResult,
+    MassEntriesResult,
+    MassMatrixResult,
+)
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
 from linkwork.rewrite.inside import cheaper
 
+R = TypeVar("R")
 METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
 
 
 @checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, **OPTIONS)
-def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function:
+@factory
+def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function[Any]:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
 
     With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
     and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
     """
-    chosen = pick("mass_matrix", method, model)
-    crba = chosen.load()
+    chosen = Choice("mass_matrix", method, model)
+    crba = chosen.method.load()
     if packed:
         pattern = list(zip(*mass_pattern(model), strict=True))
 
@@ -38,9 +47,9 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
                 )
             }
 
-        return of_position("mass_matrix", model, entries, chosen.name, options)
+        return of_position("mass_matrix", model, entries, chosen, options, MassEntriesResult, ("packed",))
     options["shapes"] = {"M": (model.nv, model.nv)}
-    return of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen.name, options)
+    return of_position("mass_matrix", model, lambda m: {"M": crba(m)}, chosen, options, MassMatrixResult)
 
 
 @checked(model=MODEL)
@@ -57,16 +66,20 @@ def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 @checked(model=MODEL, **OPTIONS)
-def constraint_jacobian(model: Model, **options: Any) -> Function:
+@factory
+def constraint_jacobian(model: Model, **options: Any) -> Function[ConstraintJacobianResult]:
     """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
 
     options["shapes"] = {"J": (model.rows, model.nv)}
-    return of_position("constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options)
+    return of_position(
+        "constraint_jacobian", model, lambda m: {"J": jacobian(m)}, "", options, ConstraintJacobianResult
+    )
 
 
 @checked(model=MODEL, **OPTIONS)
-def constraint_error(model: Model, **options: Any) -> Function:
+@factory
+def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorResult]:
     """`ce(q, v) -> (phi, rate)`: how far the constraints are from holding, in position and in velocity J v."""
     from linkwork.constraints import position_error, velocity_error
 
@@ -74,11 +87,15 @@ def constraint_error(model: Model, **options: Any) -> Function:
         motion = Motion(model, x["q"], x["v"], xp)
         return {"phi": position_error(motion), "rate": velocity_error(motion)}
 
-    return Function("constraint_error", model, {"q": model.nq, "v": model.nv}, body, **options)
+    inputs = {"q": model.nq, "v": model.nv}
+    return Function("constraint_error", model, inputs, body, identity=(), result=ConstraintErrorResult, **options)
 
 
 @checked(model=MODEL, frames=optional(NAMES), **OPTIONS)
-def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **options: Any) -> Function:
+@factory
+def forward_kinematics(
+    model: Model, frames: Sequence[str] | None = None, **options: Any
+) -> Function[ForwardKinematicsResult]:
     """`fk(q) -> (positions, rotations)`: (F, 3) and (F, 3, 3) of frames (default: all links) in the world."""
     from linkwork.algorithms.tree.kinematics import frame_placement
 
@@ -94,18 +111,27 @@ def forward_kinematics(model: Model, frames: Sequence[str] | None = None, **opti
         }
 
     options["shapes"] = {"positions": (len(names), 3), "rotations": (len(names), 3, 3)}
-    return of_position("forward_kinematics", model, body, "", options)
+    return of_position("forward_kinematics", model, body, "", options, ForwardKinematicsResult, (names,))
 
 
-def of_position(name: str, model: Model, of: Any, method: str, options: dict[str, Any]) -> Function:
+def of_position(
+    name: str,
+    model: Model,
+    of: Callable[[Motion], Mapping[str, Array]],
+    method: Choice | str,
+    options: dict[str, Any],
+    result: type[R],
+    identity: tuple[Any, ...] = (),
+) -> Function[R]:
+    """A function of q; `identity` is what shapes it besides its model and method."""
     # without a method it is about the user's own frames
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        result: Mapping[str, Array] = of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
-        return result
+        return of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
 
-    return Function(name, model, {"q": model.nq}, body, method=method, **options)
+    identity = (*identity, where)
+    return Function(name, model, {"q": model.nq}, body, method=method, result=result, identity=identity, **options)
 
 
 def chosen_frames(frames: str, backend: str) -> str:

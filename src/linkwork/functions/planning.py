@@ -15,7 +15,7 @@ from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.planner.cost import machine
 from linkwork.planner.plan import USES, Plan
-from linkwork.planner.rules import Asked, reasons
+from linkwork.planner.rules import Asked
 from linkwork.planner.trees import Cuts, search
 
 TASKS, USE = ("forward_dynamics", "delassus"), choice("use", USES)
@@ -95,23 +95,3 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
         return plan(model, use=use, independent=independent).best.predicted[use]
 
     return search(lambda cut: load(source, cut=cut, **options), predict)
-
-
-def pick(
-    task: str,
-    method: str | None,
-    model: Model,
-    *,
-    use: str = "state",
-    independent: bool = False,
-    soft: bool = False,
-    modes: bool = False,
-) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the one that the planner chooses."""
-    if method is not None:
-        return registry.named(task, method, model, soft=soft, modes=modes)
-    suitable = [m for m, reason in reasons(task, Asked(model, independent, soft, modes)) if not reason]
-    if len(suitable) == 1 or task not in TASKS:
-        return suitable[0]
-    chosen = plan(model, task, use=use, independent=independent, soft=soft, modes=modes).method
-    return registry.methods(task)[chosen]

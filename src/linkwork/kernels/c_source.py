@@ -153,9 +153,9 @@ def _number(value: float) -> str:
 
 def _loop(program: IterativeProgram, name: str) -> str:
     """The three parts and the loop; an iteration writes its outputs beside the state, which then takes them over."""
-    parts = {"start": program.start, "iterate": program.iterate, "finish": program.finish}
+    parts = {"start": program.start, "iterate": program.iterate, "finish": program.last}
     functions = "\n".join(_function(part, f"{name}_{role}", "static void") for role, part in parts.items())
-    outputs = {port.name for port in program.finish.outputs}
+    outputs = {port.name for port in program.last.outputs}
 
     def variable(port: Port) -> str:
         if port.name in {p.name for p in program.inputs}:
@@ -172,8 +172,9 @@ def _loop(program: IterativeProgram, name: str) -> str:
         f"        for (i = 0; i < {p.size}; ++i) {variable(p)}[i] = new_{identifier(p.name)}[i];"
         for p in program.iterate.outputs
     )
-    finished = [identifier(port.name) + "_out" * (port in program.inputs) for port in program.finish.outputs]
+    finished = [identifier(port.name) + "_out" * (port in program.inputs) for port in program.last.outputs]
     last = "residual_out" if "residual" in outputs else "residual"
+    told = f"    iterations[0] = state_iterations[0];\n    {last}[0] = state_residual[0];\n" if program.counted else ""
     return f"""
 {functions}
 void {name}({_parameters(program.inputs, program.outputs)})
@@ -181,15 +182,13 @@ void {name}({_parameters(program.inputs, program.outputs)})
 {state}
 {new}
     int i;
-    double count = 0.0;
+    double state_iterations[1] = {{0.0}};
     {call("start", [variable(p) for p in program.start.outputs])}
-    while (state_residual[0] > tolerance[0] && count < max_iterations[0]) {{
+    while (state_residual[0] > tolerance[0] && state_iterations[0] < max_iterations[0]) {{
         {call("iterate", ["new_" + identifier(p.name) for p in program.iterate.outputs])}
 {take}
-        count += 1.0;
+        state_iterations[0] += 1.0;
     }}
     {call("finish", finished)}
-    iterations[0] = count;
-    {last}[0] = state_residual[0];
-}}
+{told}}}
 """

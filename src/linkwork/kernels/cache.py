@@ -1,7 +1,7 @@
 """Object code on disk, so that a kernel is compiled once per machine.
 
-A file is named by its key: a digest of the program, the options, the CPU with its features, the versions of LLVM
-and Linkwork and the source of this package. It holds the key, the seal of what follows (see
+A file is named by its key: a digest of the program, the options, the CPU with its features, the version of LLVM
+and the source of this package. It holds the key, the seal of what follows (see
 :mod:`linkwork.kernels.folder`), and the object code. Files are written beside and moved into place, so that readers see
 all or nothing; a file whose key or seal does not match, or that holds nonsense, is never used. The oldest files go when
 the cache outgrows its limit.
@@ -17,7 +17,6 @@ import os
 import struct
 from dataclasses import asdict
 from functools import cache as remember
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +66,7 @@ def clear() -> int:
 
 def key_of(program_digest: str, options: Options) -> str:
     """The name of a compiled program: everything that its object code depends on."""
-    identity = [program_digest, asdict(options), llvm.llvm_version_info, llvmlite.__version__, *_versions()]
+    identity = [program_digest, asdict(options), llvm.llvm_version_info, llvmlite.__version__, source()]
     return hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
 
@@ -172,12 +171,7 @@ def _files() -> list[tuple[Path, int, float]]:
 
 
 @remember
-def _versions() -> list[str]:
-    """Linkwork's version, and the source of this package for those who work on it."""
-    try:
-        release = version("linkwork")
-    except PackageNotFoundError:
-        release = "source"
+def source() -> str:
+    """A digest of the source of this package."""
     sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
-    return [release, digest]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

@@ -21,14 +21,24 @@ from linkwork.errors import KernelError
 from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.elf import complete
+from linkwork.kernels.lower import STRAIGHT
 from linkwork.kernels.objects import python_functions
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
 
+CHUNK, LOOPS = 1, 2
+"""LLVM's levels for straight-line code and for the loops around it. In straight-line code, which is optimised before it
+gets there, the second level finds nothing and takes three to five times as long."""
 
-def emit(modules: Iterable[str], target: Target, level: int = 2) -> list[bytes]:
+
+def level_of(module: str) -> int:
+    """The level at which a module is compiled."""
+    return CHUNK if module.startswith(STRAIGHT) else LOOPS
+
+
+def emit(modules: Iterable[str], target: Target) -> list[bytes]:
     """The object code of every module, compiled in parallel."""
-    with emitter(target, level) as made:
+    with emitter(target) as made:
         for text in modules:
             made.append(text)
         return made.objects()
@@ -37,12 +47,12 @@ def emit(modules: Iterable[str], target: Target, level: int = 2) -> list[bytes]:
 class Emitter:
     """Modules are appended, and compiled on all cores from then on; ``objects`` waits for all."""
 
-    def __init__(self, pool: ThreadPoolExecutor, target: Target, level: int) -> None:
-        self._pool, self._target, self._level = pool, target, level
+    def __init__(self, pool: ThreadPoolExecutor, target: Target) -> None:
+        self._pool, self._target = pool, target
         self._work: list[Future[bytes]] = []
 
     def append(self, module: str) -> None:
-        self._work.append(submitted(self._pool, _emit_one, module, self._target, self._level))
+        self._work.append(submitted(self._pool, _emit_one, module, self._target))
 
     def objects(self) -> list[bytes]:
         return [work.result() for work in self._work]
@@ -54,7 +64,7 @@ class Emitter:
 
 
 @contextmanager
-def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
+def emitter(target: Target) -> Iterator[Emitter]:
     """Something to append modules to, while more of them are written.
 
     An exception leaves at once; chunks that LLVM is compiling just then are finished behind it, and dropped. The next
@@ -66,8 +76,8 @@ def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
             _RESTORING.pop()
         pool = ThreadPoolExecutor(cores(), "linkwork")
         try:
-            apart(_begin, target, level)
-            made = Emitter(pool, target, level)
+            apart(_begin, target)
+            made = Emitter(pool, target)
             try:
                 yield made
             finally:
@@ -77,9 +87,9 @@ def emitter(target: Target, level: int = 2) -> Iterator[Emitter]:
             pool.shutdown(wait=False)
 
 
-def _begin(target: Target, level: int) -> None:
+def _begin(target: Target) -> None:
     """Initialise LLVM once, before the other threads start."""
-    target.machine(level)
+    target.machine()
     _reorder(False)
 
 
@@ -92,9 +102,9 @@ _RESTORING: list[Future[None]] = []
 """What puts the scheduler back; at most one, as BUSY is held."""
 
 
-def assembly(module: str, target: Target, level: int = 2) -> str:
+def assembly(module: str, target: Target) -> str:
     """The assembly text of a module, to look at."""
-    machine = target.machine(level)
+    machine = target.machine(level_of(module))
     _reorder(False)
     try:
         return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
@@ -108,7 +118,7 @@ def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.
     return module
 
 
-def _emit_one(text: str, target: Target, level: int) -> bytes:
+def _emit_one(text: str, target: Target) -> bytes:
     """Object code of one module, in a context of its own.
 
     llvmlite guards every call with one lock. Code generation is the one call that takes long, and it is safe
@@ -116,7 +126,7 @@ def _emit_one(text: str, target: Target, level: int) -> bytes:
     """
     context = llvm.create_context()
     module = _parse(text, target, context)
-    machine = target.machine(level)
+    machine = target.machine(level_of(text))
     library = ffi.lib._lib
     with ffi.OutputString() as error:
         buffer = library.LLVMPY_TargetMachineEmitToMemory(machine, module, 1, error)

@@ -62,12 +62,15 @@ class Executable:
         self._methods: dict[str, _MethodDef] = {}
         self._free: deque[Workspace] = deque()
 
-    def given(self, words: bytes) -> Callable[..., Any] | None:
-        """``run_given`` of :mod:`linkwork.kernels.objects`; None when there is none, or it would take long."""
-        return self._method("run_given", MANY, words) if self._direct else None
+    def given(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
+        """``run_given`` of :mod:`linkwork.kernels.objects`; None when there is none, or it would take long.
+
+        ``kept`` are the objects whose addresses are in its words.
+        """
+        return self._method("run_given", MANY, words, *kept) if self._direct else None
 
     def new(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
-        """``run_new``, likewise; ``kept`` are the objects whose addresses are in its words."""
+        """``run_new``, likewise."""
         return self._method("run_new", MANY, words, *kept) if self._direct else None
 
     def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:

@@ -112,7 +112,7 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
         write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.outputs[-2:]))
+    places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.counted))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     steps = iteration_loop(options.shape, calls, layout.named["running"])

@@ -7,12 +7,13 @@ new ``residual`` and whatever part of the state it changes; the rest (factors, s
 
 Every lane has a mind of its own: it stops, and keeps its state, when its residual is at most its ``tolerance``
 (or is not a number), or after its ``max_iterations``. Both are inputs, behind the user's. The outputs end with
-``iterations`` and ``residual``.
+``iterations`` and ``residual``, or, if ``finish`` certifies what it gives, with one ``report`` of three numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     import casadi as ca
 
 _ONE = (1,)
+
+CERTIFICATE = ("violation", "bound")
+"""Outputs of a ``finish`` that certifies the others: they are right if the violation is at most tolerance * bound."""
+
+REPORT = Port("report", (3,))
+"""What a certified program gives instead: solves (the first included), the violation, and 1, or NaN if it is too large.
+A NaN is noticed by whoever notices results that are not numbers."""
 
 
 class IterativeProgram:
@@ -56,7 +64,10 @@ class IterativeProgram:
         self._check_ports(self.iterate.outputs, self.state, f"output of '{iterate.name}'")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
-        self.outputs = (*self.finish.outputs, Port("iterations", _ONE), Port("residual", _ONE))
+        certified = {*CERTIFICATE} <= {port.name for port in self.finish.outputs}
+        self.last = _reporting(self.finish) if certified else self.finish
+        self.counted = () if certified else (Port("iterations", _ONE), Port("residual", _ONE))
+        self.outputs = (*self.last.outputs, *self.counted)
         reserved = {"tolerance", "max_iterations", "iterations", "running"} & known.keys()
         if reserved:
             raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
@@ -108,13 +119,15 @@ class IterativeProgram:
                 mask = active.reshape(rows, *[1] * (new.ndim - 1))
                 everything[name] = np.where(mask, new, everything[name])
             iterations = iterations + active
-        outputs = [*evaluate(self.finish).values(), iterations, everything["residual"]]
+        everything["iterations"] = iterations
+        outputs = [*evaluate(self.last).values(), *(everything[port.name] for port in self.counted)]
         return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
 
     def parts(self) -> dict[str, Program]:
         """The straight programs that a kernel is made of; the driver calls them in its loop.
 
-        ``test`` decides which lanes go on; ``blend`` takes over what ``iterate`` left under primed names.
+        ``finish`` makes the report too, if there is one. ``test`` decides which lanes go on; ``blend`` takes over what
+        ``iterate`` left under primed names.
         """
         start = _also(self.start, Port("iterations", _ONE), 0.0)
         control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
@@ -137,7 +150,7 @@ class IterativeProgram:
                 nodes += [("input", 2 * k + 2, e), ("input", 2 * k + 3, e), ("select", 0, n, n + 1)]
                 results[-1].append(n + 2)
         blend = Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
-        return {"start": start, "test": test, "iterate": self.iterate, "blend": blend, "finish": self.finish}
+        return {"start": start, "test": test, "iterate": self.iterate, "blend": blend, "finish": self.last}
 
     def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
         for port in ports:
@@ -155,6 +168,27 @@ def _selection(ports: Sequence[Port]) -> Program:
         results.append(list(range(place, place + port.size)))
         place += port.size
     return Program(ports, ports, nodes, results, "finish")
+
+
+def _reporting(finish: Program) -> Program:
+    """The finish with a report in the place of its certificate."""
+    n, k = len(finish.nodes), len(finish.inputs)
+    results = {port.name: list(nodes) for port, nodes in zip(finish.outputs, finish.results, strict=True)}
+    (violation,), (bound,) = (results.pop(name) for name in CERTIFICATE)
+    nodes: list[Node] = [
+        *finish.nodes,
+        ("input", k, 0),
+        ("input", k + 1, 0),
+        ("const", 1.0),
+        ("const", math.nan),
+        ("add", n, n + 2),
+        ("mul", n + 1, bound),
+        ("le", violation, n + 5),
+        ("select", n + 6, n + 2, n + 3),
+    ]
+    outputs = [*(port for port in finish.outputs if port.name not in CERTIFICATE), REPORT]
+    inputs = [*finish.inputs, Port("iterations", _ONE), Port("tolerance", _ONE)]
+    return Program(inputs, outputs, nodes, [*results.values(), [n + 4, violation, n + 7]], finish.name)
 
 
 def _also(program: Program, port: Port, value: float) -> Program:

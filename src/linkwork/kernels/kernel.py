@@ -3,39 +3,85 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
-from linkwork.kernels import cache
+from linkwork.kernels import cache as disk
 from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.objects import FURTHER, object_words, words_for_new
+from linkwork.kernels.objects import FURTHER, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
+from linkwork.waiting import waiting
 
 if TYPE_CHECKING:
     import casadi as ca
 
 Array = NDArray[Any]
+R = TypeVar("R")
+Single = Callable[[Sequence[ArrayLike], Any], Any]
+
+
+@cache
+def result_type(name: str, fields: tuple[str, ...]) -> Any:
+    """The class of results with these fields: one for all functions that have the same."""
+    return namedtuple(_type_name(name), fields, rename=True)
+
+
+class Results(NamedTuple):
+    """How results are made: a class of tuples, or one with ``slots`` in which the outputs lie, in their order.
+
+    ``attached`` is an object that goes with every result in the slot ``at``, and with it the inputs in ``kept``, which
+    has their slots by name.
+    """
+
+    type: Any
+    slots: tuple[str, ...] = ()
+    attached: object = None
+    at: str = ""
+    kept: Mapping[str, str] = MappingProxyType({})
+
+    def made(self, outputs: Iterable[Array], inputs: Mapping[str, Array]) -> Any:
+        """A result, of these outputs for these inputs."""
+        result = self.type(*outputs)
+        if self.attached is not None:
+            setattr(result, self.at, self.attached)
+            for name, slot in self.kept.items():
+                if name in inputs:
+                    setattr(result, slot, inputs[name])
+        return result
+
+    def places(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Places | None:
+        """Where machine code finds everything in them; None if it does not."""
+        if not self.slots:
+            return Places(self.type, tuple(ITEMS + 8 * k for k in range(len(outputs))))
+        at = slots_in(self.type)
+        if not {*self.slots[: len(outputs)], *([self.at] if self.attached is not None else [])} <= at.keys():
+            return None
+        kept = tuple(at.get(self.kept.get(port.name, ""), 0) for port in inputs)
+        found = tuple(at[n] for n in self.slots[: len(outputs)])
+        return Places(self.type, found, self.attached, at.get(self.at, 0), kept)
 
 
 class Kernel:
     """A program as native code.
 
     ``kernel(x, y, ...)`` takes every input as its port's shape or behind one batch axis; inputs without that axis
-    serve every state of the batch. It returns a named tuple of outputs, batched if any input was. Two forms are
-    compiled when first needed (``prepare`` does it ahead): one state at a time, and ``lanes`` states at once.
-    ``dtype`` is the kernel's arithmetic; inputs of other real types are converted. ``threads`` splits batches.
+    serve every state of the batch. It returns a named tuple of outputs (or what ``results`` says), batched if any input
+    was. Two forms are compiled when first needed (``prepare`` does it ahead): one state at a time, and ``lanes`` states
+    at once. ``dtype`` is the kernel's arithmetic; inputs of other real types are converted. ``threads`` splits batches.
+    Inputs at the end that have a default may be left out; those that are ``settings`` are never given.
     """
 
     def __init__(
@@ -45,7 +91,9 @@ class Kernel:
         dtype: str = "float64",
         threads: int | None = None,
         target: Target | None = None,
-        result: type = object,
+        results: Results | None = None,
+        defaults: Mapping[str, ArrayLike] | None = None,
+        settings: Mapping[str, ArrayLike] | None = None,
     ) -> None:
         if dtype not in ("float64", "float32"):
             raise InputError(f"dtype '{dtype}' is not one of 'float64', 'float32'")
@@ -58,13 +106,17 @@ class Kernel:
         self.threads = cores() if threads is None else threads
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
-        names = [port.name for port in program.outputs]
-        named: Any = namedtuple(_type_name(program.name), names, rename=True)  # type: ignore[misc]
-        self._result: Any = named if result is object else type(named.__name__, (named, result), {"__slots__": ()})
-        self._given: Any = namedtuple("Inputs", [port.name for port in program.inputs], rename=True)  # type: ignore[misc]
+        self._results = results or Results(result_type(program.name, tuple(port.name for port in program.outputs)))
+        missing = {**(defaults or {}), **(settings or {})}
+        self._defaults = [
+            np.ascontiguousarray(missing[port.name], self.dtype) if port.name in missing else None
+            for port in program.inputs
+        ]
+        self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[int, Executable] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
-        self._single, self._numbers = self._first_single, self._first_numbers
+        self._single: Single = self._first_single
+        self._numbers: Single = self._first_numbers
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -96,12 +148,12 @@ class Kernel:
         result = self._single(arrays, out)
         return self._general(arrays, out)[0] if result is None else result
 
-    def judged(self, arrays: Sequence[ArrayLike]) -> tuple[Any, bool]:
+    def judged(self, arrays: Sequence[ArrayLike], out: Any = None) -> tuple[Any, bool]:
         """The results of a call, and whether all of them are numbers."""
-        result = self._numbers(*arrays)
-        return self._general(arrays, None) if result is None else (result, True)
+        result = self._numbers(arrays, out)
+        return self._general(arrays, out) if result is None else (result, True)
 
-    def bind(self, batch: int | None = None) -> Bound:
+    def bind(self, batch: int | None = None) -> Bound[Any]:
         """Fixed buffers and a call without arguments: the least overhead there is."""
         return Bound(self, batch)
 
@@ -126,70 +178,92 @@ class Kernel:
                 if form is None:
                     scalar = "double" if self.dtype == np.float64 else "float"
                     options = Options(scalar, lanes, self.target)
-                    key = cache.key_of(self.program.digest, options)
+                    key = disk.key_of(self.program.digest, options)
                     form = loaded(key, self.outputs)
                     if form is None:
-                        image = build(getattr(self.program, "whole", self.program), options)
-                        cache.save(key, image)
+                        with waiting(f"compiling '{self.program.name}'"):
+                            image = build(getattr(self.program, "whole", self.program), options)
+                        disk.save(key, image)
                         form = Executable(image, self.outputs)
                     self._forms[lanes] = form
         return form
 
-    def _first_single(self, arrays: tuple[ArrayLike, ...], out: Any) -> Any:
+    def _first_single(self, arrays: Sequence[ArrayLike], out: Any) -> Any:
         """The first call that is for one state: compile for it, and call directly from then on."""
         if not self._is_single(arrays):
             return None
-        self._single = self._single_call()
+        self._single = self._single_call(strict=False)
         return self._single(arrays, out)
 
-    def _first_numbers(self, *arrays: ArrayLike) -> Any:
+    def _first_numbers(self, arrays: Sequence[ArrayLike], out: Any) -> Any:
         """The same for one state whose results are to be numbers."""
         if not self._is_single(arrays):
             return None
-        self._numbers = self.finite()
-        return self._numbers(*arrays)
+        self._numbers = self._single_call(strict=True)
+        return self._numbers(arrays, out)
 
     def _is_single(self, arrays: Sequence[ArrayLike]) -> bool:
-        return len(arrays) == len(self.inputs) and all(
-            getattr(x, "shape", None) == port.shape for x, port in zip(arrays, self.inputs, strict=True)
+        return self._complete(arrays) and all(
+            getattr(x, "shape", None) == port.shape for x, port in zip(arrays, self.given, strict=False)
         )
 
-    def _single_call(self) -> Any:
-        """A function for one state in arrays that need no conversion; it returns None for anything else."""
-        words = object_words(str(self.dtype))
-        given, new = None if words is None else self._form(1).given(words), self._new(strict=False)
+    def _complete(self, arrays: Sequence[ArrayLike]) -> bool:
+        """Whether nothing is missing, and nothing too much."""
+        return len(arrays) <= len(self.given) and all(x is not None for x in self._defaults[len(arrays) :])
+
+    def _single_call(self, strict: bool) -> Single:
+        """A function for one state in arrays that need no conversion; it returns None for anything else.
+
+        ``strict`` ones do so for results that are not numbers, too.
+        """
+        words, form = self._words(strict), self._form(1)
+        given = None if words is None else form.given(words, *self._alive)
+        new = None if words is None else form.new(words, *self._alive)
         if given is None or new is None:
             return lambda arrays, out: None
-        result = self._result
+        results, ports = self._results, self.given
 
-        def one(arrays: tuple[ArrayLike, ...], out: Any) -> Any:
+        def one(arrays: Sequence[ArrayLike], out: Any) -> Any:
             if out is None:
                 return new(*arrays)
             outs = out if isinstance(out, list | tuple) else (out,)
-            return None if given(*arrays, *outs) else result(*outs)
+            if given(*arrays, *outs):
+                return None
+            inputs = {port.name: x for port, x in zip(ports, arrays, strict=False)}
+            return results.made(outs, inputs)  # type: ignore[arg-type]
 
         return one
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        return self._new(strict=True) or (lambda *arrays: None)
+        words = self._words(strict=True)
+        new = None if words is None else self._form(1).new(words, *self._alive)
+        return new or (lambda *arrays: None)
 
-    def _new(self, strict: bool) -> Callable[..., Any] | None:
-        """One state straight from arrays to new results; without entries, these are the same for all calls."""
-        words = object_words(str(self.dtype))
-        if words is None:
+    def _words(self, strict: bool) -> bytes | None:
+        """What built-in functions must know to make results; None if they cannot."""
+        words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
+        if words is None or places is None:
             return None
-        words = words_for_new(words, self._result, strict, self._kept)
-        return self._form(1).new(words, self._result, *self._kept)
+        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults)
+
+    @property
+    def _alive(self) -> tuple[Any, ...]:
+        """The objects whose addresses are in these words."""
+        return self._results.type, self._results.attached, *self._kept, *self._defaults
 
     def _general(self, arrays: Sequence[ArrayLike], out: Any) -> tuple[Any, bool]:
         """Any valid call: convert what must be converted, split what is worth it; and whether it gives numbers."""
-        inputs, batch = take_inputs(self.inputs, arrays, self.dtype)
+        if not self._complete(arrays):
+            take_inputs(self.given, arrays, self.dtype)  # says what is missing
+        everything: list[Any] = [*arrays, *self._defaults[len(arrays) :]]
+        inputs, batch = take_inputs(self.inputs, everything, self.dtype)
         outputs = take_outputs(self.outputs, out, self.dtype, batch)
         if out is not None:
             inputs = separate(inputs, outputs)
         fine = self._run(inputs, outputs, 1 if batch is None else batch)
-        return self._result(*(x.array for x in outputs)), fine
+        given = {port.name: x.array for port, x in zip(self.inputs, inputs, strict=True)}
+        return self._results.made((x.array for x in outputs), given), fine
 
     def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> bool:
         if count == 0:
@@ -198,10 +272,10 @@ class Kernel:
         return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
-class Bound:
+class Bound(Generic[R]):
     """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``; both are named tuples of arrays.
 
-    One Bound is for one thread at a time, and runs on the thread that calls it.
+    One Bound is for one thread at a time, and runs on the thread that calls it. Nothing is checked.
     """
 
     def __init__(self, kernel: Kernel, batch: int | None) -> None:
@@ -210,9 +284,13 @@ class Bound:
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
         lead = () if batch is None else (batch,)
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
+        for buffer, value in zip(arrays, kernel._defaults, strict=False):
+            if value is not None:
+                buffer[...] = value
         split = len(kernel.inputs)
-        self.inputs: Any = kernel._given(*arrays[:split])
-        self.outputs: Any = kernel._result(*arrays[split:])
+        names = tuple(port.name for port in kernel.given)
+        self.inputs: Any = result_type("inputs", names)(*arrays[: len(names)])
+        self.outputs: R = kernel._results.made(arrays[split:], dict(zip(names, arrays, strict=False)))
         workspace = Workspace(form.image.workspace)
         table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
         count = 1 if batch is None else batch
@@ -221,7 +299,7 @@ class Bound:
         self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
         self._further = partial(form.bound, context.ctypes.data, FURTHER)
 
-    def __call__(self) -> Any:
+    def __call__(self) -> R:
         more = self._native()
         while more:
             more = self._further()

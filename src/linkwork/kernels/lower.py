@@ -68,9 +68,13 @@ ATTRIBUTES = 'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="51
 """Full registers, and spills that never cross a cache line."""
 
 
+STRAIGHT = "; straight-line code\n"
+"""The first line of a chunk, by which it is told from loops (compile.py)."""
+
+
 def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
     """The IR module of one code step."""
-    return _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
+    return STRAIGHT + _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
 
 
 def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache as once
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,15 @@ def _sources() -> str:
     """A digest of everything that a trace depends on: sources, and CasADi's version."""
     root = Path(__file__).parents[1]
     text = b"".join(path.read_bytes() for path in sources(root))
-    return hashlib.sha256(text + version("casadi").encode()).hexdigest()
+    return hashlib.sha256(text + _casadi().encode()).hexdigest()
+
+
+def _casadi() -> str:
+    """The installed CasADi, by the folder that says its version: to read that takes longer than all else here."""
+    found = find_spec("casadi")
+    if found is None or found.origin is None:
+        return ""
+    return " ".join(sorted(path.name for path in Path(found.origin).parents[1].glob("casadi-*.dist-info")))
 
 
 TRACING = (
@@ -69,6 +77,7 @@ TRACING = (
     "forks.py",
     "lazy.py",
     "values.py",
+    "waiting.py",
 )
 """Packages and modules that run when something is traced or planned."""
 

@@ -2,9 +2,10 @@
 
 For one state, a call through ctypes costs more than a small kernel; built-in functions take and give NumPy arrays:
 
-- ``run_new(self, items, count)``: inputs in, a new result out (a named tuple of new arrays). None when something has
-  to be looked at in Python first, when it takes long, or (if ``self`` asks for it) when not all outputs are numbers.
-- ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when nothing was.
+- ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
+  when something has to be looked at in Python first, when it takes long, or (if ``self`` asks for it) when not all
+  outputs are numbers. Inputs at the end may be left out if ``self`` has what stands for them.
+- ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.
 - ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True to go on with.
 
 Through ctypes, where 1 means that the call used up its fuel and is to be continued, so that signals are heard:
@@ -31,13 +32,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from linkwork.kernels.driver import BEGIN, FUEL, ODD, PAUSED, STOP, TURN, Frame, field_of
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
+
+Array = NDArray[Any]
 
 BYTES = bytes.__basicsize__ - 1
 """Where the content of a bytes object starts."""
@@ -45,8 +49,11 @@ BYTES = bytes.__basicsize__ - 1
 ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
 """Where ``self`` has the addresses of the array type, the dtype, None and True, and where more begins."""
 
-TYPE, STRICT, KEPT = BEHIND, BEHIND + 8, BEHIND + 16
-"""For ``run_new``: the type of the result, whether it must be finite, and outputs without entries."""
+TYPE, STRICT, MOST, ATTACHED, AT, PORTS = range(BEHIND, BEHIND + 48, 8)
+"""For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
+object that goes with the result and where in it (0: none), and where the words of ports begin. An output has two: the
+array that every call gives, if it has no entries, and its place in the result. An input has two: the address of what
+stands for it if it is not given, and its place in a result that has something attached (0: none)."""
 
 ITEMS = 24
 """Where the items of a tuple start."""
@@ -227,7 +234,7 @@ define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{
 def _given(frame: Frame) -> str:
     inputs, outputs = len(frame.inputs), len(frame.outputs)
     return f"""
-{_check("inputs", frame.inputs, CONTIGUOUS | ALIGNED)}
+{_check("inputs", frame.inputs, CONTIGUOUS | ALIGNED, PORTS + 16 * outputs)}
 {_check("outputs", frame.outputs, CONTIGUOUS | ALIGNED | WRITABLE)}
 
 define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
@@ -236,20 +243,26 @@ define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
 {_fields(("%none", "%words", NONE, "ptr"), ("%true", "%words", TRUE, "ptr"))}
-  %complete = icmp eq i64 %count, {inputs + outputs}
+{_fields(("%strict", "%words", STRICT, "i64"))}
+  %asked = icmp ne i64 %strict, 0
+  %given = sub i64 %count, {outputs}
+  %complete = icmp sge i64 %given, 0
   br i1 %complete, label %look, label %refuse
 look:
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, ptr %table)
-  %behind = getelementptr i8, ptr %items, i64 {8 * inputs}
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %given, ptr %table)
+  %behind = getelementptr ptr, ptr %items, i64 %given
   %rest = getelementptr i8, ptr %table, i64 {16 * inputs}
   br i1 %fits, label %further, label %refuse
 further:
-  %suits = call i1 @check_outputs(ptr %words, ptr %behind, ptr %rest)
+  %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest)
   br i1 %suits, label %work, label %refuse
 work:
   call void @refuel(ptr %turn, i1 true)
   %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
-  %done = icmp eq i64 %paused, 0
+{_fields(("%odd", "%turn", ODD, "i64"))}
+  %judged = select i1 %asked, i64 %odd, i64 0
+  %against = or i64 %judged, %paused
+  %done = icmp eq i64 %against, 0
   br i1 %done, label %out, label %refuse
 out:
   call void @Py_IncRef(ptr %none)
@@ -262,7 +275,7 @@ refuse:
 
 
 def _new(frame: Frame) -> str:
-    inputs = len(frame.inputs)
+    inputs, outputs = len(frame.inputs), len(frame.outputs)
     dims, make = [], []
     for k, port in enumerate(frame.outputs):
         if port.size:
@@ -275,8 +288,9 @@ def _new(frame: Frame) -> str:
   br i1 %none{k}, label %fail, label %made{k}
 made{k}:""")
         else:
-            make += [_fields((f"%a{k}", "%words", KEPT + 8 * k, "ptr")), f"  call void @Py_IncRef(ptr %a{k})"]
-        make += [_fields((f"%data{k}", f"%a{k}", 16, "ptr")), _store(f"%a{k}", "%result", ITEMS + 8 * k, f"i{k}")]
+            make += [_fields((f"%a{k}", "%words", PORTS + 16 * k, "ptr")), f"  call void @Py_IncRef(ptr %a{k})"]
+        make += [_fields((f"%data{k}", f"%a{k}", 16, "ptr"), (f"%place{k}", "%words", PORTS + 16 * k + 8, "i64"))]
+        make += [_store(f"%a{k}", "%result", f"%place{k}", f"i{k}")]
         make += [_store(f"%data{k}", "%table", 16 * (inputs + k), f"d{k}")]
         make += [_store("0", "%table", 16 * (inputs + k) + 8, f"s{k}", "i64")]
     newline = "\n"
@@ -286,21 +300,20 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_Empty(i32, ptr, ptr, i32)
 
+{_attach(frame)}
+
 define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
-  %table = alloca [{16 * (inputs + len(frame.outputs))} x i8], align 16
+  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
   %ws = alloca [{frame.workspace + TURN} x i8], align 64
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
 {_fields(("%none", "%words", NONE, "ptr"), ("%descr", "%words", DESCR, "ptr"), ("%type", "%words", TYPE, "ptr"))}
-{_fields(("%strict", "%words", STRICT, "i64"))}
+{_fields(("%strict", "%words", STRICT, "i64"), ("%attached", "%words", ATTACHED, "ptr"))}
   %asked = icmp ne i64 %strict, 0
-  %complete = icmp eq i64 %count, {inputs}
-  br i1 %complete, label %look, label %refuse
-look:
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, ptr %table)
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table)
   br i1 %fits, label %begin, label %refuse
 begin:
-  %result = call ptr @PyType_GenericAlloc(ptr %type, i64 {len(frame.outputs)})
+  %result = call ptr @PyType_GenericAlloc(ptr %type, i64 {outputs})
   %nothing = icmp eq ptr %result, null
   br i1 %nothing, label %out, label %make
 make:
@@ -311,7 +324,13 @@ make:
   %judged = select i1 %asked, i64 %odd, i64 0
   %against = or i64 %judged, %paused
   %fine = icmp eq i64 %against, 0
-  br i1 %fine, label %out, label %drop
+  br i1 %fine, label %finish, label %drop
+finish:
+  %alone = icmp eq ptr %attached, null
+  br i1 %alone, label %out, label %attach
+attach:
+  call void @attach(ptr %words, ptr %items, i64 %count, ptr %result)
+  br label %out
 out:
   ret ptr %result
 fail:
@@ -327,11 +346,57 @@ refuse:
 """
 
 
-def _check(name: str, ports: Iterable[Port], flags: int) -> str:
-    """A function that fills the table from arrays, and says whether all are as they must be."""
+def _attach(frame: Frame) -> str:
+    """A function that gives a result what goes with it: an object, and those of the inputs that have a place in it."""
+    code = []
+    for k in range(len(frame.inputs)):
+        code += [
+            f"input{k}:",
+            _fields((f"%place{k}", "%words", PORTS + 16 * (len(frame.outputs) + k) + 8, "i64")),
+            f"  %wanted{k} = icmp ne i64 %place{k}, 0",
+            f"  %there{k} = icmp ugt i64 %count, {k}",
+            f"  %both{k} = and i1 %wanted{k}, %there{k}",
+            f"  br i1 %both{k}, label %keep{k}, label %input{k + 1}",
+            f"keep{k}:",
+            _fields((f"%o{k}", "%items", 8 * k, "ptr")),
+            f"  call void @Py_IncRef(ptr %o{k})",
+            _store(f"%o{k}", "%result", f"%place{k}", f"r{k}"),
+            f"  br label %input{k + 1}",
+        ]
+    newline = "\n"
+    return f"""
+define internal void @attach(ptr %words, ptr %items, i64 %count, ptr %result) #0 {{
+{_fields(("%attached", "%words", ATTACHED, "ptr"), ("%at", "%words", AT, "i64"))}
+  call void @Py_IncRef(ptr %attached)
+{_store("%attached", "%result", "%at", "attached")}
+  br label %input0
+{newline.join(code)}
+input{len(frame.inputs)}:
+  ret void
+}}"""
+
+
+def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = None) -> str:
+    """A function that fills the table from arrays, and says whether all are as they must be.
+
+    ``defaults`` is where the words of what stands for missing ones begin; without it, all must be there.
+    """
     code, ports = [], list(ports)
     for k, port in enumerate(ports):
-        code += [f"port{k}:", _fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr"))]
+        code.append(f"port{k}:")
+        if defaults is not None:
+            code += [
+                f"  %there{k} = icmp ugt i64 %count, {k}",
+                f"  br i1 %there{k}, label %given{k}, label %left{k}",
+                f"left{k}:",
+                _fields((f"%default{k}", "%words", defaults + 16 * k, "ptr")),
+                _store(f"%default{k}", "%table", 16 * k, f"l{k}"),
+                _store("0", "%table", 16 * k + 8, f"ls{k}", "i64"),
+                f"  %nothing{k} = icmp eq ptr %default{k}, null",
+                f"  br i1 %nothing{k}, label %refuse, label %port{k + 1}",
+                f"given{k}:",
+            ]
+        code.append(_fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr")))
         code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}")
         code += [
             f"array{k}:",
@@ -353,10 +418,13 @@ def _check(name: str, ports: Iterable[Port], flags: int) -> str:
         code += [_store(f"%data{k}", "%table", 16 * k, f"d{k}"), _store("0", "%table", 16 * k + 8, f"s{k}", "i64")]
         code += _branch(f"fits{k}", sizes, f"port{k + 1}")
     newline = "\n"
+    most = _fields(("%most", "%words", MOST, "i64")) if defaults is not None else f"  %most = add i64 0, {len(ports)}"
     return f"""
-define internal i1 @check_{name}(ptr %words, ptr %items, ptr %table) #0 {{
+define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table) #0 {{
 {_fields(("%type", "%words", ARRAY, "ptr"), ("%descr", "%words", DESCR, "ptr"))}
-  br label %port0
+{most}
+  %few = icmp ule i64 %count, %most
+  br i1 %few, label %port0, label %refuse
 {newline.join(code)}
 port{len(ports)}:
   ret i1 true
@@ -381,7 +449,7 @@ def _fields(*fields: tuple[str, str, int, str]) -> str:
     return "\n".join(line for field in fields for line in field_of(*field))
 
 
-def _store(value: str, base: str, offset: int, name: str, kind: str = "ptr") -> str:
+def _store(value: str, base: str, offset: int | str, name: str, kind: str = "ptr") -> str:
     return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
   store {kind} {value}, ptr %to_{name}, align 8"""
 
@@ -421,9 +489,43 @@ def object_words(dtype: str) -> bytes | None:
     return _words(id(np.ndarray), id(np.dtype(dtype)), id(None), id(True)) if expected else None
 
 
-def words_for_new(words: bytes, result: type, strict: bool, kept: Sequence[Any]) -> bytes:
-    """The object of ``run_new``; ``kept`` are outputs that every call gives, by place (None: made anew)."""
-    return words + _words(id(result), strict, *(0 if x is None else id(x) for x in kept))
+class Places(NamedTuple):
+    """How results are made: of which class, where in them outputs lie, and an object with its place that goes along.
+
+    ``inputs`` are the places of inputs that are kept with it, in the order of ports (0: not kept).
+    """
+
+    result: type
+    outputs: tuple[int, ...]
+    attached: object = None
+    at: int = 0
+    inputs: tuple[int, ...] = ()
+
+
+def slots_in(result: type) -> dict[str, int]:
+    """Where objects of a class with ``__slots__`` have them, by name; seen in one that is filled with other objects."""
+    names = [n for c in result.__mro__ for n in getattr(c, "__slots__", ())]
+    sample: Any = object.__new__(result)
+    marks = {n: object() for n in names}
+    for name, mark in marks.items():
+        setattr(sample, name, mark)
+    words = list((ctypes.c_ssize_t * (result.__basicsize__ // 8)).from_address(id(sample)))
+    return {name: 8 * words.index(id(mark)) for name, mark in marks.items() if id(mark) in words}
+
+
+def words_for_results(
+    words: bytes, places: Places, strict: bool, most: int, kept: Sequence[Any], defaults: Sequence[Array | None]
+) -> bytes:
+    """The object of ``run_new`` and ``run_given``.
+
+    ``kept`` are outputs that every call gives, by place (None: made anew), and ``defaults`` what stands for inputs; of
+    these the first ``most`` can be given.
+    """
+    outputs = [w for x, at in zip(kept, places.outputs, strict=True) for w in (0 if x is None else id(x), at)]
+    at = places.inputs or (0,) * len(defaults)
+    inputs = [w for x, place in zip(defaults, at, strict=True) for w in (0 if x is None else x.ctypes.data, place)]
+    attached = 0 if places.attached is None else id(places.attached)
+    return words + _words(id(places.result), strict, most, attached, places.at, *outputs, *inputs)
 
 
 def _words(*values: int) -> bytes:

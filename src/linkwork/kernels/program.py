@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 
 class Port(NamedTuple):
-    """A named input or output: shape () is never used, a column is ``(n,)``, anything else ``(r, c)``."""
+    """A named input or output; elements are row-major. A column is ``(n,)``, shape () is never used."""
 
     name: str
     shape: tuple[int, ...]

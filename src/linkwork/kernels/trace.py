@@ -20,12 +20,13 @@ def trace(
     limit: int | None = None,
     single: bool = False,
     guard: bool = False,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
     """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
 
     A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding is that of
     float64, or of `single` precision. With `guard`, an input that no output depends on makes the first of them NaN if
-    it is not a number; all others reach an output anyway.
+    it is not a number; all others reach an output anyway. `shapes` are for outputs of other than two axes.
     """
     xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
@@ -33,7 +34,8 @@ def trace(
     if told is not None:
         outputs[told] = _guarded(xp, outputs[told], [r for x in outputs.values() for r in x.refs])
     inputs = [Port(n, (size,)) for n, size in xp.inputs.items()]
-    ports = [Port(n, x.shape[:1] if x.shape[1] == 1 else x.shape) for n, x in outputs.items()]
+    told_shapes = shapes or {}
+    ports = [Port(n, told_shapes.get(n, x.shape[:1] if x.shape[1] == 1 else x.shape)) for n, x in outputs.items()]
     empty = Program(inputs, ports, (), [()] * len(ports), name)
     return finished(empty, xp.values, [x.refs for x in outputs.values()])
 

@@ -6,9 +6,8 @@ and comes out is converted at the edges; only a moved free base needs that. Foun
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from linkwork.algorithms.common.iteration import Iteration
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
 from linkwork.model.memo import remembered
@@ -36,19 +35,6 @@ class Inside:
     def acceleration(self, a: Array, xp: Ops) -> Array:
         """Joint accelerations of this model as those of the user's."""
         return a if self.base is None else self.base.acceleration(a, xp)
-
-    def solved(self, out: tuple[Array, Array] | Array | Iteration, xp: Ops) -> tuple[Array, Array] | Iteration:
-        """What a method found, accelerations and constraint forces, for the user's model."""
-        if isinstance(out, Iteration):
-            found = out.finish
-
-            def finish(*x: Array) -> tuple[Array, Array]:
-                a, lam = found(*x)
-                return self.acceleration(a, xp), lam
-
-            return replace(out, finish=finish)
-        a, lam = out if isinstance(out, tuple) else (out, xp.zeros(0))
-        return self.acceleration(a, xp), lam
 
 
 def inside(model: Model, frames: str = "best") -> Inside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import llvmlite
@@ -23,10 +24,13 @@ _kernels: dict[tuple[str, str, int], RolloutKernel] = {}
 
 def versions() -> dict[str, str]:
     """What must be equal on both sides for results to be equal to the bit."""
-    release, sources = cache._versions()
+    try:
+        release = version("linkwork")
+    except PackageNotFoundError:
+        release = "source"
     return {
         "linkwork": release,
-        "kernel sources": sources[:12],
+        "kernel sources": cache.source()[:12],
         "llvmlite": llvmlite.__version__,
         "numpy": np.__version__,
     }

@@ -9,8 +9,8 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.backends import get
 from linkwork.errors import InputError
+from linkwork.functions.choice import pick
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.planning import pick
 from linkwork.model import Model
 from linkwork.simulation import integrators
 from linkwork.simulation.rollout import Step, calm

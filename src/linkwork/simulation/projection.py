@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.constrained.impact import wished
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import SingularError
-from linkwork.functions.planning import pick
-from linkwork.model import Model, Motion
+from linkwork.functions.choice import pick
+from linkwork.functions.solver import Solver
+from linkwork.model import Model
+from linkwork.rewrite.inside import Inside
 from linkwork.simulation.integrators import by_joint
 
 if TYPE_CHECKING:
@@ -36,15 +37,14 @@ Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np
 def correction(model: Model, method: str | None = None, backend: str = "kernel") -> Correction:
     """The correction of a model's constraints as a function of q, the wish of each row and the weight of each."""
     chosen = pick("forward_dynamics", method, model, modes=True)
-    solve, options = chosen.load(), {} if chosen.prox is None else {"mu": chosen.prox.mu}
-    flat = 0.0 if chosen.prox is None else chosen.prox.flat
+    mu, flat = (None, 0.0) if chosen.prox is None else (chosen.prox.mu, chosen.prox.flat)
 
     def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:
-        at = Motion(model, q, xp.zeros(model.nv), xp)
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
         wishes = [wish[int(i) : int(j), :] for i, j in pairwise(ends)]
-        out = solve(wished(at, wishes), xp.zeros(model.nv), None, active=active, **options)
-        d, multipliers = unrolled(out, SOLVES, flat)[:2] if isinstance(out, Iteration) else out
+        solver = Solver(chosen, Inside(model), lambda at: wished(at, wishes))
+        still = xp.zeros(model.nv)
+        d, multipliers = solver(xp, q, still, still, None, mu, active).straight(SOLVES, flat)
         return by_joint(model, "integrate", q, d, xp), d, multipliers
 
     if backend == "numpy":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.algorithms import registry
-from linkwork.algorithms.common.iteration import PROX, Iteration, Prox, unrolled
+from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import (
     FLAG,
@@ -37,8 +37,9 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import STABILISATION, Stepped
 from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import InputError
+from linkwork.functions.choice import pick
 from linkwork.functions.function import OPTIONS
-from linkwork.functions.planning import pick
+from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -175,15 +176,10 @@ class Step:
         return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
 
     def _solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        options: dict[str, Any] = {}
-        if self.mu is not None:
-            options["mu"] = self.mu
-        if self.modes:
-            options["active"] = x["active"]
-        solve = registry.methods("forward_dynamics")[self.method].load()
-        within = Inside(self._stepped(x["dt"][0, 0]), self.base)
-        out = within.solved(solve(within.motion(q, v, xp), within.force(tau, xp), None, **options), xp)
-        return unrolled(out, self.iterations, self.flat)[:2] if isinstance(out, Iteration) else out
+        method = registry.methods("forward_dynamics")[self.method]
+        solver = Solver(method, Inside(self._stepped(x["dt"][0, 0]), self.base))
+        found = solver(xp, q, v, tau, None, self.mu, x["active"] if self.modes else None)
+        return found.straight(self.iterations, self.flat)
 
     @cached_property
     def traced(self) -> Program:
@@ -240,7 +236,7 @@ class Rollout:
     @property
     def operations(self) -> int:
         """Exact number of arithmetic operations of one step."""
-        return self.step.traced.operations
+        return int(self.step.known.operations)
 
     @cached_property
     def kernel(self) -> RolloutKernel:
@@ -495,9 +491,7 @@ def rollout(
     """
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
-    chosen = pick("forward_dynamics", method, model, use="batch", modes=modes)
-    if prox is not None and chosen.prox is None:
-        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    chosen = pick("forward_dynamics", method, model, use="batch", modes=modes, prox=prox)
     used = prox or calm(chosen, dtype)
     extras = tuple(n for n in EXTRAS if n in record)
     step = Step(

@@ -1,0 +1,179 @@
+"""linkwork bench calls: what a call from Python costs, for every function on one robot; and Pinocchio's bindings.
+
+Each function is measured three ways, in turns: called (`f(q, v)`), bound to fixed buffers (`f.bind()`), and its machine
+code alone, in a native loop over states, one at a time. What a call costs is its time less that of the machine code.
+"""
+
+from __future__ import annotations
+
+import json as written
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import linkwork as lw
+from linkwork.functions.function import Function
+from linkwork.kernels.kernel import Kernel
+
+LOOP, STATES, ROUNDS = 1000, 50, 21
+"""Calls in a round, states of a native loop (so few that results stay in the cache), rounds for a median."""
+
+CALL, BOUND, PEER = 1.0, 0.3, 2.0
+"""What is asked for: us of a call and of a bound call beyond the machine code, and how much faster than Pinocchio."""
+
+
+@dataclass
+class Cost:
+    """Medians in us for one state: the machine code, a call, a bound call; Pinocchio's, where it has the same."""
+
+    function: str
+    method: str
+    kernel: float
+    call: float
+    bound: float
+    pinocchio: float | None = None
+
+    @property
+    def beyond(self) -> tuple[float, float]:
+        """What a call and a bound call cost beyond the machine code."""
+        return self.call - self.kernel, self.bound - self.kernel
+
+
+def standing(robot: str, feet: list[str]) -> tuple[lw.Model, lw.Model]:
+    """A robot with a free base, without and with its feet on the ground."""
+    free = lw.load(robot, base="free")
+    return free, free.with_constraints(*(lw.surface(foot) for foot in feet))
+
+
+def functions(free: lw.Model, held: lw.Model) -> dict[str, tuple[Function, tuple[np.ndarray, ...]]]:
+    """One of each factory, with inputs for one state."""
+    rng = np.random.default_rng(0)
+    q, v, tau = free.neutral(), 0.1 * rng.normal(size=free.nv), rng.normal(size=free.nv)
+    b = rng.normal(size=held.rows)
+    joints = [link.joint_name for link in free.links[1:]]
+    a = lw.forward_dynamics(held, method="kkt", backend="numpy")(q, v, tau).a
+    return {
+        "forward_dynamics": (lw.forward_dynamics(free), (q, v, tau)),
+        "forward_dynamics, two feet": (lw.forward_dynamics(held), (q, v, tau)),
+        "forward_dynamics, direct": (lw.forward_dynamics(held, method="ltl"), (q, v, tau)),
+        "impulse": (lw.impulse(held), (q, v)),
+        "inverse_dynamics": (lw.inverse_dynamics(free), (q, v, tau)),
+        "constrained_inverse_dynamics": (lw.constrained_inverse_dynamics(held, joints), (q, v, a)),
+        "mass_matrix": (lw.mass_matrix(free), (q,)),
+        "forward_kinematics": (lw.forward_kinematics(free), (q,)),
+        "constraint_jacobian": (lw.constraint_jacobian(held), (q,)),
+        "constraint_error": (lw.constraint_error(held), (q, v)),
+        "delassus": (lw.delassus(held), (q,)),
+        "operational_space_inertia": (lw.operational_space_inertia(held), (q, b)),
+    }
+
+
+def peers(free: lw.Model, feet: list[str]) -> dict[str, Callable[[], Any]]:
+    """The same by Pinocchio's bindings, where it has the same function; nothing if it is not installed."""
+    try:
+        import pinocchio as pin
+    except ImportError:
+        return {}
+    from linkwork.interop import pinocchio, to_pinocchio
+
+    model = to_pinocchio(free)
+    data, at = model.createData(), pinocchio(free, model)
+    q = at.q_to(free.neutral())
+    ours, theirs = lw.mass_matrix(free)(free.neutral()).M, pin.crba(model, data, q)
+    if not np.isclose(np.trace(ours), np.trace(theirs)):
+        raise RuntimeError("Pinocchio's mass matrix is another one")
+    frames = [model.getFrameId(foot) for foot in feet]
+
+    def kinematics() -> None:
+        pin.forwardKinematics(model, data, q)
+        pin.updateFramePlacements(model, data)
+
+    def jacobians() -> list[np.ndarray]:
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        return [pin.getFrameJacobian(model, data, frame, pin.LOCAL) for frame in frames]
+
+    return {
+        "mass_matrix": lambda: pin.crba(model, data, q),
+        "forward_kinematics": kinematics,
+        "constraint_jacobian": jacobians,
+    }
+
+
+def native(f: Function, inputs: tuple[np.ndarray, ...]) -> Callable[[], Any]:
+    """The machine code on STATES states, one at a time, in one call."""
+    settings = {} if f.prox is None else {n: [x] for n, x in f.prox.controls.items()}
+    bound = Kernel(f.program, lanes=1, threads=1, defaults=f.defaults, settings=settings).bind(STATES)
+    for buffer, x in zip(bound.inputs, inputs, strict=False):
+        buffer[...] = x
+    return bound
+
+
+def measured(f: Function, inputs: tuple[np.ndarray, ...], peer: Callable[[], Any] | None, rounds: int) -> list[float]:
+    """Medians in us: the machine code, a call, a bound call, and the peer's if there is one."""
+    one, bound = native(f, inputs), f.bind()
+    for buffer, x in zip(bound.inputs, inputs, strict=False):
+        buffer[...] = x
+    repeated: list[Callable[[], Any]] = [lambda: f(*inputs), bound, *([] if peer is None else [peer])]
+    for call in repeated:
+        call()
+    took: list[list[float]] = [[] for _ in range(1 + len(repeated))]
+    for _ in range(rounds):
+        took[0].append(_timed(one, LOOP // STATES))
+        for spent, call in zip(took[1:], repeated, strict=True):
+            spent.append(_timed(call, LOOP))
+    return [1e6 * float(np.median(spent)) / LOOP for spent in took]
+
+
+def _timed(call: Callable[[], Any], times: int) -> float:
+    """Processor time of this thread: what others do meanwhile does not count."""
+    begin = time.thread_time()
+    for _ in range(times):
+        call()
+    return time.thread_time() - begin
+
+
+def costs(free: lw.Model, held: lw.Model, feet: list[str], rounds: int = ROUNDS) -> list[Cost]:
+    """What calls of all functions cost."""
+    others, found = peers(free, feet), []
+    for name, (f, inputs) in functions(free, held).items():
+        found.append(Cost(name, f.method, *measured(f, inputs, others.get(name), rounds)))
+    return found
+
+
+def calls_command(
+    robot: Annotated[str, typer.Option("--robot", help="A robot that lw.load finds.")] = "talos",
+    feet: Annotated[str, typer.Option("--feet", help="Links on the ground.")] = "leg_left_6_link,leg_right_6_link",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds, of which the median counts.")] = ROUNDS,
+    json: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file (JSON lines).")] = None,
+) -> None:
+    """Calls from Python for one state, of every function, beside the machine code alone; and Pinocchio's bindings."""
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [foot for foot in feet.split(",") if foot]
+    found = costs(*standing(robot, names), names, rounds)
+    table = Table(title=f"{robot}: us for one state (processor time, median of {rounds} rounds)")
+    for heading in ("function", "method", "kernel", "call", "beyond", "bound", "beyond", "Pinocchio", "ratio"):
+        table.add_column(heading, justify="left" if heading in ("function", "method") else "right")
+    for c in found:
+        call, bound = c.beyond
+        theirs = ["", ""] if c.pinocchio is None else [f"{c.pinocchio:.2f}", f"{c.pinocchio / c.call:.1f}"]
+        times = [f"{x:.2f}" for x in (c.kernel, c.call, call, c.bound, bound)]
+        table.add_row(c.function, c.method, *times, *theirs)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    worst, worst_bound = (max(c.beyond[k] for c in found) for k in (0, 1))
+    console.print(f"a call costs at most {worst:.2f} us beyond its kernel (asked for: {CALL}), a bound one ", end="")
+    console.print(f"{worst_bound:.2f} us (asked for: {BOUND})")
+    ratios = [c.pinocchio / c.call for c in found if c.pinocchio is not None]
+    if ratios:
+        console.print(f"at least {min(ratios):.1f} times faster than Pinocchio's bindings (asked for: {PEER})")
+    if json is not None:
+        json.write_text("".join(written.dumps(asdict(c)) + "\n" for c in found))

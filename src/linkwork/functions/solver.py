@@ -1,0 +1,80 @@
+"""A method of forward dynamics at work: what it takes, and what it found in the user's coordinates.
+
+Factories, rollouts and projections use methods by this and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.common.iteration import Iteration, unrolled
+from linkwork.algorithms.registry import Method
+from linkwork.backends import Array, Ops
+from linkwork.model import Motion
+from linkwork.rewrite.inside import Inside
+
+Pair = tuple[Array, Array]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """Accelerations and constraint forces, or the iteration that ends in them."""
+
+    pair: Pair | None
+    iteration: Iteration | None
+
+    def then(self, change: Callable[[Array, Array], Pair]) -> Solved:
+        """The same with other accelerations and forces, made of those found."""
+        if self.iteration is None:
+            assert self.pair is not None
+            return Solved(change(*self.pair), None)
+        finish = self.iteration.finish
+        return Solved(None, replace(self.iteration, finish=lambda *state: change(*finish(*state))))
+
+    def straight(self, solves: int, flat: Array | float) -> Pair:
+        """The accelerations and forces as straight operations, after so many solves of a method that iterates."""
+        if self.iteration is None:
+            assert self.pair is not None
+            return self.pair
+        return unrolled(self.iteration, solves, flat)[:2]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A method on a rewritten model; `at` makes another problem of a motion (impacts), `softness` is R by row."""
+
+    method: Method
+    within: Inside
+    at: Callable[[Motion], Motion] | None = None
+    softness: Sequence[np.ndarray] | None = None
+
+    def __call__(
+        self,
+        xp: Ops,
+        q: Array,
+        v: Array,
+        tau: Array,
+        fext: Array | None = None,
+        mu: Array | float | None = None,
+        active: Array | None = None,
+    ) -> Solved:
+        """What the method finds for a state of the user's model; only methods that iterate look at `mu`."""
+        options: dict[str, Any] = {}
+        if self.method.prox is not None:
+            options["mu"] = mu
+        if self.softness is not None:
+            options["R"] = [xp.constant(r) for r in self.softness]
+        if active is not None:
+            options["active"] = active
+        motion = self.within.motion(q, v, xp)
+        problem = motion if self.at is None else self.at(motion)
+        out = self.method.load()(problem, self.within.force(tau, xp), fext, **options)
+        if isinstance(out, Iteration):
+            found = Solved(None, out)
+        else:
+            found = Solved(out if isinstance(out, tuple) else (out, xp.zeros(0)), None)
+        return found.then(lambda a, lam: (self.within.acceleration(a, xp), lam))

@@ -1,0 +1,211 @@
+"""Functions that solve for accelerations or impulses: by methods that iterate or not, with a second opinion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.algorithms.common.iteration import Loop, Prox, run
+from linkwork.backends import Array, Ops, get
+from linkwork.checks import checked, whole
+from linkwork.errors import warn_unconverged
+from linkwork.functions.choice import Choice
+from linkwork.functions.function import Function, R
+from linkwork.functions.judge import Judge, Rows, Verdict
+from linkwork.functions.results import Solution
+from linkwork.functions.solver import Solved
+from linkwork.lazy import cached_property
+from linkwork.model import Model
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.kernel import Results
+    from linkwork.kernels.program import Program
+
+KEPT = {"q": "_q", "v": "_v", "active": "_active"}
+"""Where a `Solution` keeps the inputs that residuals are computed from."""
+
+
+class SolverFunction(Function[R]):
+    """A function whose body gives what a method `Solved`.
+
+    `prox` is for methods that iterate (None: the method's own), `judge` looks at states without a solution, and with
+    `retry` also at those that have not converged; `rows` computes the residuals of direct methods.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        inputs: Mapping[str, int],
+        body: Callable[[Ops, Mapping[str, Array]], Solved],
+        *,
+        method: Choice,
+        result: type[Any],
+        prox: Prox | None,
+        judge: Judge | None,
+        rows: Rows | None,
+        retry: bool,
+        **options: Any,
+    ) -> None:
+        super().__init__(name, model, inputs, body, method=method, result=result, **options)
+        self._names: tuple[str, ...] = result._fields
+        self._given, self.opinion, self.rows, self.retry = prox, judge, rows, retry
+
+    @cached_property
+    def prox(self) -> Prox | None:
+        """The settings of a method that iterates; None for others."""
+        assert isinstance(self.choice, Choice)
+        return self._given or self.choice.method.prox_for(self.dtype)
+
+    @checked(iterations=whole(1, 1000, "a number of solves, at least 1"))
+    def casadi(self, iterations: int = 3) -> Any:
+        """The same function as a CasADi Function, for every tool that takes one.
+
+        A method that iterates has `iterations` solves written out in it, and the penalty of its `prox`.
+        """
+        import casadi
+
+        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
+        mu = {} if self.prox is None else {"mu": get("casadi").constant([[self.prox.mu]])}
+        found = self._body(get("casadi"), {**symbols, **mu})
+        pair = found.straight(iterations, self.prox.flat if self.prox else 0.0)
+        dense = [casadi.densify(casadi.SX(x)) for x in pair]
+        return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(self._names))
+
+    # tracing
+
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        if self.prox is not None:
+            inputs |= {n: symbol(n, 1) for n in ("mu", "flat")}
+        found = self._body(xp, inputs)
+        if found.iteration is None:
+            return dict(zip(self._names, found.pair, strict=True))
+        from linkwork.kernels.iterate import CERTIFICATE
+
+        loop = Loop(found.iteration, inputs["flat"][0, 0])
+        first, residual_first = loop.first()
+        x = symbol("x", loop.size)
+        step, residual = loop.next(x)
+        ends = dict(zip((*self._names, *CERTIFICATE), loop.finish(x), strict=True))
+        return {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual, **ends}
+
+    def _looped(self, program: Program) -> Program | IterativeProgram:
+        from linkwork.kernels.hoist import hoist
+
+        return program if self.prox is None else hoist(program)
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        return {} if self.prox is None else {n: [x] for n, x in self.prox.controls.items()}
+
+    # other backends
+
+    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
+        if self.prox is not None:
+            columns["mu"] = np.array([[self.prox.mu]])
+        try:
+            found = self._body(get("numpy"), columns)
+        except np.linalg.LinAlgError:
+            raise self._singular() from None
+        if found.iteration is None:
+            return {n: np.asarray(x) for n, x in zip(self._names, found.pair, strict=True)}
+        assert self.prox is not None
+        done = run(found.iteration, self.prox)
+        return self._reported(done[:2], done.iterations, done.residual[0, 0], done.bound[0, 0])
+
+    @cached_property
+    def _casadi(self) -> Any:
+        if self.prox is None:
+            return self.casadi()
+        import casadi
+
+        symbols: dict[str, Any] = {}
+
+        def symbol(name: str, size: int) -> Any:
+            symbols[name] = casadi.SX.sym(name, size)
+            return symbols[name]
+
+        outputs = {n: casadi.densify(casadi.SX(x)) for n, x in self._written(get("casadi"), symbol).items()}
+        return casadi.Function(self.name, list(symbols.values()), list(outputs.values()), list(symbols), list(outputs))
+
+    def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        if self.prox is None:
+            return super()._evaluate(arrays)
+        f, given, used = self._casadi, [*arrays, self.prox.mu, self.prox.flat], 1
+        x, residual, *_ = f.call([*given, np.zeros(f.size1_in("x"))])
+        while float(residual) > self.prox.tolerance and used < self.prox.max_iterations:
+            _, _, x, residual, *_ = f.call([*given, x])
+            used += 1
+        first, second, violation, bound = (np.array(r) for r in f.call([*given, x])[4:])
+        return self._reported((first, second), used, float(violation.item()), float(bound.item()))
+
+    def _reported(self, pair: Any, used: int, violation: float, bound: float) -> dict[str, np.ndarray]:
+        """What kernels/iterate.py writes: solves, the violation, and 1, or NaN if it is too large."""
+        assert self.prox is not None
+        report = np.array([used, violation, 1.0 if violation <= self.prox.tolerance * bound else np.nan])
+        return {**{n: np.asarray(x) for n, x in zip(self._names, pair, strict=True)}, "report": report}
+
+    # results
+
+    def _results(self, names: tuple[str, ...]) -> Results:
+        from linkwork.kernels.kernel import Results
+
+        direct = self.rows if self.prox is None else None
+        return Results(self._result, (*self._names, "_report"), direct, "_rows", KEPT)
+
+    def _into(self, out: Any) -> list[Any]:
+        arrays = super()._into([*out] if isinstance(out, Solution) else out)
+        if self.prox is None:
+            return arrays
+        report = getattr(out, "_report", None)
+        lead = np.shape(arrays[0])[:-1]
+        return [*arrays, np.empty((*lead, 3), self.dtype) if report is None else report]
+
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
+        """The result, if all of it is made of numbers that have converged; where not, what the judge says.
+
+        A method that was named keeps its result, and the judge only tells whether it is right after all: nothing moves,
+        say, and errors are compared with rounding. What has not converged all the same goes with a warning.
+        """
+        parts, unsure = [*result], np.zeros(0)
+        if self.prox is not None:
+            parts.append(result._report[..., :2])
+            unsure = ~result.converged
+        bad = self._odd(parts, batch)
+        for b in bad:
+            verdict = None if self.opinion is None else self.opinion.independent(self._state(arrays, b))
+            if verdict is None:
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+            self._replace(result, b, verdict)
+        for b in [b for b in ([...] if batch is None else range(batch)) if unsure.size and b not in bad and unsure[b]]:
+            assert self.prox is not None
+            if self.opinion is None:
+                continue
+            state = self._state(arrays, b)
+            verdict = self.opinion.independent(state) or self.opinion.redundant(state, self.prox.redundant)
+            if verdict is None or not self._meets(verdict):
+                continue
+            if self.retry:
+                self._replace(result, b, verdict)
+            elif (
+                verdict.confirms(result[0][b], result[1][b])
+                and result.residual[b] <= self.prox.tolerance * verdict.size
+            ):
+                result._report[b, 2] = 1.0
+        if not result.converged.all():
+            warn_unconverged(self.name, self.method, result.converged)
+        return result
+
+    def _meets(self, verdict: Verdict) -> bool:
+        return self.prox is None or verdict.residual <= self.prox.tolerance * verdict.size
+
+    def _replace(self, result: Any, b: Any, verdict: Verdict) -> None:
+        """Write a verdict in the place of what was found for a state."""
+        result[0][b], result[1][b] = verdict.a, verdict.lam
+        if self.prox is not None:
+            used = np.nan_to_num(result._report[b, 0])
+            result._report[b] = [used, verdict.residual, 1.0 if self._meets(verdict) else np.nan]
