@@ -131,6 +131,7 @@ def test_results_hold_their_inputs_only_as_long_as_they_live(model) -> None:
     def counts() -> list[int]:
         return [sys.getrefcount(x) for x in (q, v, tau, fd.rows)]
 
+    gc.collect()
     before = counts()
     found = [fd(q, v, tau) for _ in range(100)]
     assert counts() == [before[0] + 100, before[1] + 100, before[2], before[3] + 100]

@@ -307,18 +307,17 @@ def test_what_was_measured_is_remembered(empty_cache) -> None:
     assert delassus.measured
 
 
-def test_functions_time_what_predictions_cannot_tell_apart(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_are_timed_only_when_asked(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
     model = mech.four_bar()
-    monkeypatch.setattr(planning, "TIED", 10.0)
-    tied = {c.method for c in lw.plan(model).tied}
-    assert len(tied) >= 2
-    lw.forward_dynamics(model, backend="numpy")
-    assert not lw.plan(model).measured  # nothing is compiled for it
-    chosen = lw.forward_dynamics(model).method
+    near = {c.method for c in lw.plan(model).near}
+    assert len(near) >= 2
+    assert lw.forward_dynamics(model).method == lw.plan(model).method
+    assert not lw.plan(model).measured
+    chosen = lw.forward_dynamics(model, measure=True).method
     plan = lw.plan(model)
     assert plan.measured
     assert plan.method == chosen
-    assert {c.method for c in plan.candidates if c.measured} == tied
+    assert {c.method for c in plan.candidates if c.measured} == near
     assert plan.best.measured["state"] == min(c.measured["state"] for c in plan.candidates if c.measured)
     monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)  # from now on it is known
     assert lw.forward_dynamics(model).method == chosen
