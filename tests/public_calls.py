@@ -310,6 +310,7 @@ def _factories() -> Iterator[Call]:
             "R": None,
             "modes": False,
             "frames": "given",
+            "measure": False,
         },
     )
     yield Call(
@@ -339,7 +340,7 @@ def _factories() -> Iterator[Call]:
         lw.impulse,
         {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False},
     )
-    yield Call("delassus", lw.delassus, {"model": m, "method": "ltl", **OPTIONS, "frames": "given"})
+    yield Call("delassus", lw.delassus, {"model": m, "method": "ltl", **OPTIONS, "frames": "given", "measure": False})
     yield Call(
         "operational_space_inertia",
         lw.operational_space_inertia,

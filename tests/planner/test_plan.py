@@ -306,6 +306,22 @@ def test_what_was_measured_is_remembered(empty_cache) -> None:
     assert delassus.measured
 
 
+def test_functions_are_timed_only_when_asked(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = mech.four_bar()
+    near = {c.method for c in lw.plan(model).near}
+    assert len(near) >= 2
+    assert lw.forward_dynamics(model).method == lw.plan(model).method
+    assert not lw.plan(model).measured
+    chosen = lw.forward_dynamics(model, measure=True).method
+    plan = lw.plan(model)
+    assert plan.measured
+    assert plan.method == chosen
+    assert {c.method for c in plan.candidates if c.measured} == near
+    assert plan.best.measured["state"] == min(c.measured["state"] for c in plan.candidates if c.measured)
+    monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)  # from now on it is known
+    assert lw.forward_dynamics(model).method == chosen
+
+
 def test_functions_are_made_without_a_clock(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prediction decides alone: the same method in every process on machines of a kind."""
     monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)

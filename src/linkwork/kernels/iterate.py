@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from linkwork.errors import KernelError, listing
 from linkwork.kernels.program import Array, Node, Port, Program, broadcast
+from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -124,7 +125,12 @@ class IterativeProgram:
         return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
 
     def parts(self) -> dict[str, Program]:
-        """The straight programs that a kernel is made of; the driver calls them in its loop.
+        """The straight programs that a kernel is made of; what was fused and ordered for one form serves the others."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> dict[str, Program]:
+        """The parts; the driver calls them in its loop.
 
         ``finish`` makes the report too, if there is one. ``test`` decides which lanes go on; ``blend`` takes over what
         ``iterate`` left under primed names.
