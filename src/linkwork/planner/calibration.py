@@ -28,7 +28,7 @@ YARDSTICK = "yardstick"
 """The name of aba of a chain of twelve links among what is timed."""
 
 FITS = 30
-"""Linear fits in a row; the shares of work and waiting change by less than 1e-3 after ten of them."""
+"""Linear fits in a row, each with the shares of work and waiting of the last."""
 
 Trace = Callable[[Model, str], Program | IterativeProgram]
 """The forward dynamics of a model by a method, as a program."""
