@@ -227,6 +227,7 @@ def _constraints() -> Iterator[Call]:
             "pitch": 0.1,
             "name": "c",
             "stabilisation": soft,
+            "axes": "a",
         },
     )
     for name in ("Weld", "Connect", "Hinge"):
@@ -242,7 +243,7 @@ def _constraints() -> Iterator[Call]:
         yield Call(
             name,
             lambda make=make, **given: robot().with_constraints(make(**given)),
-            {"frame": "tip", "name": "c", "stabilisation": soft},
+            {"frame": "tip", "axes": "world", "name": "c", "stabilisation": soft},
         )
     yield Call(
         "Coupling",
