@@ -26,6 +26,8 @@ import numpy as np
 import linkwork as lw
 from linkwork.robots.mechanisms import chain, quadruped
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+
 def interrupted(call, after=0.2):
     # how late a signal, sent while the call runs, becomes an exception
     sent = []

@@ -166,6 +166,8 @@ INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+
 def main():
     from distributed import LocalCluster
     from linkwork import scale
