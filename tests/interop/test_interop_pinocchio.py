@@ -218,5 +218,5 @@ def test_what_does_not_fit() -> None:
 
 def test_without_pinocchio(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pinocchio", None)
-    with pytest.raises(MissingExtra, match=r"linkwork\[bench\]"):
+    with pytest.raises(MissingExtra, match=r"linkwork\[pinocchio\]"):
         interop.to_pinocchio(mech.arm())
