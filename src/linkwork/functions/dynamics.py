@@ -29,7 +29,7 @@ from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import Inside, cheaper, inside
+from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
 
 
 @checked(
@@ -93,7 +93,7 @@ def forward_dynamics(
     )
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
-        solver = Solver(chosen.method, inside(model, where), softness=softness)
+        solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
         return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"))
 
@@ -142,7 +142,7 @@ def inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         solve = chosen.method.load()
-        return {"tau": solve(Motion(cheaper(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        return {"tau": solve(Motion(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
     if external_forces:
@@ -244,7 +244,7 @@ def impulse(
         return impact(motion, restitution)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
-        solver = Solver(chosen.method, Inside(cheaper(model, chosen_frames("best", backend))), at)
+        solver = Solver(chosen.method, Rewritten(rewritten_model(model, chosen_frames("best", backend))), at)
         mu = x["mu"][0, 0] if "mu" in x else None
         found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"))
         return found.then(lambda jump, lam: (x["v"] + jump, lam))

@@ -20,7 +20,7 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import cheaper
+from linkwork.rewrite.rewritten import rewritten_model
 
 R = TypeVar("R")
 METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
@@ -128,7 +128,7 @@ def of_position(
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
+        return of(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
 
     identity = (*identity, where)
     return Function(name, model, {"q": model.nq}, body, method=method, result=result, identity=identity, **options)

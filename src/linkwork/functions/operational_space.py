@@ -15,7 +15,7 @@ from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames, of_posi
 from linkwork.functions.results import DelassusOperatorResult, DelassusResult, OperationalSpaceInertiaResult
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import cheaper
+from linkwork.rewrite.rewritten import rewritten_model
 
 
 @checked(model=MODEL, method=METHOD, frames=FRAMES, measure=FLAG, **OPTIONS)
@@ -57,7 +57,7 @@ def operational_space_inertia(
     which = _of_rows(model, chosen)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp)
+        motion = Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
         return {"force": xp.factor_spd(chosen.method.load()(motion), least_pivots(motion, which)).solve(x["b"])}
 
     return Function(
@@ -88,7 +88,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = chosen.method.load()(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
+        operator = chosen.method.load()(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 

@@ -15,7 +15,7 @@ from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.model import Motion
-from linkwork.rewrite.inside import Inside
+from linkwork.rewrite.rewritten import Rewritten
 
 Pair = tuple[Array, Array]
 
@@ -48,7 +48,7 @@ class Solver:
     """A method on a rewritten model; `at` makes another problem of a motion (impacts), `softness` is R by row."""
 
     method: Method
-    within: Inside
+    within: Rewritten
     at: Callable[[Motion], Motion] | None = None
     softness: Sequence[np.ndarray] | None = None
 

@@ -2,7 +2,7 @@
 
     tau_ind = G^T RNEA(q, v, vdot)
 
-chignoli2023_clusters, section II-C: the reference for `c_rnea`. O(n), and O(n^2) where G is a dense matrix.
+chignoli2023_clusters, section II-C: compared with `c_rnea` there. O(n), and O(n^2) where G is a dense matrix.
 """
 
 from __future__ import annotations

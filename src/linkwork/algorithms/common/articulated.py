@@ -1,9 +1,9 @@
-"""Articulated bodies: what a link and all behind it weigh when their joints are free to move.
+"""Articulated inertias: those of a link and all behind it, with their joints free to move.
 
     IA_i = I_i + sum over children j of X_j^T Ia_j X_j,      Ia = IA - U D^-1 U^T,  U = IA S,  D = S^T U + armature
 
-Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `carry` is the force propagator P_i of the papers on
-constrained dynamics, `bring` the motion propagator P_i^T, with the change of coordinates included.
+Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_force` is the force propagator P_i of the papers
+on constrained dynamics, `propagate_motion` the motion propagator P_i^T, with the change of coordinates included.
 
 A joint with several degrees of freedom is eliminated one at a time, the last first, as if massless links lay between
 them: the same operations as factorising D, but stable where stiff penalties make D ill-conditioned.
@@ -38,13 +38,13 @@ class Articulated:
     Ia: list[ArticulatedInertia]
     dofs: list[list[Dof]]
 
-    def carry(self, i: int, F: Array) -> Array:
+    def propagate_force(self, i: int, F: Array) -> Array:
         """Forces on link i (6 x k) as its parent feels them: X^T (F - U D^-1 S^T F)."""
         for dof in reversed(self.dofs[i]):
             F = F - dof.V @ (dof.s.T @ F)
         return self.motion.X[i].T @ F
 
-    def bring(self, i: int, A: Array) -> Array:
+    def propagate_motion(self, i: int, A: Array) -> Array:
         """Accelerations of link i's parent (6 x k) as link i follows them: (1 - S D^-1 U^T) X A."""
         A = self.motion.X[i] @ A
         for dof in self.dofs[i]:

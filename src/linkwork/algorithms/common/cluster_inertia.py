@@ -1,4 +1,4 @@
-"""What the independent velocities of a cluster weigh, and how they are coupled with what surrounds it.
+"""The inertia of a cluster's independent velocities, and their coupling with output body and neighbours.
 
     D = G^T (H + armature) G,    U = F G,    U_n = sum H_ni (motion of body i by G)     (H, F: cluster_sweeps.py)
 

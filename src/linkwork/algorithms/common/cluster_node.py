@@ -85,7 +85,7 @@ class ClusterNode:
         vdot = self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0), *y]) + self.embedding.g
         return vdot, accelerations(self.motion, self.cluster, a[self.cluster.output], vdot, drift=True)
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         columns = next(iter((F or Q).values())).shape[1]
         zero, rest = self.motion.xp.zeros(6, columns), self._rest()
         felt, out = forces(self.motion, self.cluster, {i: F.get(i, zero) for i in self.cluster.bodies}, Q)

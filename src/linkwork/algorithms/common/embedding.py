@@ -1,4 +1,4 @@
-"""The joints of a cluster as functions of its independent ones: what local loops leave of them.
+"""The joint accelerations of a cluster as functions of its independent ones.
 
     K vdot = k  over the cluster's joints,      vdot = G yddot + g,      G = [1; -K_D^-1 K_I],   g = [0; K_D^-1 k]
 

@@ -43,7 +43,7 @@ class Compression:
     xp: Ops
 
     def apply(self, x: Array) -> Array:
-        """What of columns over the rows goes with R; the rest is redundant or in conflict."""
+        """The part of columns over the rows that belongs to R; the rest is redundant or in conflict."""
         for Q in self.turns:
             x = Q @ x
         return x[0 : self.columns, :] if self.turns else x

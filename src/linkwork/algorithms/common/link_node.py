@@ -70,7 +70,7 @@ class LinkNode:
             own = own + dof.s @ vdot[-1]
         return self.motion.xp.vstack(vdot), {i: own}
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         i, e, passed = self.body, list[Array](), dict[int, Array]()
         f = F[i] if i in F else self.motion.xp.zeros(6, Q[i].shape[1])
         for k, dof in reversed(list(enumerate(self.dofs))):

@@ -45,7 +45,7 @@ class Node(Protocol):
         """From the accelerations of output body and neighbours: vdot of its joints, accelerations of its bodies."""
         ...
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         """Forces F on bodies and Q on joints: what pushes freedoms, what output body and neighbours feel, and power.
 
         The power is that of accelerations which velocities alone cause, with the output body at rest.

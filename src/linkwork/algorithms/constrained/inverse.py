@@ -3,7 +3,7 @@
     M a + c = B tau + J^T lam        B picks the actuated degrees of freedom
 
 Where there are more actuators than ways to move, or redundant rows, the solution is the one with the least
-|tau|^2 + (weight |lam|)^2. Where there are too few, what is left of the equation comes back as `residual`, relative to
+|tau|^2 + (weight |lam|)^2. Where there are too few, `residual` is the error of the equation, relative to
 M a + c. Dense, by least squares: O((n + m) n^2).
 """
 
@@ -17,7 +17,7 @@ from linkwork.constraints.rows import jacobian
 from linkwork.model import Motion
 
 TINY = 1e-30
-"""Keeps the relative residual of forces that vanish a number."""
+"""Added to sizes, so that the relative residual of zero forces is a number."""
 
 
 def constrained_inverse(
@@ -27,7 +27,7 @@ def constrained_inverse(
     xp = motion.xp
     h = rnea(motion, a, fext)
 
-    # all that can push: actuators, and constraint forces in a unit in which they cost as much
+    # all forces: those of actuators, and of constraints in units of equal cost
     B = xp.constant(np.eye(motion.model.nv)[:, actuated])
     A = xp.hstack([B, jacobian(motion).T / weight])
     x = xp.least_squares(A, h)

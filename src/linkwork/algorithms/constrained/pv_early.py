@@ -6,7 +6,7 @@ becomes inertia, IA + K1^T K1 / s; at most six rows are ever propagated, and few
 
 sathya2023_pv_lqr section VIII. Departures: joints with several degrees of freedom pass one at a time; sign(0) = +1, so
 no pivoting (remark 7); more than six rows on a link are compressed by QR (remark 9: least squares); and where a joint
-cannot move a row, s = 0, the row goes on as a penalty of weight `mu`, which the iteration makes exact.
+cannot move a row, s = 0, the row is penalised with weight `mu`, which the iteration makes exact.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def tips_to_base(
 def base_to_tips(
     motion: Motion, links: dict[int, LinkRecord], rows: list[ConstraintRows], driven: Driven
 ) -> tuple[Array, list[Array], dict[int, Array]]:
-    """Joint and link accelerations, and the multipliers that they decide, by constraint."""
+    """Joint and link accelerations, and the multipliers that follow from them, by constraint."""
     t, xp = motion.model.topology, motion.xp
     a, vdot, lam = [motion.a0] * len(motion.X), [xp.zeros(0)], dict[int, Array]()
     found = {i: xp.zeros(links[i].KT.shape[1]) for i in t.links}  # of rows that reach the world: none

@@ -16,7 +16,7 @@ from linkwork.rewrite.rooting import Based, based
 
 
 @dataclass(frozen=True)
-class Inside:
+class Rewritten:
     """A model that stands for another; `base` converts where its free base has another origin."""
 
     model: Model
@@ -37,19 +37,19 @@ class Inside:
         return a if self.base is None else self.base.acceleration(a, xp)
 
 
-def inside(model: Model, frames: str = "best") -> Inside:
+def rewritten(model: Model, frames: str = "best") -> Rewritten:
     """What to compute forward dynamics with: the model itself in "given" frames."""
     if frames != "best":
-        return Inside(model)
+        return Rewritten(model)
     base = _based(model)
-    return Inside(cheaper(model)) if base is None else Inside(base.model, base)
+    return Rewritten(rewritten_model(model)) if base is None else Rewritten(base.model, base)
 
 
-def cheaper(model: Model, frames: str = "best") -> Model:
+def rewritten_model(model: Model, frames: str = "best") -> Model:
     """The same with the user's origin of a free base: for functions with other results than accelerations."""
     return reframed(model) if frames == "best" else model
 
 
 @remembered
 def _based(model: Model) -> Based | None:
-    return based(model, cheaper(model))
+    return based(model, rewritten_model(model))
