@@ -1,4 +1,4 @@
-"""The table of methods: what each computes, its source and cost, what it needs and what it does with constraints.
+"""The table of methods: task, source, cost, requirements and treatment of constraints of each.
 
 This table drives the factories, the planner, error messages, the command line, the documentation and the test grid:
 adding a method means one file and one entry here. Rules elsewhere are about traits of methods, never about names.

@@ -54,7 +54,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
 
 
 def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> list[Array]:
-    """L lam = l, for each group of constraints that L couples; `least` says what pivots of some are at least."""
+    """L lam = l, for each group of constraints that L couples; `least` are the least pivots."""
     xp, lam, left = motion.xp, list(held.l), set(range(len(held.l)))
     while left:
         group = {min(left)}

@@ -1,4 +1,4 @@
-"""Delassus matrix of contacts with local loops resolved: the cluster-based extended force propagators.
+"""Delassus matrix of contacts with local loops resolved: cluster-based extended force propagators.
 
     Lambda^-1 = J G (G^T M G)^-1 G^T J^T  over the constraints that are in no cluster
 
@@ -58,7 +58,7 @@ def c_efpa(motion: Motion) -> Array:
 
 @dataclass(frozen=True)
 class Propagated:
-    """A constraint's forces: by node, the body that they act on with K^T there, and what pushes each freedom."""
+    """A constraint's forces by node: the body they act on, K^T there, and the push on each freedom."""
 
     forces: dict[int, tuple[int, Array]]
     pushes: dict[int, list[Array]]
@@ -78,7 +78,7 @@ def _propagated(r: Recursion, link: int, KT: Array) -> Propagated:
 
 
 def _accelerations(r: Recursion, F: Propagated, crowded: Set[int]) -> dict[int, Array]:
-    """By link: the accelerations of the bodies of crowded nodes, which come first on every path from the base."""
+    """Accelerations of the bodies of crowded nodes, by link; these come first on paths from the base."""
     columns = next(iter(F.forces.values()))[1].shape[1]
     out = {0: r.motion.xp.zeros(6, columns)}
     for n in reversed(F.forces):
@@ -88,7 +88,7 @@ def _accelerations(r: Recursion, F: Propagated, crowded: Set[int]) -> dict[int, 
 
 
 def _coupling(r: Recursion, F: Propagated, E: Propagated, crowded: Set[int], moved: dict[int, Array]) -> list[Array]:
-    """K Omega K^T at the last crowded node that supports both, and e d^-1 e^T of each freedom that both push beyond."""
+    """K Omega K^T at the last crowded node that supports both, and e d^-1 e^T of shared freedoms beyond."""
     shared = F.forces.keys() & E.forces.keys()
     parts = [
         (d_inv * e).T @ f

@@ -1,4 +1,4 @@
-"""Contacts and long loops by augmented Lagrangian, local loops in clusters, all inside the articulated body recursion.
+"""Contacts and long loops by augmented Lagrangian, local loops in clusters, in one recursion.
 
     min 1/2 |a - I^-1 f|^2_I + mu/2 |K a - k|^2 - lam^T (K a - k)  over  vdot = G yddot + g;   lam <- lam + mu (k - K a)
 

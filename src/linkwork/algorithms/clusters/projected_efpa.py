@@ -1,4 +1,4 @@
-"""Delassus matrix of contacts with local loops resolved, by projection onto the independent velocities.
+"""Delassus matrix of contacts, local loops resolved by projection onto independent velocities.
 
     Lambda^-1 = (J G) (G^T M G)^-1 (J G)^T = W^T D^-1 W,    G^T M G = L^T D L,  W = L^-T (J G)^T
 

@@ -1,4 +1,4 @@
-"""Inverse dynamics with local loops by projection: the recursion over the whole tree, then G^T of all joints at once.
+"""Inverse dynamics with local loops by projection: RNEA of the whole tree, then G^T.
 
     tau_ind = G^T RNEA(q, v, vdot)
 

@@ -62,7 +62,7 @@ def outer(motion: Motion, tree: ClusterTree) -> tuple[Array, Array]:
 
 
 def all_forces(motion: Motion, tree: ClusterTree, missing: Array, lam: Array) -> Array:
-    """Forces of all constraints in the model's order: K_D^T lam = S^T f - tau of dependent joints, and those known."""
+    """Forces of all constraints in the model's order: those known, and K_D^T lam = S^T f - tau."""
     xp, out, constraints = motion.xp, dict[int, Array](), motion.model.constraints
     for n in tree.outer:
         out[n], lam = lam[0 : constraints[n].rows, :], lam[constraints[n].rows :, :]

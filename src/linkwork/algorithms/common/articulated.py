@@ -21,7 +21,7 @@ from linkwork.spatial import ArticulatedInertia
 
 @dataclass(frozen=True)
 class Dof:
-    """One degree of freedom when it was eliminated: its direction s, U = IA s, 1/d with d = s^T U + rotor, V = U/d."""
+    """An eliminated degree of freedom: its direction s, U = IA s, 1/d with d = s^T U + rotor, V = U/d."""
 
     s: Array
     U: Array
@@ -73,7 +73,7 @@ class Articulated:
         return u, pA
 
     def accelerate(self, u: list[list[Array]], base: Array | None = None) -> tuple[Array, list[Array]]:
-        """Base to tips: joint accelerations, and accelerations of all links; that of a free base may be known."""
+        """Base to tips: accelerations of joints and of all links; that of a free base may be known."""
         motion, t = self.motion, self.motion.model.topology
         a, vdot = [motion.a0] * len(self.IA), [motion.xp.zeros(0)]
         for i in t.links:

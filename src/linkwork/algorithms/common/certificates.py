@@ -46,7 +46,7 @@ def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = 
 
 
 def _spare(motion: Motion, c: Cluster) -> list[int]:
-    """The rows that do not hold by construction: of gears, those beyond the number of joints that follow from them."""
+    """The rows that do not hold by construction: of gears, those beyond the number of dependent joints."""
     rows = sum(motion.model.constraints[n].rows for n in c.constraints)
     if _linkage(motion, c):
         return list(range(rows))
@@ -55,9 +55,9 @@ def _spare(motion: Motion, c: Cluster) -> list[int]:
 
 
 def balanced(motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, vdot: Array, lam: Array) -> Array:
-    """1, or 0 if the equation of motion does not hold: near singular postures of linkages it loses digits.
+    """1, or 0 if the equation of motion does not hold.
 
-    Gears have no such postures, and are not checked.
+    Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked.
     """
     if not any(_linkage(motion, c) for c in tree.clusters):
         return motion.xp.eye(1)
@@ -74,10 +74,10 @@ def _linkage(motion: Motion, c: Cluster) -> bool:
 
 
 def determined(motion: Motion, tree: ClusterTree) -> Array:
-    """0, or NaN if vdot = G yddot is not all that a cluster's rows allow: for results that have no forces.
+    """0, or NaN if vdot = G yddot is not all that a cluster's rows allow.
 
-    Dependent joints must follow from the rows (P has numbers), the rows must not restrict ydot (K G = 0), nor
-    depend on the motion of the output body, as those of two points that are apart do.
+    For results without forces. Dependent joints must follow from the rows (P has numbers), the rows must not restrict
+    ydot (K G = 0), nor depend on the motion of the output body, as those of two points that are apart do.
     """
     xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
@@ -118,7 +118,7 @@ def _zero(motion: Motion, A: Array, squares: Array) -> Array:
 
 
 def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
-    """The largest error of an embedded row that does not hold by construction, and the size of their terms."""
+    """The largest error of embedded rows that do not hold by construction, and the size of their terms."""
     xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):

@@ -1,4 +1,4 @@
-"""Sweeps over the bodies of one cluster, on its output body: accelerations outwards, forces and inertias inwards.
+"""Sweeps over the bodies of a cluster: accelerations outwards, forces and inertias inwards.
 
 A cluster is a small mechanism on its output body. With IA of its bodies (all behind them included), the composite
 rigid body algorithm gives the inertia H that its joints feel, the forces F on the output body that they cause, and the
@@ -45,7 +45,7 @@ def forces(
 
 
 def composite(motion: Motion, cluster: Cluster, IA: dict[int, Inertia]) -> tuple[Array, Array, Inertia]:
-    """Composite rigid bodies: H of the cluster's joints, forces F on the output body, and Ic of all at rest on it."""
+    """Composite rigid bodies: H of the cluster's joints, forces F on the output body, Ic of all at rest."""
     xp, t, bodies = motion.xp, motion.model.topology, cluster.bodies
     Ic, at_output = dict(IA), list[Inertia]()
     H: dict[tuple[int, int], Array] = {}

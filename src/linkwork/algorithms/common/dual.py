@@ -1,4 +1,4 @@
-"""Rows propagated from the links they hold to the base, joint by joint: the dual part of the PV recursion.
+"""Rows propagated from their links to the base, joint by joint: the dual part of the PV recursion.
 
 After the joints behind it are eliminated, the constraints depend on the acceleration a_i of a link by
 
@@ -88,7 +88,7 @@ class Dual:
 
 
 def to_base(art: Articulated, rows: list[ConstraintRows], u: list[list[Array]], stop: int = 0) -> Dual:
-    """Propagate all constraints from the tips to link `stop`: the world, or a link that everything hangs on."""
+    """Propagate all constraints to link `stop`: the world, or a link that supports all others."""
     motion, t, xp = art.motion, art.motion.model.topology, art.motion.xp
     dual = Dual(art, {}, {}, [r.k for r in rows])
     for c, r in enumerate(rows):

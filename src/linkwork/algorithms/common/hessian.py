@@ -1,4 +1,4 @@
-"""The Hessian of Gauss' function over link accelerations, by blocks: inertias of links and their couplings.
+"""The Hessian of Gauss' function over link accelerations, by blocks: inertias and couplings.
 
     min sum 1/2 a_i^T H_ii a_i + mu/2 |sum K_l a_l - k|^2        H_in += mu K_i^T K_n  for each penalised constraint
 

@@ -1,4 +1,4 @@
-"""Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate residuals.
+"""The proximal iteration: the method of multipliers, accelerated by conjugate residuals.
 
 A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
 L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
@@ -84,7 +84,7 @@ PROX = optional(instance(Prox, "a linkwork.Prox"))
 
 
 class Step(NamedTuple):
-    """New multipliers, the rows' errors with them, the size of the rows' terms (1 x 1), and what else depends on them.
+    """New multipliers, the rows' errors with them, the size of the rows' terms (1 x 1), and `found`.
 
     `found` is an affine function of the multipliers: accelerations, forces of embedded loops.
     """
@@ -97,10 +97,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Iteration:
-    """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
+    """`step(lam)` improves a column of `rows` multipliers; `finish(lam, found)` gives (vdot, forces).
 
-    `beside(step's lam, step's found)` is about rows that are not in the iteration, because they are embedded: their
-    largest error, the size of their terms, and 1, or 0 if the result is not certified.
+    `lam` and `found` are the step's. `beside(lam, found)` is about rows that are not in the iteration, because they are
+    embedded: their largest error, the size of their terms, and 1, or 0 if the result is not certified.
     """
 
     rows: int
@@ -127,7 +127,7 @@ class State(NamedTuple):
 
 
 class Loop:
-    """An iteration as a loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
+    """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
     Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
     """
@@ -204,7 +204,7 @@ def largest(xp: Ops, x: Array) -> Array:
 
 
 class Solution(NamedTuple):
-    """What a loop found; it has converged if the largest |J a - k|, `residual`, is at most the tolerance of `bound`."""
+    """The result of a loop, converged if the largest |J a - k| is at most the tolerance times `bound`."""
 
     vdot: Array
     lam: Array

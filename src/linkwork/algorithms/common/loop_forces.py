@@ -1,4 +1,4 @@
-"""Forces of the loops that a cluster embeds, from the accelerations and the forces on its dependent joints.
+"""Forces of the loops that a cluster embeds, from the forces on its dependent joints.
 
     K_D^T lam = S^T f - tau  over the dependent joints,     lam = P^T (S^T f - tau)
 

@@ -1,4 +1,4 @@
-"""Sizes of penalties and least pivots, in units of the rows' effective inertia (constraints/units.py)."""
+"""Penalties and least pivots, in units of the rows' effective inertia (constraints/units.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> 
 
 
 def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:
-    """The least pivots of the rows of some constraints (all), below which they count as rounding: a column."""
+    """The least pivots of the rows of some constraints (all), a column: smaller ones are rounding."""
     xp, constraints, unit = motion.xp, motion.model.constraints, units(motion.model)
     chosen = range(len(constraints)) if which is None else which
     least = [xp.constant([threshold(xp, ROUNDING) / unit[c]] * constraints[c].rows) for c in chosen]

@@ -1,4 +1,4 @@
-"""Rows propagated from the links that they hold towards the base, and eliminated where all their links have met.
+"""Rows propagated from the links that they hold to their loop root, and eliminated there.
 
 Eliminating a node (nodes.py) propagates K to its output body and neighbours, and adds to L, with e = K S by freedom
 
@@ -28,7 +28,7 @@ from linkwork.model import Motion
 
 @dataclass(frozen=True)
 class Root:
-    """Rows R eliminated at one link: factor of L_RR, K_R, Y = L_RR^-1 K_R, and for others L_RU and L_RR^-1 L_RU."""
+    """Rows R eliminated at a link: factor of L_RR, K_R, Y = L_RR^-1 K_R; of others L_RU, L_RR^-1 L_RU."""
 
     rows: dict[int, ConstraintRows]
     factor: Factor
@@ -37,7 +37,7 @@ class Root:
     others: dict[int, tuple[Array, Array]]
 
     def multipliers(self, y: Array, a: Array, lam: Mapping[int, Array]) -> dict[int, Array]:
-        """lam_R = y - Y a - L_RR^-1 L_RU lam_U, by constraint, for y = L_RR^-1 l_R and the link's acceleration a."""
+        """lam_R = y - Y a - L_RR^-1 L_RU lam_U, by constraint, for y = L_RR^-1 l_R and link acceleration a."""
         found = y - self.Y @ a
         for d, (_, Yd) in self.others.items():
             found = found - Yd @ lam[d]
@@ -46,7 +46,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Passed:
-    """A node that rows were propagated through: by row, forces on its bodies, pushes e^T on its freedoms, and power."""
+    """A node with, by row propagated through it, forces on bodies, pushes e^T on freedoms, and power."""
 
     node: LinkNode | ClusterNode
     forces: dict[int, dict[int, Array]]

@@ -13,7 +13,7 @@ from linkwork.model import Motion
 
 @dataclass(frozen=True)
 class Propagated:
-    """A constraint's force propagator: K^T (6 x m_c) at each link that supports it, and s^T K^T at their dofs."""
+    """A constraint's K^T (6 x m_c) at each link that supports it, and s^T K^T at their freedoms."""
 
     link: int
     KT: dict[int, Array]

@@ -1,4 +1,4 @@
-"""The articulated body recursion over a cluster tree: inertias, forces and constraints to the base, and back.
+"""The articulated body recursion over a cluster tree.
 
     IA_i = I_i + sum over clusters on body i of Ia          (cluster_node.py: Ia = Ic - U D^-1 U^T at the output body)
 
@@ -29,7 +29,7 @@ from linkwork.structure.rotors import freeze_rotors
 
 @dataclass(frozen=True)
 class Recursion:
-    """A cluster tree in some state, its nodes in their order of elimination, and the rows that were penalised."""
+    """A cluster tree in some state, its nodes in order of elimination, and the penalised rows."""
 
     motion: Motion
     tree: ClusterTree
@@ -37,7 +37,7 @@ class Recursion:
     rows: list[ConstraintRows]
 
     def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
-        """Tips to base: the force left to move each freedom, and the bias force of each link and all behind it."""
+        """Tips to base: the force left on each freedom, and the bias force of each link and all behind it."""
         pA, u = list(p), list[list[Array]]()
         for node in self.nodes:
             joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in node.cluster.dofs)])
@@ -62,9 +62,10 @@ class Recursion:
 def recursion(
     motion: Motion, tree: ClusterTree, fext: Array | None = None, penalties: Sequence[Array] | None = None
 ) -> Recursion:
-    """Tips to base: inertias and couplings, with `penalties` on the constraints that are in no cluster, or without.
+    """Tips to base: inertias and couplings, with `penalties` or without.
 
-    Rotors are frozen, unless external forces are given in their axes.
+    Penalties are those on constraints that are in no cluster. Rotors are frozen, unless external forces are given in
+    their axes.
     """
     frozen = freeze_rotors(motion, tree) if fext is None else motion
     rows = [] if penalties is None else [over_links(frozen, r) for r in outer_rows(frozen, tree)]
@@ -89,14 +90,14 @@ def node_of(
 
 
 def seen(motion: Motion, frozen: Motion, c: Cluster) -> Motion:
-    """The motion in which a cluster's rows are evaluated: only rows over joints depend on the angles of rotors."""
+    """The motion to evaluate a cluster's rows in: only rows over joints depend on angles of rotors."""
     over_joints = (isinstance(motion.model.constraints[n], Coupling | Custom) for n in c.constraints)
     return motion if any(over_joints) else frozen
 
 
 @dataclass
 class Held:
-    """Outer constraints propagated to the world: L lam = l; pushes on freedoms by node; forces by constraint."""
+    """Outer constraints at the world: L lam = l; pushes on freedoms by node; forces by constraint."""
 
     l: list[Array]
     L: dict[tuple[int, int], Array]

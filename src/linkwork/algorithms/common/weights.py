@@ -22,10 +22,10 @@ def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | N
 def weigh(
     motion: Motion, rows: list[ConstraintRows], active: Array | None, which: Sequence[int] | None = None
 ) -> tuple[list[ConstraintRows], Array]:
-    """Rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
+    """Rows times the square roots of their constraints' weights.
 
-    The rows are those of all constraints, or of `which`. The roots come as a column over the rows of all: a multiplier
-    times its root is the force.
+    That scales penalties by the weights. The rows are those of all constraints, or of `which`. The roots come as a
+    column over the rows of all: a multiplier times its root is the force.
     """
     xp, constraints = motion.xp, motion.model.constraints
     out, by_constraint = [], {n: xp.constant([1.0] * c.rows) for n, c in enumerate(constraints)}

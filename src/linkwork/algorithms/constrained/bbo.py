@@ -1,7 +1,8 @@
-"""Closed loops by propagated multipliers, eliminated at the root of their loop: Brandl, Johanni, Otter; Bae and Haug.
+"""Closed loops by propagated rows, whose multipliers are eliminated at their loop root.
 
-The rows of a loop are propagated from both its ends towards the base as in `pv`. At the loop's root i they have met,
-and L lam = l - K a_i is solved for them there (R: the rows eliminated, U: others that they are coupled with):
+Brandl, Johanni and Otter; Bae and Haug. The rows of a loop are propagated from both its ends towards the base as in
+`pv`. At the loop's root i they have met, and L lam = l - K a_i is solved for them there (R: the rows eliminated, U:
+others that they are coupled with):
 
     H_ii <- H_ii + K_R^T L_RR^-1 K_R,     p_i <- p_i - K_R^T L_RR^-1 l_R,
     (K_U, l_U, L_UU) <- (K_U, l_U, L_UU) - L_UR L_RR^-1 (K_R, l_R, L_RU) .
@@ -48,7 +49,7 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 @dataclass(frozen=True)
 class Eliminated:
-    """Everything that does not depend on forces: nodes with the rows propagated through them, and roots by link."""
+    """What does not depend on forces: nodes with the rows propagated through them, and roots by link."""
 
     motion: Motion
     passed: list[Passed]

@@ -50,7 +50,7 @@ class WithTargets(Constraint):
 
 
 def with_targets(motion: Motion, targets: Sequence[Array]) -> Motion:
-    """The state whose forward dynamics, without joint forces, are the smallest change d with J d = target."""
+    """The state whose forward dynamics without joint forces are the smallest d with J d = target."""
     model = motion.model
     rows = tuple(WithTargets(c, motion, k) for c, k in zip(model.constraints, targets, strict=True))
     at_rest = replace(model, constraints=rows, gravity=0 * model.gravity)
@@ -58,6 +58,6 @@ def with_targets(motion: Motion, targets: Sequence[Array]) -> Motion:
 
 
 def impact(motion: Motion, restitution: float) -> Motion:
-    """The state whose forward dynamics, without joint forces, are the jump of the velocity and the impulses."""
+    """The state whose forward dynamics without joint forces are the velocity jump and the impulses."""
     rates = [rows_velocity(motion, evaluated(motion, n)) for n in range(len(motion.model.constraints))]
     return with_targets(motion, [-(1 + restitution) * rate for rate in rates])

@@ -1,4 +1,4 @@
-"""Inverse dynamics with constraints: the torques of some joints, and constraint forces, that cause given accelerations.
+"""Inverse dynamics with constraints: torques of actuated joints and constraint forces.
 
     M a + c = B tau + J^T lam        B picks the actuated degrees of freedom
 
@@ -23,7 +23,7 @@ TINY = 1e-30
 def constrained_inverse(
     motion: Motion, a: Array, actuated: np.ndarray, weight: float, fext: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Joint torques (nv x 1, zero where not actuated), constraint forces (m x 1) and relative residual (1 x 1)."""
+    """Joint torques (nv x 1, zero if not actuated), constraint forces (m x 1), relative residual (1 x 1)."""
     xp = motion.xp
     h = rnea(motion, a, fext)
 

@@ -45,7 +45,7 @@ COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
     least=optional(MATRIX),
 )
 class KKTCholesky:
-    """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
+    """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
     `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
@@ -199,7 +199,7 @@ def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequ
 
 
 def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:
-    """The factorisation for a mechanism's mass matrix and constraint rows, damped by R (a column per constraint)."""
+    """The factorisation for a model's mass matrix and rows, damped by R (a column per constraint)."""
     JT = [joint_columns(motion, r) for r in rows]
     damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
     least = least_pivots(motion) if R is None else None

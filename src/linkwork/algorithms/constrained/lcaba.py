@@ -1,4 +1,4 @@
-"""Closed loops inside the articulated body recursion: the loop-constrained articulated body algorithm.
+"""Closed loops in articulated bodies: the loop-constrained articulated body algorithm.
 
     min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + mu/2 |sum K_l a_l - k|^2 - lam^T (sum K_l a_l - k)
 

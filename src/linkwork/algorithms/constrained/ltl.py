@@ -1,4 +1,4 @@
-"""Constrained forward dynamics in joint space, with the sparsity of the tree and of the constraints' supports.
+"""Constrained forward dynamics in joint space, with the sparsity of the tree and of supports.
 
     M = L^T D L,    Y = L^-T J^T,    (Y^T D^-1 Y) lam = k - J M^-1 (tau - c),    vdot = M^-1 (tau - c + J^T lam)
 

@@ -1,4 +1,4 @@
-"""Loops and contacts, each embedded, penalised or propagated, whichever is less work, in one recursion.
+"""Loops and contacts, each embedded, penalised or propagated, whichever is less work.
 
     embedded:    its joints are eliminated together with their links, in a cluster:  vdot = G yddot + g        (c_aba)
     penalised:   H_in <- H_in + mu K_i^T K_n,   p_i <- p_i - mu K_i^T l,   and in the end  lam = mu (l - sum K_i a_i)
@@ -23,7 +23,7 @@ from linkwork.structure.pivots import chosen, tree_of
 def mixed(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed. Couplings are embedded only without `active`."""
+    """Any rows; weight 0 in `active` removes a constraint. Couplings are embedded only without `active`."""
     return _mixed(motion, tau, fext, mu, active, "couplings" if active is None else "nothing")
 
 

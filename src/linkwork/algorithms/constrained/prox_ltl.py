@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by `ltl` with a proximal term on the multipliers: rows may be redundant.
+"""Constrained forward dynamics by `ltl` with a proximal term: rows may be redundant.
 
     [[-1/mu, J], [J^T, M]] [-lam+; vdot+] = [k + lam / mu; tau - c]
 

@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by augmented Lagrangian in joint space: `ltl_soft`, repeated until the rows hold.
+"""Constrained forward dynamics by augmented Lagrangian in joint space: `ltl_soft`, iterated.
 
     (M + mu J^T J) vdot+ = tau - c + J^T (mu k + lam),       lam+ = lam + mu (k - J vdot+)
 

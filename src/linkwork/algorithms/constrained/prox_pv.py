@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by `pv` with a proximal term on the multipliers: rows may be redundant.
+"""Constrained forward dynamics by `pv` with a proximal term: rows may be redundant.
 
     (L + 1/mu) lam+ = l - K_0 a_0 + lam / mu
 

@@ -43,7 +43,7 @@ def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array
 
 @dataclass(frozen=True)
 class Eliminated:
-    """A degree of freedom and, if it moves any row, the reflection, the row and 1/s that were eliminated with it."""
+    """A degree of freedom and, if it moves any row, the reflection, row and 1/s eliminated with it."""
 
     dof: Dof
     Q: Reflection | None = None
@@ -53,7 +53,7 @@ class Eliminated:
 
 @dataclass(frozen=True)
 class LinkRecord:
-    """A link with its joint eliminated: inertia and rows K^T (6 x r) behind that, and how they came about.
+    """A link with its joint eliminated: inertia and rows K^T (6 x r) behind it, and where they come from.
 
     Its rows are those of its `own` constraints, then those of its children `below`, compressed to at most six.
     """

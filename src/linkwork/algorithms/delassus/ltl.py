@@ -35,7 +35,7 @@ def joint_columns(motion: Motion, r: ConstraintRows) -> Columns:
 
 
 def through(factor: LTL, JT: Columns) -> Columns:
-    """L^-T J^T, from the tips to the base: filled in for all degrees of freedom that support the constraint's."""
+    """L^-T J^T, tips to base: filled in for all degrees of freedom that support the constraint's."""
     Y = dict(JT)
     for i in reversed(range(len(factor.pivots))):
         if i in Y:

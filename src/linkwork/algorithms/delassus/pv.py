@@ -1,4 +1,4 @@
-"""Delassus matrix by the PV recursion: rows propagated to the base, their coupling added up joint by joint.
+"""Delassus matrix by the PV recursion: rows propagated to the base, coupled joint by joint.
 
     K_p = K_i P_i^T,      L <- L + K_i s d^-1 s^T K_i^T,      Lambda^-1 = L_0
 

@@ -18,7 +18,7 @@ from linkwork.model import Motion
 
 
 class LTL:
-    """A factorised symmetric positive definite matrix with the pattern of a tree, given by `parent` of each row.
+    """A factorised positive definite matrix with the pattern of a tree, given by `parent` of each row.
 
     With `least`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
     """
@@ -90,7 +90,7 @@ class LTL:
 
 
 def elimination_parents(parent: Sequence[int], cliques: Iterable[Iterable[int]]) -> list[int]:
-    """The parents that a matrix with the pattern of a tree needs once all entries within each of `cliques` are filled.
+    """The parents of a tree pattern in which all entries within each of `cliques` are filled.
 
     This is the elimination tree of a sparse Cholesky factorisation that starts with the last row (Liu, "The role of
     elimination trees in sparse factorization", 1990): the parent of a row is the last one before it that it touches.
