@@ -1,7 +1,7 @@
-"""The mechanism that kernels compute with instead of the user's: the same one, in fewer operations.
+"""The rewritten model: the user's mechanism as kernels compute with it, in fewer operations.
 
-Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). What goes in
-and comes out is converted at the edges; only a moved free base needs that. Found once for each model.
+Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). Inputs
+and outputs are converted; only a moved free base needs that. Found once for each model.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from linkwork.rewrite.rooting import Based, based
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A model that stands for another; `base` converts where its free base has another origin."""
+    """A rewritten model; `base` converts coordinates where its free base has another origin."""
 
     model: Model
     base: Based | None = None
 
     def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
-        """The state of the user's model as one of this."""
+        """The user's configuration and velocity as those of this model."""
         if self.base is None:
             return Motion(self.model, q, v, xp)
         return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
@@ -38,7 +38,7 @@ class Rewritten:
 
 
 def rewritten(model: Model, frames: str = "best") -> Rewritten:
-    """What to compute forward dynamics with: the model itself in "given" frames."""
+    """The rewritten model for forward dynamics; the model itself in "given" frames."""
     if frames != "best":
         return Rewritten(model)
     base = _based(model)
@@ -46,7 +46,7 @@ def rewritten(model: Model, frames: str = "best") -> Rewritten:
 
 
 def rewritten_model(model: Model, frames: str = "best") -> Model:
-    """The same with the user's origin of a free base: for functions with other results than accelerations."""
+    """The rewritten model with the user's base origin: for results other than accelerations."""
     return reframed(model) if frames == "best" else model
 
 
