@@ -24,9 +24,9 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
     """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
 
     `method="pv_fast"` gives an operator instead, `dl(q, b) -> (solved, multiplied)`: Lambda b and Lambda^-1 b without
-    the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
-    linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w]. Without a method the planner
-    chooses one at the first call, by prediction, or by the clock with `measure=True`.
+    the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts, linkages)
+    are resolved: it returns only the rows outside clusters. Quaternions in `q` are [x y z w]. Without a method the
+    planner chooses one at the first call, by prediction, or by measured times with `measure=True`.
     """
     chosen = Choice("delassus", method, model, measure=measure)
     if method is not None and chosen.method.operator:
@@ -46,9 +46,9 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
 def operational_space_inertia(
     model: Model, *, method: str | None = None, **options: Any
 ) -> Function[OperationalSpaceInertiaResult]:
-    """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b (rows independent).
+    """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b.
 
-    Any method of `delassus`; `pv_fast` never forms the dense matrix.
+    Rows must be independent. Any method of `delassus`; `pv_fast` never forms the dense matrix.
     """
     chosen = Choice("delassus", method, model)
     if method is not None and chosen.method.operator:
