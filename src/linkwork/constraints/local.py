@@ -44,7 +44,7 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
     return xp.vstack(K), xp.vstack(k)
 
 
-def noticed_rows(
+def supported_rows(
     motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
 ) -> tuple[tuple[int, ...], Array, Array]:
     """The degrees of freedom in the rows of a local loop, and K and k of K vdot = k over them.

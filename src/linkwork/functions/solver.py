@@ -35,12 +35,12 @@ class Solved:
         finish = self.iteration.finish
         return Solved(None, replace(self.iteration, finish=lambda *state: change(*finish(*state))))
 
-    def straight(self, solves: int, flat: Array | float) -> Pair:
+    def straight(self, iterations: int, flat: Array | float) -> Pair:
         """Accelerations and forces as straight operations, after so many solver iterations."""
         if self.iteration is None:
             assert self.pair is not None
             return self.pair
-        return unrolled(self.iteration, solves, flat)[:2]
+        return unrolled(self.iteration, iterations, flat)[:2]
 
 
 @dataclass(frozen=True)

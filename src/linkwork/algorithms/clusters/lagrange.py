@@ -18,7 +18,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.local import noticed_rows
+from linkwork.constraints.local import supported_rows
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, clusters
 
@@ -52,7 +52,7 @@ def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int
     places = [start[n] + r for n in tree.outer for r in range(constraints[n].rows)]
     for c in tree.clusters:
         if c.constraints:
-            dofs, K, right = noticed_rows(motion, c.bodies, c.constraints)
+            dofs, K, right = supported_rows(motion, c.bodies, c.constraints)
             local = [start[n] + r for n in c.constraints for r in range(constraints[n].rows)]
             for r in sorted(r for rows, _ in c.blocks for r in rows):
                 columns = {v: K[r : r + 1, j : j + 1] for j, v in enumerate(dofs)}

@@ -39,20 +39,20 @@ class Articulated:
     dofs: list[list[Dof]]
 
     def propagate_force(self, i: int, F: Array) -> Array:
-        """Forces on link i (6 x k) as its parent feels them: X^T (F - U D^-1 S^T F)."""
+        """Propagate forces on link i (6 x k) to its parent: X^T (F - U D^-1 S^T F)."""
         for dof in reversed(self.dofs[i]):
             F = F - dof.V @ (dof.s.T @ F)
         return self.motion.X[i].T @ F
 
     def propagate_motion(self, i: int, A: Array) -> Array:
-        """Accelerations of link i's parent (6 x k) as link i follows them: (1 - S D^-1 U^T) X A."""
+        """Propagate accelerations of the parent of link i (6 x k) to it: (1 - S D^-1 U^T) X A."""
         A = self.motion.X[i] @ A
         for dof in self.dofs[i]:
             A = A - dof.s @ (dof.V.T @ A)
         return A
 
     def D(self, i: int) -> Factor:
-        """The inertia that joint i feels, S^T IA S + armature, factorised."""
+        """The inertia S^T IA S + armature of joint i, factorised."""
         S, xp = self.motion.S[i], self.motion.xp
         return xp.factor_spd(xp.symmetric(S.T @ (self.IA[i] @ S)) + self.motion.armature(i))
 

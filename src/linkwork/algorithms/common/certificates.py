@@ -15,7 +15,7 @@ from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
 from linkwork.algorithms.common.weights import in_balance
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.local import local_rows, noticed_rows
+from linkwork.constraints.local import local_rows, supported_rows
 from linkwork.constraints.rows import evaluated
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
@@ -122,7 +122,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
     xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            dofs, K, k = noticed_rows(motion, c.bodies, c.constraints)
+            dofs, K, k = supported_rows(motion, c.bodies, c.constraints)
             terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]
             left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
@@ -132,7 +132,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
     """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
-    xp, (dofs, K, k) = motion.xp, noticed_rows(motion, c.bodies, c.constraints)
+    xp, (dofs, K, k) = motion.xp, supported_rows(motion, c.bodies, c.constraints)
     error, size = xp.zeros(1), xp.zeros(1)
     for r in range(k.shape[0]):
         terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(dofs)]

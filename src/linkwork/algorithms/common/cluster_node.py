@@ -130,7 +130,7 @@ class ClusterNode:
         return left, F
 
     def _push_neighbours(self, e: list[Array], passed: dict[int, Array]) -> None:
-        """Add to `passed` what neighbours feel of forces e on freedoms that are eliminated."""
+        """Add to `passed` the forces on neighbours that eliminating freedoms with forces e causes."""
         for f, ek in zip(self.freedoms, e, strict=True):
             for n, Un in f.felt.items():
                 accumulate(passed, n, -(Un @ (f.d_inv * ek)))

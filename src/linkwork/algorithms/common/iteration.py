@@ -1,7 +1,7 @@
 """The proximal iteration: the method of multipliers, accelerated by conjugate residuals.
 
 A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
-L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
+L = J M^-1 J^T, and computes the error e = k - J a(new). With z = new - lam and r = k - J a(lam), L z = r - e,
 and that is all that conjugate residuals on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
 
     p <- z - beta p,   w <- (r - e) - beta w,    lam <- lam + alpha p,   r <- r - alpha w,
@@ -25,8 +25,8 @@ from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
 FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
-"""The share of `tolerance` that is required after the first solver iteration, which tells nothing of weak directions
-yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
+"""The share of `tolerance` that is required after the first solver iteration, when weak directions are not
+known yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
 
 ROUNDING = 1e-13
 """The share of the rows' terms below which errors are rounding, and have no direction."""
@@ -225,10 +225,10 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
     return Solution(vdot, lam, used, left, bound)
 
 
-def unrolled(iteration: Iteration, solves: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
+def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
     """What `Loop.finish` gives after a fixed number of solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, _ = loop.first()
-    for _ in range(solves - 1):
+    for _ in range(iterations - 1):
         x, _ = loop.next(x)
     return loop.finish(x)

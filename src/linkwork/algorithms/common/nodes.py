@@ -1,8 +1,8 @@
 """The interface of a node: a joint with its body (link_node.py), or a cluster (cluster_node.py).
 
 The articulated body recursion eliminates the freedoms of one node after the other. A node's output body is the one that
-it hangs on; its neighbours are links that penalised constraints couple with its bodies (hessian.py). They feel its
-freedoms by U_n as the output body does, and are coupled with that when the node is eliminated:
+it hangs on; its neighbours are links that penalised constraints couple with its bodies (hessian.py). Its freedoms
+act on them by U_n as on the output body, and eliminating the node couples them with that:
 sathya2025_lcaba_proxbbo, eqs. 30-35.
 """
 
