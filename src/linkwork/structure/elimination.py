@@ -123,8 +123,8 @@ def ordered(
 ) -> Elimination:
     """The order with the least fill that a search of SEARCHED steps finds; it starts from minimum degree.
 
-    For the robots and mechanisms of the benchmarks it finds none better than minimum degree; of random trees with two to five loops one
-    in six has a better order, with up to a third less fill.
+    For the robots and mechanisms of the benchmarks it finds none better than minimum degree; of random trees with two
+    to five loops one in six has a better order, with up to a third less fill.
     """
     bodies = None if nodes is None else tuple(c.bodies for c in nodes)
     return _ordered(topology.parent, tuple(tuple(sorted(set(links))) for links in coupled), bodies, SEARCHED)[0]
