@@ -176,7 +176,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
         "algorithms/tree/aba.py",
         "joints/revolute.py",
         "kernels/values.py",
-        "rewrite/inside.py",
+        "rewrite/rewritten.py",
         "functions/dynamics.py",
     ):
         (tmp_path / "linkwork" / name).open("a").write("# more\n")

@@ -1,4 +1,4 @@
-"""Every method there is: what it computes, its source and cost, what it needs and what it does with constraints.
+"""The table of methods: task, source, cost, requirements and treatment of constraints of each.
 
 This table drives the factories, the planner, error messages, the command line, the documentation and the test grid:
 adding a method means one file and one entry here. Rules elsewhere are about traits of methods, never about names.
@@ -65,7 +65,7 @@ class Method:
 
     @property
     def outer_only(self) -> bool:
-        """Whether its result has only the rows outside clusters."""
+        """Whether it returns only the rows outside clusters."""
         return self.task == DELASSUS and self.local
 
     @property
@@ -443,7 +443,7 @@ METHODS: tuple[Method, ...] = (
         "pv_r",
         DELASSUS,
         "delassus.pv_r:pv_r",
-        "never more than six rows far",
+        "at most six rows propagated over long paths",
         f"{OSIMR} Alg. 3",
         "O(n+m^2)",
         "link",

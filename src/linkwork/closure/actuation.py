@@ -1,4 +1,4 @@
-"""Which joints have motors, and whether these are enough for the motions that the constraints leave."""
+"""Which joints are actuated, and whether that is enough for all motions that the constraints allow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from linkwork.model import Model, Motion
 
 
 def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.ndarray:
-    """A flag for each degree of freedom: moved by a motor, of a joint in `joints` or, for None, as the model says."""
+    """Which degrees of freedom are actuated: those of `joints` or, for None, as the model says."""
     t, driven = model.topology, np.zeros(model.nv, dtype=bool)
     moved = [i for i in t.links if model.links[i].actuated] if joints is None else [model.joint(j) for j in joints]
     for i in moved:
@@ -23,13 +23,13 @@ def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.n
 
 
 def check_actuation(model: Model, driven: np.ndarray) -> None:
-    """Refuse motors that leave ways to move without force, in a random closed posture and so in nearly all of them.
+    """Refuse motors that do not drive all motions that the constraints allow.
 
-    A velocity N z that the constraints allow (J N = 0) needs a motor: the driven rows of N have full column rank.
+    Tested in a random closed posture, and so for nearly all: with J N = 0, the driven rows of N have full column rank.
     """
     try:
         q, _ = random_state(model, 0)
-    except AssemblyError as problem:  # contacts of both feet with the same place, say: the posture does not matter much
+    except AssemblyError as problem:  # contacts of both feet with the same place, say: any posture will do
         q = problem.q
     N = _allowed(jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)))
     _, s, directions = np.linalg.svd(N[driven])

@@ -1,8 +1,8 @@
-"""What simulators make of rotors: the tree of independent joints, with the rotors' inertia reflected into armature.
+"""The tree of independent joints, with the rotors' inertia reflected into armature.
 
     H~ = sum over rotors of G_r^T (S^T I S) G_r,   G_r the gear ratios:   N^2 I for a gear
 
-chignoli2023_clusters, section II-C. Gyroscopic and coupled effects of rotors are lost; `c_aba` and `c_rnea` keep them.
+chignoli2023_clusters, section II-C. Gyroscopic and coupled effects of rotors are lost; `c_aba` and `c_rnea` have them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from linkwork.structure.clusters import ClusterTree, clusters
 
 @checked(model=MODEL, reflected=FLAG, lump=FLAG)
 def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> Model:
-    """The model without its rotors and without the couplings that drive them: a plain tree, for any method.
+    """The model without its rotors and the couplings that drive them: a plain tree, for any method.
 
     `reflected` adds the diagonal of the rotors' reflected inertia to the armature of the joints that they turn with.
-    `lump` leaves the rotors' bodies on the links that carry them, as if they did not spin; the paper drops them.
+    `lump` adds the rotors' bodies to the links that carry them, as if they did not spin; the paper omits them.
     Constraints that are in no cluster stay. UnsupportedError if a dependent joint carries links, or is not geared.
     """
     tree, t = clusters(model), model.topology
@@ -58,7 +58,7 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
 
 
 def reflected_inertia(model: Model) -> np.ndarray:
-    """H~ over the independent velocities, with the ratios of the neutral position; belts make it more than diagonal."""
+    """H~ over the independent velocities, with the ratios in neutral position; not diagonal with belts."""
     tree, t = clusters(model), model.topology
     G, _ = embeddings(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY), tree)
     H = np.zeros((G.shape[1], G.shape[1]))
@@ -71,7 +71,7 @@ def reflected_inertia(model: Model) -> np.ndarray:
 
 
 def rotors(tree: ClusterTree) -> list[int]:
-    """The bodies of dependent joints, which must carry nothing."""
+    """The bodies of dependent joints, which must have no children."""
     model, t, free = tree.model, tree.model.topology, set(tree.velocities)
     gone = [i for i in t.links if any(k not in free for k in range(t.v_slices[i].start, t.v_slices[i].stop))]
     geared = {

@@ -45,7 +45,7 @@ MAX_DAMPING = 1e16
 """Where Levenberg-Marquardt gives up: steps this short no longer change anything."""
 
 REDUNDANT = 1e-10
-"""Singular values of the rows, relative to the largest, below which a velocity need not heed them."""
+"""Singular values of the rows, relative to the largest, below which they count as redundant."""
 
 
 @checked(
@@ -69,13 +69,13 @@ def assemble(
     attempts: int = 10,
     seed: int = 0,
 ) -> np.ndarray:
-    """A position near `q` in which the constraints hold: |phi| <= tolerance in every row (metres, radians).
+    """A position near `q` in which the constraints hold: |phi| <= tolerance in every row (m, rad).
 
     `q`, of shape (nq,) or (batch, nq), has quaternions as [x y z w] and may be far from closed. Joints named in
     `locked` keep their positions. All constraints with a position are closed, contacts with the world among them, or
-    those named in `only`; rows may be redundant. If the search ends in a gap, it starts again from `q` moved
-    at random (by `seed`), further each time, `attempts` times in all. AssemblyError says which constraints stay open
-    and by how much, and has the best position found. Joint limits are not looked at.
+    those named in `only`; rows may be redundant. If the search does not converge, it starts again from `q`
+    moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says which constraints stay
+    open and by how much, and has the best position found. Joint limits are ignored.
     """
     start = np.array(q, dtype=float)
     closing, free = _closing(model, only), _free(model, locked)
@@ -90,9 +90,9 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     """The velocity nearest to `v` that all constraints allow at `q`: J v' = 0.
 
     Nearest in kinetic energy (norm="mass"): v' is the velocity after an inelastic impact of all constraints. With
-    norm="joint" the plain sum of squares of joint velocities counts, which needs no mass. Shapes are (nq,) and (nv,),
-    or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and constraints could
-    ask for any of their velocities, norm="mass" ends with an error that names them.
+    norm="joint" it is nearest in the sum of squares of joint velocities, which needs no mass. Shapes are (nq,) and
+    (nv,), or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and
+    constraints do not determine their velocities, norm="mass" ends with an error that names them.
     """
     at, speed = np.array(q, dtype=float), np.array(v, dtype=float)
     if at.ndim not in (1, 2) or at.shape[-1] != model.nq or speed.shape != (*at.shape[:-1], model.nv):
@@ -118,10 +118,10 @@ def random_state(
     only: Sequence[str] | None = None,
     tolerance: float = 1e-12,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A random position in which the constraints (those named in `only`) hold, and a velocity that all of them allow.
+    """A random position in which the constraints (those in `only`) hold, and a velocity that all allow.
 
     Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that
-    is moved at random and closed again. That position itself is the last resort, for mechanisms that are singular in
+    is moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in
     every posture. The same seed gives the same state; `batch` gives as many, as rows.
     Quaternions in q are [x y z w].
     """
@@ -140,10 +140,10 @@ def random_state(
 
 
 def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """So many states for statistics, as rows: random closed positions, and velocities that all constraints allow.
+    """`count` random closed positions, and velocities that all constraints allow, as rows.
 
-    Quicker than :func:`random_state`: after the first position that is not found, those that were are repeated, with
-    the one near neutral, in other motion. AssemblyError if there is none either.
+    Faster than :func:`random_state`: after the first failure, the positions found so far and the one near neutral are
+    repeated with other velocities. AssemblyError if there is none.
     """
     found = list[np.ndarray]()
     while len(found) < count:
@@ -158,11 +158,11 @@ def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[n
 def _random_position(
     model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float, attempts: int = 3
 ) -> np.ndarray | None:
-    """A random closed position, or None if nothing closes: as many starts anywhere, then some near neutral."""
+    """A random closed position, or None if nothing closes: from random starts, then near neutral."""
     closing, free = _closing(model, only), np.ones(model.nv, dtype=bool)
 
     def closed(start: np.ndarray) -> np.ndarray | None:
-        """Closed to more than the tolerance, as every posture but a singular one can be."""
+        """Closed to more digits than the tolerance, as is possible in all but singular postures."""
         found = _levenberg_marquardt(closing, start, free, tol, 50)
         return found.q if found.gap <= tol / 10 else None
 
@@ -239,13 +239,13 @@ def _levenberg_marquardt(
             phi_there, D_there = closing.residual(there)
             left = float(phi_there @ phi_there)
             if left < size:
-                idle = idle + 1 if left > 0.999 * size else 0  # creeping towards a gap that cannot be closed
+                idle = idle + 1 if left > 0.999 * size else 0  # slow convergence to a gap that cannot be closed
                 q, phi, D, nu = there, phi_there, D_there, max(nu / 10, 1e-8)
                 break
             nu *= 4
         else:
             break
-    for _ in range(3):  # on to rounding: rows that a gap makes independent would forbid a redundant loop to move
+    for _ in range(3):  # on to rounding: in an open loop redundant rows are independent, and would forbid it to move
         size, step = float(phi @ phi), np.zeros(len(free))
         if np.abs(phi).max(initial=0.0) > tolerance:
             break
@@ -294,7 +294,7 @@ def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) ->
 def _projected(model: Model, q: np.ndarray, v: np.ndarray, norm: str) -> np.ndarray:
     """v - L^-T W^+ J v  with  W = J L^-T  and  M = L L^T; twice, against rounding.
 
-    Singular values below REDUNDANT times the largest are taken for redundancy that an imperfect closure hides.
+    Singular values below REDUNDANT times the largest count as redundant: they are due to imperfect closure.
     """
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
     J = jacobian(motion)
@@ -320,7 +320,7 @@ def _factor(model: Model, M: np.ndarray) -> np.ndarray:
 
 
 def idle_joints(model: Model, M: np.ndarray) -> list[str]:
-    """The joints that take part in motions without kinetic energy: M with ones on its diagonal is singular there."""
+    """The joints in motions without kinetic energy, where M with ones on its diagonal is singular."""
     t, names = model.topology, [l.joint_name for l in model.links]
     size = np.sqrt(np.maximum(np.diagonal(M), 0.0))
     if not np.isfinite(M).all() or not size.all():

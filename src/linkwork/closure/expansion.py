@@ -1,4 +1,4 @@
-"""From independent coordinates to all: q = gamma(y), or phi(q) = 0 solved for the dependent joints; v = G ydot."""
+"""All coordinates from independent ones: phi(q) = 0 solved for the dependent joints; v = G ydot."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ class Expanded(NamedTuple):
 
 @checked(model=MODEL, y=ARRAY, ydot=optional(ARRAY), guess=optional(POSITION))
 def expand(model: Model, y: object, ydot: object = None, *, guess: object = None) -> Expanded:
-    """All positions and velocities from those of the independent joints: `lw.clusters(model).independent` names them.
+    """All positions and velocities from those of the independent joints.
 
-    `y` and `ydot` (default: zero) have shapes (ny,) and (nydot,), or (batch, ...): a batch is a motion, each state
-    starts from the one before. Dependent joints start from `guess` (a full position: the last state; default neutral),
-    which decides between the ways in which a linkage can be closed. AssemblyError where it cannot be closed for this
-    `y`, SingularError where dependent velocities do not follow from `ydot`. Quaternions are [x y z w].
+    `lw.clusters(model).independent` names them. `y` and `ydot` (default: zero) have shapes (ny,) and (nydot,), or
+    (batch, ...): a batch is a motion, each state starts from the previous one. Dependent joints start from `guess` (a
+    full position: the last state; default neutral), which decides between the ways in which a linkage can be closed.
+    AssemblyError where it cannot be closed for this `y`, SingularError where dependent velocities do not follow from
+    `ydot`. Quaternions are [x y z w].
     """
     tree = clusters(model)
     at = np.array(y, dtype=float)

@@ -1,4 +1,4 @@
-"""Constraints: what ties links to each other and to the world. Each one only produces rows over links and joints."""
+"""Constraints between links, and with the world: each one only produces rows over links and joints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one form of constraint that every algorithm consumes, and what a constraint must say to produce it.
+"""The form of constraints that every algorithm takes, and the interface that produces it.
 
     sum_l K_l a_l + sum_i G_i vdot_i + drift = 0,   stabilised:  ... = -2 zeta omega (J v) - omega^2 phi(q)
 
@@ -42,7 +42,7 @@ class Stabilisation(Value):
 STABILISATION = optional(instance(Stabilisation, "a linkwork.Stabilisation"))
 
 SHARE = 0.6
-"""Of the correction for the step's curvature: all of it is most accurate, and upsets rows that are nearly redundant."""
+"""The share of the correction for the step's curvature; all of it excites rows that are nearly redundant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Stepped(Stabilisation):
     """The same for semi-implicit Euler steps of length h.
 
     Such a step moves phi by h (J v+) + h^2/2 drift: seen from its end, the rate of phi was J v - h/2 drift, not J v.
-    Without regard to that, phi does not decay to 0 but to -h drift / omega.
+    Uncorrected, phi does not decay to 0 but to -h drift / omega.
     """
 
     h: Array | float = 0.0
@@ -61,9 +61,9 @@ class Stepped(Stabilisation):
 
 @dataclass(frozen=True)
 class Rows:
-    """K_l (m x 6) for each link, G_i (m x nv_i) for each joint (by the link it moves), and the drift (m x 1).
+    """K_l (m x 6) for each link, G_i (m x nv_i) for each joint (by its link), and the drift (m x 1).
 
-    `relative` rows do not notice a motion, turning included, that all links of them, the world too, have in common.
+    `relative` rows do not depend on a motion, rotations included, that all their links, the world too, have in common.
     """
 
     links: Mapping[int, Array]
@@ -85,12 +85,12 @@ class Constraint(Value):
 
     @property
     def original(self) -> Constraint:
-        """The constraint as users know it, where this one only stands for it."""
+        """The user's constraint, where this one replaces it."""
         return self
 
     @property
     def source(self) -> Model | None:
-        """The model whose rows these are, where this constraint stands for one of another model."""
+        """The model whose rows these are, where this constraint replaces one of another model."""
         return None
 
     def check(self, model: Model) -> None:
@@ -110,7 +110,7 @@ class Constraint(Value):
         raise NotImplementedError
 
     def renamed(self, new: Callable[[str], str]) -> Constraint:
-        """The same constraint in a model in which what is called `name` here is called `new(name)`, itself included."""
+        """The same constraint in a model with other names, its own included: `new(name)` for each `name`."""
         raise NotImplementedError
 
     def describe(self) -> str:

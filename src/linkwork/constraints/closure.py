@@ -6,7 +6,7 @@ of `a` relative to `b`, in the axes of `a`:
     J v = T^T (V_a - X V_b),      d/dt (J v) = T^T (A_a - X A_b + V_rel x V_a) + (dT/dt)^T V_rel
 
 with spatial velocities V and accelerations A of the two frames. The spherical joint instead equates the velocities
-of the two points themselves, d/dt (p_a - p_b) = 0, which is what other libraries do and exact off the closed state.
+of the two points themselves, d/dt (p_a - p_b) = 0, as in other libraries, which is exact in open positions, too.
 
 With axes="b" rows and forces are in the axes of `b` instead, those of the world for a contact:
 
@@ -219,7 +219,7 @@ class Closure(Constraint):
         KaT = Xa.T @ T
         KbT = -(Xb.T @ xp.vstack([R, xp.zeros(3, 3)]))
         drift = centripetal(motion, la, Xa) - R.T @ centripetal(motion, lb, Xb)
-        # off the closed state the two points are apart, and a link that carries both turns them about each other
+        # in open positions the two points are apart, and a link that carries both turns them about each other
         return Rows({la: KaT.T, lb: KbT.T}, {}, drift, relative=False)
 
     def position_error(self, motion: Motion) -> Array:
@@ -317,5 +317,5 @@ def point(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
 
 @checked(frame=NAME, axes=IN_AXES)
 def surface(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
-    """A surface contact of a frame with the world, which allows no motion: six rows, in the frame's or world's axes."""
+    """A surface contact of a frame with the world: six rows, in the axes of the frame or of the world."""
     return Weld(frame, axes=AXES[axes], **options)

@@ -49,7 +49,7 @@ class Coupling(Constraint):
 
     @property
     def has_fixed_ratios(self) -> bool:
-        """Whether it is a gear, belt or differential: then no posture is singular, whichever joint follows."""
+        """Whether it is a gear, belt or differential: never singular, whichever joint is dependent."""
         return all(not any(coefficients[1:]) for coefficients in self.terms.values())
 
     def check(self, model: Model) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @checked_class(phi=FUNCTION, joints=NAMES, name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True, eq=False, repr=False)
 class Custom(Constraint):
-    """phi(*positions) = 0, one argument per joint in `joints`, each a CasADi column; returns one number or a column.
+    """phi(*positions) = 0, a CasADi column per joint in `joints`; returns one number or a column.
 
     >>> Custom(lambda a, b: casadi.sin(a) - b, joints=("crank", "rod"))
     """
@@ -50,7 +50,7 @@ class Custom(Constraint):
 
     def check(self, model: Model) -> None:
         kinds = tuple(model.links[model.joint(j)].joint for j in self.joints)
-        object.__setattr__(self, "_sizes", tuple(k.nq for k in kinds))  # a model knows them, a name does not
+        object.__setattr__(self, "_sizes", tuple(k.nq for k in kinds))  # for `rows`, which has no model
         try:
             _derivatives(self.phi, kinds)
         except Exception as problem:

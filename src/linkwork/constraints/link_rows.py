@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_DEPENDENT, MAX_BLOCKS = 24, 200
-"""Rows beyond the independent ones, and rows times links: each is code in a kernel; thousands compile for minutes."""
+"""Limits of dependent rows, and of rows times links: each is code in a kernel; thousands compile for minutes."""
 
 
 @checked_class(
@@ -30,9 +30,9 @@ MAX_DEPENDENT, MAX_BLOCKS = 24, 200
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkRows(Constraint):
-    """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l, as in the papers' benchmarks.
+    """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l.
 
-    There is no position behind such rows, so they cannot be stabilised.
+    As in the papers' benchmarks. Such rows have no position error, so they cannot be stabilised.
     """
 
     K: Mapping[str, Sequence[Sequence[float]]]

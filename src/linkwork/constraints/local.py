@@ -1,9 +1,9 @@
-"""The rows of a local loop over the joints that it ties together: K vdot = k, whatever the body below them does.
+"""The rows of a local loop over its joints alone: K vdot = k, for any motion of the carrying body.
 
     K_l a_l + drift = 0,   a_l = (acceleration of the carrying body) + (that of its joints at constant speed) + J vdot
 
-Rows of local loops do not notice an acceleration that all their links have in common, so that of the body that carries
-them all drops out.
+Rows of local loops do not depend on an acceleration that all their links have in common, so that of the body that
+carries them all cancels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]) -> tuple[Array, Array]:
-    """K and k of K vdot = k over the joints of `bodies`: the rows, less what they say of links whose joints rest.
+    """K and k of K vdot = k over the joints of `bodies`: k less the rows' values with joints at rest.
 
     `bodies` are those of a local loop, each after its parent, and hang on the parent of the first.
     """
@@ -44,10 +44,10 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
     return xp.vstack(K), xp.vstack(k)
 
 
-def noticed_rows(
+def supported_rows(
     motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
 ) -> tuple[tuple[int, ...], Array, Array]:
-    """The degrees of freedom that the rows of a local loop notice, and K and k of K vdot = k over them.
+    """The degrees of freedom in the rows of a local loop, and K and k of K vdot = k over them.
 
     They are those of `bodies`, and where a row is not relative, because two points are apart, all of the model.
     """
@@ -62,7 +62,7 @@ def noticed_rows(
 
 
 def _stabilisation(motion: Motion, c: Constraint, rows: Rows) -> Array:
-    """What pulls these rows back onto their constraint, or zero."""
+    """The stabilisation of these rows, or zero."""
     if c.stabilisation is None:
         return motion.xp.zeros(rows.drift.shape[0])
     return c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))

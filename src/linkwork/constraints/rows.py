@@ -1,4 +1,4 @@
-"""From a model's constraints to what algorithms solve: rows with right-hand sides, Jacobians, errors."""
+"""The rows of a model's constraints with right-hand sides, their Jacobians and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConstraintRows:
     """sum_l K_l a_l + sum_i G_i vdot_i = k over moving links, with `a_l` as the recursions have it.
 
     That is: classical, and with the world accelerating by -g, so that gravity is in every link. `relative` rows do not
-    notice an acceleration that all their links have in common: no joint that carries all of them is in the rows.
+    depend on an acceleration that all their links have in common: no joint that carries all of them is in the rows.
     """
 
     links: dict[int, Array]
@@ -75,10 +75,10 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
 
 
 def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
-    """The squares, m x 1, of what rows over joint velocities would be if nothing in them cancelled.
+    """The squares, m x 1, of rows over joint velocities without cancellation.
 
-    A row that is this times rounding is none: no joint lies between the links that it ties together, or all joints
-    that do move them at right angles to what it measures.
+    A row below rounding of this is zero: no joint lies between its links, or all that do move them at right angles to
+    its direction.
     """
     xp, ones = motion.xp, motion.xp.constant([1.0] * motion.model.nv)
     total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])
@@ -93,7 +93,7 @@ def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
 
 
 def uncancelled(motion: Motion, l: int, K: Array) -> Array:
-    """The squares of rows over link l's acceleration, with levers as long as the link has: (p x d)^2 <= p^2 d^2."""
+    """The squares of rows over link l's acceleration, without cancellation: (p x d)^2 <= p^2 d^2."""
     squares, reach = K * K, motion.model.reach[l]
     along = squares[:, 0:1] + squares[:, 1:2] + squares[:, 2:3]
     return motion.xp.hstack([squares[:, 0:3], *(squares[:, i : i + 1] + reach**2 * along for i in (3, 4, 5))])
@@ -102,9 +102,9 @@ def uncancelled(motion: Motion, l: int, K: Array) -> Array:
 def jacobian_blocks(
     motion: Motion, links: dict[int, Array], joints: dict[int, Array], relative: bool = False
 ) -> dict[int, Array]:
-    """The rows over the velocities of those joints that matter, m x nv_i by link.
+    """The rows over the velocities of the joints in their support, m x nv_i by link.
 
-    The rows' forces K^T are carried from link to link towards the base; each joint on the way feels S^T of them. Forces
+    The rows' forces K^T are propagated from link to link to the base; each joint on the path gets S^T of them. Forces
     of relative rows cancel at the last link that carries all their links.
     """
     t = motion.model.topology
@@ -144,5 +144,5 @@ def rows_velocity(motion: Motion, rows: Rows) -> Array:
 
 
 def holders(model: Model, r: ConstraintRows) -> tuple[int, ...]:
-    """The links that rows hold; a joint counts as its link and that link's parent."""
+    """The links that rows hold; for a joint these are its link and that link's parent."""
     return (*r.links, *(l for i in r.joints for l in (i, model.topology.parent[i])))

@@ -1,10 +1,10 @@
-"""What rows feel: the unit of penalties on them, so that no digit depends on a mechanism's size or mass.
+"""The effective inertia of rows: the unit of penalties, for accuracy at any size and mass.
 
     unit_c = 1 / max diag(J M^-1 J^T)   over the rows of constraint c, and of all that share a degree of freedom with it
 
-The maximum, because penalties lose digits where they are much larger than what they act on. One unit for all
-constraints that share a degree of freedom, because only such can contradict each other, and then the answer is that of
-least squares, in which no row may weigh more than another. Units are numbers, found once for a model in a few postures;
+The maximum, because penalties lose digits where they are much larger than the inertia they act on. One unit for
+all constraints that share a degree of freedom, because only these can be in conflict, and then the solution is that of
+least squares, in which all rows must have the same weight. Units are numbers, found once for a model in a few postures;
 rows that nearly vanish in all of them count by their levers (rows.py).
 """
 
@@ -22,14 +22,14 @@ from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
 LEAST = 1e-2
-"""What rows feel in some posture at least, of what they would if nothing in them cancelled."""
+"""The least mobility of rows, relative to that without cancellation."""
 
 POSTURES = 2
-"""How many random postures units are found in, besides the neutral one."""
+"""Random postures in which units are found, besides the neutral one."""
 
 
 def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
-    """The inertia that the rows of each constraint, or of some, feel at least, in the units of these rows."""
+    """The least effective inertia of the rows of each constraint, or of some, in units of these rows."""
     return _units(model, tuple(range(len(model.constraints)) if which is None else which))
 
 
@@ -59,7 +59,7 @@ def _mobility(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
     M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
     for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
-    # a joint that moves no inertia is an error elsewhere; here it only must not hide what the others feel
+    # a joint that moves no inertia is an error elsewhere; here it must not affect the others
     return np.linalg.pinv(M, hermitian=True)
 
 

@@ -1,1 +1,1 @@
-"""What users call: factories that turn a model into functions of its dynamics, and the results of these."""
+"""Factories that turn a model into functions of its dynamics, and the results of these."""

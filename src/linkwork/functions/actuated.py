@@ -1,4 +1,4 @@
-"""Inverse dynamics of robots whose motors may not be enough: what is left over is an error."""
+"""Inverse dynamics of robots that may be underactuated: a large residual is an error."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from linkwork.errors import ActuationError
 from linkwork.functions.function import Function, R, marked
 
 RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
-"""The part of M a + c that may be left over before it counts as missing."""
+"""The largest residual, relative to M a + c, that counts as zero."""
 
 
 class ActuatedFunction(Function[R]):
-    """A function whose result has a `residual`, which must be small; where it is not, a kernel makes `tau` NaN."""
+    """A function whose `residual` must be small; where it is not, a kernel makes `tau` NaN."""
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         outputs = super()._traced(xp, inputs, symbol)

@@ -14,9 +14,10 @@ from linkwork.waiting import waiting
 
 
 class Choice:
-    """A method for a task and a model. What cannot be is refused at once; planning waits until `method` is asked for.
+    """A method for a task and a model, planned when `method` is first needed.
 
-    `use`, `independent`, `soft`, `modes` and `measure` are those of `plan`. With `prox` it is a method that iterates.
+    A method that cannot handle the model is refused at once. `use`, `independent`, `soft`, `modes` and `measure` are
+    those of `plan`. With `prox` it is a method that iterates.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Choice:
 
     @cached_property
     def plan(self) -> Plan:
-        """The methods there are, by predicted time."""
+        """The methods by predicted time."""
         if self.task not in TASKS:
             raise InputError(f"there is one method for {self.task.replace('_', ' ')}, and nothing to plan")
         with waiting(f"planning {self.task.replace('_', ' ')} of '{self.model.name}'"):
@@ -72,17 +73,17 @@ class Choice:
             )
 
     def settle(self, name: str) -> None:
-        """Take this method: a plan was made before, or none is needed."""
+        """Set the method: it was planned before, or needs no plan."""
         self.__dict__["method"] = registry.methods(self.task)[name]
 
     @property
     def settled(self) -> str | None:
-        """The name of the method, if it is known already."""
+        """The name of the method, if it has been chosen already."""
         return self.method.name if "method" in self.__dict__ else None
 
 
 def pick(
     task: str, method: str | None, model: Model, *, use: str = "state", modes: bool = False, prox: Prox | None = None
 ) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the one that the planner chooses."""
+    """The method of this name, if it can handle the model; without a name the planner's choice."""
     return Choice(task, method, model, use=use, modes=modes, prox=prox).method

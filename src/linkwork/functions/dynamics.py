@@ -29,7 +29,7 @@ from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import Inside, cheaper, inside
+from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
 
 
 @checked(
@@ -68,15 +68,15 @@ def forward_dynamics(
     the robot; the result also has `iterations`, `residual` and `converged`, whatever the method. `method=None` leaves
     the choice to the planner, at the first call (`fd.explain()` says why): for `use` "state" or "batch", and with
     `independent=True`, which promises rows that are never redundant and postures that are never singular, also among
-    methods without a proximal term. It is made by prediction alone; `measure=True` times the best few by the clock.
+    methods without a proximal term. It is made by prediction alone; `measure=True` also measures the fastest few.
 
     - `external_forces=True` adds an input `fext`: [force; torque] at each moving link's origin, in link axes, one link
       after the other.
     - `prox` sets penalty, tolerance and iterations of the methods that iterate.
     - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
-    - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise take
-      what needs fewer operations for the same results.
+    - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
+      compute with a rewritten model, which needs fewer operations for the same results.
     """
     model.check_forward()
     where, softness = chosen_frames(frames, backend), _softness(model, R)
@@ -93,7 +93,7 @@ def forward_dynamics(
     )
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
-        solver = Solver(chosen.method, inside(model, where), softness=softness)
+        solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
         return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"))
 
@@ -133,16 +133,17 @@ def inverse_dynamics(
     external_forces: bool = False,
     frames: str = "best",
 ) -> Function[InverseDynamicsResult]:
-    """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`; quaternions in `q` are [x y z w].
+    """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`.
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
-    cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which.
+    cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Quaternions
+    in `q` are [x y z w].
     """
     chosen, where = Choice("inverse_dynamics", method, model), chosen_frames(frames, backend)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         solve = chosen.method.load()
-        return {"tau": solve(Motion(cheaper(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        return {"tau": solve(Motion(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
     if external_forces:
@@ -175,13 +176,13 @@ def constrained_inverse_dynamics(
     threads: int | None = None,
     external_forces: bool = False,
 ) -> Function[ConstrainedInverseDynamicsResult]:
-    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + J^T lam, for a consistent motion with constraints.
+    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + J^T lam, for a consistent motion.
 
     `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
-    much as `weight` N m. Too few actuators for the ways to move are an ActuationError here, unless underactuated=True,
-    which leaves it to the call: there accelerations that the actuators cannot cause are one (`residual`, relative, is
-    what is missing). Quaternions in `q` are [x y z w].
+    much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless underactuated=True; then
+    a call with accelerations that the actuators cannot cause is one (`residual` is the relative error of the equation).
+    Quaternions in `q` are [x y z w].
     """
     from linkwork.algorithms.constrained.inverse import constrained_inverse
 
@@ -231,11 +232,11 @@ def impulse(
     prox: Prox | None = None,
     modes: bool = False,
 ) -> Function[ImpulseResult]:
-    """`jump(q, v) -> (v_after, impulse)`: the velocity after all constraints set in at once, and their impulses.
+    """`jump(q, v) -> (v_after, impulse)`: velocity after all constraints become active, and impulses.
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not set in.
+    constraint: those with 0 do not become active.
     """
     model.check_forward()
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
@@ -244,7 +245,7 @@ def impulse(
         return impact(motion, restitution)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
-        solver = Solver(chosen.method, Inside(cheaper(model, chosen_frames("best", backend))), at)
+        solver = Solver(chosen.method, Rewritten(rewritten_model(model, chosen_frames("best", backend))), at)
         mu = x["mu"][0, 0] if "mu" in x else None
         found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"))
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
@@ -284,5 +285,5 @@ def _softness(model: Model, R: object) -> list[np.ndarray] | None:
 
 
 def _judge(model: Model, chosen: Choice, at: Callable[[Motion], Motion] | None = None) -> Judge:
-    """Who is asked where the method gives no numbers; the planner never chooses a reference implementation."""
+    """The judge of results that are not numbers; the planner never chooses a reference implementation."""
     return Judge(model, at) if chosen.named is None else judge_of(model, chosen.method, at)

@@ -1,4 +1,4 @@
-"""What the factories hand out: one function of one model, on the backend of your choice."""
+"""The functions that factories return: one function of one model, on a backend."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = {
     "dtype": choice("dtype", PRECISIONS),
     "threads": optional(whole(1, 4096, "a number of threads, at least 1")),
 }
-"""What all factories take, by their kinds."""
+"""The options of all factories, by their kinds."""
 
 BATCH = optional(whole(0, what="a number of states, or None for one"))
 
@@ -54,7 +54,7 @@ else:
 
 
 def factory(make: Callable[P, F]) -> Callable[P, F]:
-    """A factory whose functions know how they were made: that is how they are pickled and copied."""
+    """A factory whose functions store its arguments, by which they are pickled and copied."""
 
     @wraps(make)
     def made(*args: P.args, **named: P.kwargs) -> F:
@@ -66,7 +66,7 @@ def factory(make: Callable[P, F]) -> Callable[P, F]:
 
 
 def remade(module: str, name: str, args: tuple[Any, ...], named: dict[str, Any], method: str | None) -> Any:
-    """The function that a factory makes of these arguments, with the method that was chosen before, if one was."""
+    """The function that a factory makes of these arguments, with the method chosen before, if any."""
     function = getattr(import_module(module), name)(*args, **named)
     if method is not None and isinstance(function.choice, Choice):
         function.choice.settle(method)
@@ -80,9 +80,9 @@ class Function(Generic[R]):
     write into, one for each result, or the result of an earlier call; `bind()` is for the least overhead of all.
 
     `backend="numpy"` executes the algorithm as it is written, "casadi" evaluates its trace, "kernel" the machine code
-    made of that trace. All three take and give the same. Nothing is planned, traced or compiled before it is needed.
-    `identity` lists all that shapes the function besides its model, method and name; without it, it is traced anew in
-    every process. `result` is the class of what it gives, else a named tuple.
+    made of that trace. All three have the same inputs and results. Nothing is planned, traced or compiled before it is
+    needed. `identity` lists what the function depends on besides its model, method and name; without it, it is traced
+    anew in every process. `result` is the class of its result, else a named tuple.
     """
 
     prox: Prox | None = None
@@ -124,16 +124,16 @@ class Function(Generic[R]):
             raise pickle.PicklingError(f"{self!r} has a body of its own: only what factories make can be pickled")
         return remade, (*self.recipe, self.choice.settled if isinstance(self.choice, Choice) else None)
 
-    # what it is
+    # properties
 
     @property
     def method(self) -> str:
-        """The method's name; "" if there is only one way. Without one from the user, planned when first asked for."""
+        """The method's name; "" if there is only one. Planned when first needed, if the user named none."""
         return self.choice.method.name if isinstance(self.choice, Choice) else self.choice
 
     @property
     def plan(self) -> Plan:
-        """The methods that were there to choose from, by predicted time."""
+        """The methods to choose from, by predicted time."""
         if not isinstance(self.choice, Choice):
             raise InputError(f"there is one method for {self.name.replace('_', ' ')}, and nothing to plan")
         return self.choice.plan
@@ -144,14 +144,14 @@ class Function(Generic[R]):
 
     @property
     def operations(self) -> int:
-        """Exact number of arithmetic operations for one state; of an iterative method, up to its first solution."""
+        """Exact number of operations for one state; of iterative methods, up to the first solution."""
         return int(self._known.operations)
 
     # calls
 
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> R:
         if out is None and not named:
-            # inputs are checked only if the result is not finite: bad ones never give numbers
+            # inputs are checked only if the result is not finite: invalid ones never give numbers
             result: R | None = self._one(*args)
             if result is not None:
                 return result
@@ -159,18 +159,18 @@ class Function(Generic[R]):
 
     @staticmethod
     def _one(*args: Any) -> Any:
-        """The kernel for one state, as soon as there is one: it tells by itself whether its results are numbers."""
+        """The kernel for one state, once it is compiled; it checks whether its results are numbers."""
         return None
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> R:
-        """Any call. A kernel's inputs are looked at only if its results are not all fine."""
+        """Any call. A kernel's inputs are checked only if its results are not all finite."""
         into = None if out is None else self._into(out)
         if self.backend == "kernel":
             given = self._ordered(args, named)
             try:
                 result, fine = self.kernel.judged(given, into)
             except InputError:
-                self._take(args, named)  # says it in terms of this function
+                self._take(args, named)  # raises the error in terms of this function
                 raise
             if "_one" not in self.__dict__ and getattr(given[0] if given else None, "ndim", 0) == 1:
                 self._one = self.kernel.finite()  # type: ignore[method-assign]
@@ -198,13 +198,13 @@ class Function(Generic[R]):
         run = self._execute if self.backend == "numpy" else self._evaluate
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
-            # an empty batch still has shapes, which one state tells
+            # the shapes of an empty batch come from one state
             states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
         return self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch, arrays)
 
     def _shaped(self, outputs: Mapping[str, np.ndarray], batch: int | None, arrays: list[np.ndarray]) -> Any:
-        """Columns as vectors, and whatever else `shapes` says, behind the batch axis."""
+        """Columns as vectors, others in their `shapes`, behind the batch axis."""
         lead = () if batch is None else (batch,)
         shaped = []
         for name, x in outputs.items():
@@ -236,7 +236,7 @@ class Function(Generic[R]):
         return self._results(tuple(names)).made(into, dict(zip(self.inputs, arrays, strict=True)))
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result, if all of it is made of numbers; where not, what the judge says."""
+        """The result, if all of it is finite; where not, that of the judge."""
         bad = self._odd(list(result), batch)
         for b in bad:
             found = None if self.judge is None else self.judge.independent(self._state(arrays, b))
@@ -276,7 +276,7 @@ class Function(Generic[R]):
         return self.traced()
 
     def traced(self, limit: int | None = None) -> Program | IterativeProgram:
-        """The program, traced now or just before; given up with `Outgrown` if it needs more than `limit` operations."""
+        """The program, traced now or just before; stopped with `Outgrown` beyond `limit` operations."""
         from linkwork.kernels import program_cache
         from linkwork.kernels.trace import trace
 
@@ -294,14 +294,14 @@ class Function(Generic[R]):
 
     @cached_property
     def _content(self) -> str | None:
-        """A name for all that the program depends on."""
+        """A digest of all that the program depends on."""
         if self._identity is None:
             return None
         return digest(self.name, self.model, self.method, self.dtype, *self._identity)
 
     @cached_property
     def _known(self) -> Any:
-        """The program, or what is remembered of it: a function that was compiled before is not traced again."""
+        """The program, or its cached form: a function that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
         return get_or_trace(self._content, lambda: self.program)
@@ -348,7 +348,7 @@ class Function(Generic[R]):
         return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
 
     def _written(self, xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
-        """What kernels are made of. An invalid quaternion makes the first output NaN, so that it cannot go unseen."""
+        """The traced function. An invalid quaternion makes the first output NaN, so that it is noticed."""
         from linkwork.kernels.hoist import STEP
 
         inputs = {n: symbol(n, k) for n, k in self.inputs.items()}

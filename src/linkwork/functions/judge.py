@@ -1,9 +1,9 @@
-"""A second opinion, by dense linear algebra, where a method says that it is not sure.
+"""A second solution by dense linear algebra, where a method reports that it found none.
 
-Pivots depend on the order of elimination. A leg that is stretched cannot move its foot in all directions while the hip
-rests, and yet the hip moves. So where a direct method meets a pivot that it does not trust, the rows are looked at all
-together, by singular values: independent ones have their solution, others are an error. And where the method that the
-planner chose has not converged, the same solution, without directions in which rows are redundant, may meet them.
+Pivots depend on the order of elimination. A stretched leg cannot move its foot in all directions while the hip is at
+rest, but the rows are independent if the hip moves. So where a direct method has a pivot near zero, singular values of
+all rows decide: independent rows have their solution, others are an error. And where the planner's choice has not
+converged, the dense solution, without directions in which rows are redundant, may meet the rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
 
 SAME = 1e-9
-"""How far accelerations of two methods may be apart, in the norm of M: light links by as much more as they are lighter,
-in square roots."""
+"""The largest difference of two methods' accelerations, in the norm of M: for light links it is larger, by the square
+root of mass ratios."""
 
 State = Mapping[str, np.ndarray]
 
 
 class Verdict(NamedTuple):
-    """Accelerations (or velocities after an impact), forces, the largest |J a - k|, and the size of its terms.
+    """Accelerations (or velocities after an impact), forces, the largest |J a - k| and its terms' size.
 
     The terms are those of accelerations with and without constraints. `weight` is the L^T of M = L L^T, `pushes` are
     L^-1 J^T, and `energy` is the largest of a^T M a, with and without.
@@ -54,7 +54,7 @@ class Verdict(NamedTuple):
 
 
 class Resolved:
-    """The Delassus matrix of some constraints' rows, with those of all others resolved by singular values.
+    """The Delassus matrix of some constraints' rows, with all others resolved by singular values.
 
     Lambda^-1 = W (1 - V V^T) W^T,    W = J L^-T,   V a basis of the others' rows of it
     """
@@ -80,7 +80,7 @@ class Resolved:
 
 
 class Judge:
-    """Solves single states of a model; `at` makes the problem of a motion of it, if it is not that of accelerations."""
+    """Solves single states of a model; `at` makes another problem of a motion (impacts)."""
 
     def __init__(self, model: Model, at: Callable[[Motion], Motion] | None = None) -> None:
         self.model, self.at = model, at
@@ -90,7 +90,7 @@ class Judge:
         return self._solved(x, None)
 
     def redundant(self, x: State, least: float) -> Verdict | None:
-        """The solution without directions whose singular values, in units of what rows feel, are below `least`."""
+        """The solution without directions of singular values below `least`, in units of effective inertia."""
         return self._solved(x, least)
 
     def _solved(self, x: State, least: float | None) -> Verdict | None:
@@ -116,7 +116,7 @@ class Judge:
 
 
 class Reference(Judge):
-    """The same for `kkt`, which has a solution whatever the rank: traced, it does not find all of them."""
+    """The same for `kkt`, which has a solution for any rank; its trace does not find all of them."""
 
     def _found(self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict:
         vdot, lam = kkt(motion, tau, fext)
@@ -124,12 +124,12 @@ class Reference(Judge):
 
 
 def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None = None) -> Judge:
-    """Who is asked where a method gives no numbers: least squares where the method itself has them for any rows."""
+    """The judge for a method: by least squares if the method itself solves any rows by them."""
     return (Reference if method.redundant and method.prox is None else Judge)(model, at)
 
 
 def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
-    """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T, rows of length one or in their units."""
+    """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
     L = np.linalg.cholesky(crba(motion))
     J, k = joint_space(motion)
     W = np.linalg.solve(L, J.T).T
@@ -154,7 +154,7 @@ def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: floa
 
 
 class Rows:
-    """The constraint rows of a model, to tell how far a result is from meeting them; `at` as for a `Judge`.
+    """The constraint rows of a model, for the residuals of results; `at` as for a `Judge`.
 
     `softness` is R by constraint: soft rows are met if J a + R lam = k.
     """
@@ -170,7 +170,7 @@ class Rows:
     def residual(
         self, q: np.ndarray, v: np.ndarray, active: np.ndarray | None, found: np.ndarray, forces: np.ndarray
     ) -> np.ndarray:
-        """The largest |J a - k| of any row that is active, for each state: accelerations or velocities were `found`."""
+        """The largest |J a - k| of active rows in each state, for the accelerations or velocities `found`."""
         lead = found.shape[:-1]
         on = np.ones(len(self.model.constraints)) if active is None else active
         parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in (q, v, on, found, forces)]

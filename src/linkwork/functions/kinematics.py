@@ -1,4 +1,4 @@
-"""Factories of functions of the configuration: mass matrix, constraint Jacobian, placements of frames."""
+"""Factories of functions of the configuration: mass matrix, constraint Jacobian, frame placements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import cheaper
+from linkwork.rewrite.rewritten import rewritten_model
 
 R = TypeVar("R")
 METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
@@ -31,8 +31,8 @@ METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
 def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function[Any]:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
 
-    With `packed=True` the result is `(entries,)`, only what a tree can make nonzero of the lower triangle, at the rows
-    and columns that `mass_pattern(model)` gives: for large batches most of the time goes into writing zeros otherwise.
+    With `packed=True` the result is `(entries,)`, only the structural nonzeros of the lower triangle, at the rows and
+    columns that `mass_pattern(model)` gives: in large batches most of the time is spent on writing zeros otherwise.
     """
     chosen = Choice("mass_matrix", method, model)
     crba = chosen.method.load()
@@ -54,7 +54,7 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
 
 @checked(model=MODEL)
 def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the lower triangle of M that a tree can make nonzero: each dof and those that carry it."""
+    """Rows and columns of the nonzero lower triangle of M: each dof and those that support it."""
     parent, pairs = model.topology.dof_parent, []
     for i in range(model.nv):
         j = i
@@ -68,7 +68,7 @@ def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
 @checked(model=MODEL, **OPTIONS)
 @factory
 def constraint_jacobian(model: Model, **options: Any) -> Function[ConstraintJacobianResult]:
-    """`cj(q) -> (J,)`: the constraint rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
+    """`cj(q) -> (J,)`: the rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
     from linkwork.constraints import jacobian
 
     options["shapes"] = {"J": (model.rows, model.nv)}
@@ -80,7 +80,7 @@ def constraint_jacobian(model: Model, **options: Any) -> Function[ConstraintJaco
 @checked(model=MODEL, **OPTIONS)
 @factory
 def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorResult]:
-    """`ce(q, v) -> (phi, rate)`: how far the constraints are from holding, in position and in velocity J v."""
+    """`ce(q, v) -> (phi, rate)`: errors of the constraints, in position and in velocity J v."""
     from linkwork.constraints import position_error, velocity_error
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -96,7 +96,7 @@ def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorRe
 def forward_kinematics(
     model: Model, frames: Sequence[str] | None = None, **options: Any
 ) -> Function[ForwardKinematicsResult]:
-    """`fk(q) -> (positions, rotations)`: (F, 3) and (F, 3, 3) of frames (default: all links) in the world."""
+    """`fk(q) -> (positions, rotations)`: (F, 3), (F, 3, 3) of frames (default: all links) in the world."""
     from linkwork.algorithms.tree.kinematics import frame_placement
 
     names = [l.name for l in model.links[1:]] if frames is None else list(frames)
@@ -123,17 +123,17 @@ def of_position(
     result: type[R],
     identity: tuple[Any, ...] = (),
 ) -> Function[R]:
-    """A function of q; `identity` is what shapes it besides its model and method."""
-    # without a method it is about the user's own frames
+    """A function of q; `identity` is what it depends on besides its model and method."""
+    # without a method it computes in the user's own frames
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return of(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
+        return of(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
 
     identity = (*identity, where)
     return Function(name, model, {"q": model.nq}, body, method=method, result=result, identity=identity, **options)
 
 
 def chosen_frames(frames: str, backend: str) -> str:
-    """Which frames to compute in: only kernels, which nobody reads, leave those of the model."""
+    """Which frames to compute in: only kernels use others than the model's."""
     return frames if backend == "kernel" else "given"

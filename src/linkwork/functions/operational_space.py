@@ -15,7 +15,7 @@ from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames, of_posi
 from linkwork.functions.results import DelassusOperatorResult, DelassusResult, OperationalSpaceInertiaResult
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import cheaper
+from linkwork.rewrite.rewritten import rewritten_model
 
 
 @checked(model=MODEL, method=METHOD, frames=FRAMES, measure=FLAG, **OPTIONS)
@@ -24,9 +24,9 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
     """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
 
     `method="pv_fast"` gives an operator instead, `dl(q, b) -> (solved, multiplied)`: Lambda b and Lambda^-1 b without
-    the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts,
-    linkages) are resolved: rows of these are not in it. Quaternions in `q` are [x y z w]. Without a method the planner
-    chooses one at the first call, by prediction, or by the clock with `measure=True`.
+    the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts, linkages)
+    are resolved: it returns only the rows outside clusters. Quaternions in `q` are [x y z w]. Without a method the
+    planner chooses one at the first call, by prediction, or by measured times with `measure=True`.
     """
     chosen = Choice("delassus", method, model, measure=measure)
     if method is not None and chosen.method.operator:
@@ -46,9 +46,9 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
 def operational_space_inertia(
     model: Model, *, method: str | None = None, **options: Any
 ) -> Function[OperationalSpaceInertiaResult]:
-    """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b (rows independent).
+    """`osim(q, b) -> (force,)`: Lambda b, the forces that accelerate the constraint rows by b.
 
-    Any method of `delassus`; `pv_fast` never forms the dense matrix.
+    Rows must be independent. Any method of `delassus`; `pv_fast` never forms the dense matrix.
     """
     chosen = Choice("delassus", method, model)
     if method is not None and chosen.method.operator:
@@ -57,7 +57,7 @@ def operational_space_inertia(
     which = _of_rows(model, chosen)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp)
+        motion = Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
         return {"force": xp.factor_spd(chosen.method.load()(motion), least_pivots(motion, which)).solve(x["b"])}
 
     return Function(
@@ -88,7 +88,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = chosen.method.load()(Motion(cheaper(model, where), x["q"], xp.zeros(model.nv), xp))
+        operator = chosen.method.load()(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 

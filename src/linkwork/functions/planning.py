@@ -1,4 +1,4 @@
-"""Which method for this model: the planner's choice, and what it is based on."""
+"""The planner's choice of a method for a model, and its reasons."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def plan(
     modes: bool = False,
     measure: bool = False,
 ) -> Plan:
-    """The methods for a task ("forward_dynamics", "delassus") by predicted time: `print(plan(model).explain())`.
+    """The methods for a task by predicted time: `print(plan(model).explain())`.
 
-    `use` is "state" (one at a time) or "batch". `independent=True` promises constraint rows that are never redundant
-    and postures that are never singular, so that methods without a proximal term count too. `soft` and `modes` are
-    for functions with softness `R` and with the input `active`.
+    `task` is "forward_dynamics" or "delassus", `use` is "state" (one at a time) or "batch". `independent=True` promises
+    constraint rows that are never redundant and postures that are never singular, so that methods without a proximal
+    term count too. `soft` and `modes` are for functions with softness `R` and with the input `active`.
 
     The plan also says which constraints the chosen method embeds, penalises and propagates, and in which order links
     are eliminated (`plan.decisions`). Predictions alone decide, so that it is the same on every machine of a kind.
     `measure=True` compiles the methods that are predicted to take at most 1.6 times as long as the fastest, times them
-    on random states, and takes the fastest; the cache has that from then on, for this plan and for all functions made
+    on random states, and takes the fastest; the cache stores that for this plan and for all functions made
     without `method=`.
     """
     from linkwork.kernels import notes
@@ -85,10 +85,11 @@ def plan(
 
 @checked(source=SOURCE, use=USE, independent=FLAG)
 def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent: bool = False, **options: Any) -> Cuts:
-    """Where to cut the loops of a file's joint graph (SDF): ``lw.load(file, cut=lw.best_cuts(file).joints)``.
+    """Where to cut the loops of a file's joint graph (SDF).
 
-    The spanning tree is searched for by exchanging cut joints, with forward dynamics planned for each (a second or two
-    for each tree). `use` and `independent` are those of :func:`plan`, `options` those of :func:`load`, without `cut`.
+    For ``lw.load(file, cut=lw.best_cuts(file).joints)``. The spanning tree is searched for by exchanging cut joints,
+    with forward dynamics planned for each (a second or two for each tree). `use` and `independent` are those of
+    :func:`plan`, `options` those of :func:`load`, without `cut`.
     """
 
     def predict(model: Model) -> float:

@@ -1,4 +1,4 @@
-"""What functions give: one class for each task, whatever the method.
+"""The results of functions: one class for each task, the same for all methods.
 
 Machine code makes them directly for one state (kernels/objects.py), so they are tuples, or have `__slots__`.
 """
@@ -33,7 +33,7 @@ class InverseDynamicsResult(NamedTuple):
 
 
 class ConstrainedInverseDynamicsResult(NamedTuple):
-    """`tau` (nv,), constraint forces `lam` (m,), and the share `residual` of M a + c that is left over."""
+    """`tau` (nv,), constraint forces `lam` (m,), and the relative error `residual` of M a + c."""
 
     tau: np.ndarray
     lam: np.ndarray
@@ -82,13 +82,13 @@ class OperationalSpaceInertiaResult(NamedTuple):
 class Solution:
     """Two arrays by name, as in `a, lam = result`, and how they were found.
 
-    A method that iterates reports that with its results. A direct one has solved once; its `residual` is computed when
-    it is asked for, from the inputs of the call: ask before you change these in place.
+    A method that iterates reports that with its results. A direct one takes one iteration; its `residual` is computed
+    when first read, from the inputs of the call: read it before you change these in place.
     """
 
     __slots__ = ("_active", "_q", "_report", "_rows", "_v")
     _fields: ClassVar[tuple[str, str]]
-    _report: np.ndarray  # (..., 3): solves, residual, and 1, or NaN if that is too large
+    _report: np.ndarray  # (..., 3): solver iterations, residual, and 1, or NaN if that is too large
     _rows: Rows
     _q: np.ndarray
     _v: np.ndarray
@@ -102,7 +102,7 @@ class Solution:
 
     @property
     def iterations(self) -> np.ndarray:
-        """How often the method solved, for each state."""
+        """Solver iterations, for each state."""
         if hasattr(self, "_report"):
             return np.asarray(self._report[..., 0].astype(int))
         return np.ones(self[0].shape[:-1], dtype=int)
@@ -118,7 +118,7 @@ class Solution:
 
     @property
     def converged(self) -> np.ndarray:
-        """Whether the residual is within `Prox.tolerance` of the rows' terms; always True of direct methods."""
+        """Whether the residual is within `Prox.tolerance` of the rows' terms; always True for direct methods."""
         if hasattr(self, "_report"):
             return np.asarray(self._report[..., 2] == 1)
         return np.ones(self[0].shape[:-1], dtype=bool)

@@ -1,6 +1,6 @@
-"""A method of forward dynamics at work: what it takes, and what it found in the user's coordinates.
+"""A method of forward dynamics with its settings, and its results in the user's coordinates.
 
-Factories, rollouts and projections use methods by this and nothing else.
+Factories, rollouts and projections call methods only by this.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.model import Motion
-from linkwork.rewrite.inside import Inside
+from linkwork.rewrite.rewritten import Rewritten
 
 Pair = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
 class Solved:
-    """Accelerations and constraint forces, or the iteration that ends in them."""
+    """Accelerations and constraint forces, or the iteration that results in them."""
 
     pair: Pair | None
     iteration: Iteration | None
 
     def then(self, change: Callable[[Array, Array], Pair]) -> Solved:
-        """The same with other accelerations and forces, made of those found."""
+        """The same with accelerations and forces computed from those found."""
         if self.iteration is None:
             assert self.pair is not None
             return Solved(change(*self.pair), None)
         finish = self.iteration.finish
         return Solved(None, replace(self.iteration, finish=lambda *state: change(*finish(*state))))
 
-    def straight(self, solves: int, flat: Array | float) -> Pair:
-        """The accelerations and forces as straight operations, after so many solves of a method that iterates."""
+    def straight(self, iterations: int, flat: Array | float) -> Pair:
+        """Accelerations and forces as straight operations, after so many solver iterations."""
         if self.iteration is None:
             assert self.pair is not None
             return self.pair
-        return unrolled(self.iteration, solves, flat)[:2]
+        return unrolled(self.iteration, iterations, flat)[:2]
 
 
 @dataclass(frozen=True)
 class Solver:
-    """A method on a rewritten model; `at` makes another problem of a motion (impacts), `softness` is R by row."""
+    """A method on a rewritten model; `at` makes another problem of a motion (impacts), `softness` is R."""
 
     method: Method
-    within: Inside
+    within: Rewritten
     at: Callable[[Motion], Motion] | None = None
     softness: Sequence[np.ndarray] | None = None
 
@@ -62,7 +62,7 @@ class Solver:
         mu: Array | float | None = None,
         active: Array | None = None,
     ) -> Solved:
-        """What the method finds for a state of the user's model; only methods that iterate look at `mu`."""
+        """The method's solution for a state of the user's model; only methods that iterate use `mu`."""
         options: dict[str, Any] = {}
         if self.method.prox is not None:
             options["mu"] = mu

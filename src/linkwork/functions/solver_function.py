@@ -1,4 +1,4 @@
-"""Functions that solve for accelerations or impulses: by methods that iterate or not, with a second opinion."""
+"""Functions that solve for accelerations or impulses, with a judge of states without a solution."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 KEPT = {"q": "_q", "v": "_v", "active": "_active"}
-"""Where a `Solution` keeps the inputs that residuals are computed from."""
+"""The attribute of a `Solution` with the inputs that residuals are computed from."""
 
 
 class SolverFunction(Function[R]):
-    """A function whose body gives what a method `Solved`.
+    """A function whose body returns `Solved`.
 
-    `prox` is for methods that iterate (None: the method's own), `judge` looks at states without a solution, and with
-    `retry` also at those that have not converged; `rows` computes the residuals of direct methods.
+    `prox` is for methods that iterate (None: the method's own), `judge` solves states without a solution, and with
+    `retry` also those that have not converged; `rows` computes the residuals of direct methods.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class SolverFunction(Function[R]):
         assert isinstance(self.choice, Choice)
         return self._given or self.choice.method.prox_for(self.dtype)
 
-    @checked(iterations=whole(1, 1000, "a number of solves, at least 1"))
+    @checked(iterations=whole(1, 1000, "a number of solver iterations, at least 1"))
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
 
-        A method that iterates has `iterations` solves written out in it, and the penalty of its `prox`.
+        A method that iterates is unrolled to `iterations` solver iterations, with the penalty of its `prox`.
         """
         import casadi
 
@@ -144,7 +144,7 @@ class SolverFunction(Function[R]):
         return self._reported((first, second), used, float(violation.item()), float(bound.item()))
 
     def _reported(self, pair: Any, used: int, violation: float, bound: float) -> dict[str, np.ndarray]:
-        """What kernels/iterate.py writes: solves, the violation, and 1, or NaN if it is too large."""
+        """What kernels/iterate.py writes: solver iterations, the violation, and 1, or NaN if it is too large."""
         assert self.prox is not None
         report = np.array([used, violation, 1.0 if violation <= self.prox.tolerance * bound else np.nan])
         return {**{n: np.asarray(x) for n, x in zip(self._names, pair, strict=True)}, "report": report}
@@ -166,10 +166,10 @@ class SolverFunction(Function[R]):
         return [*arrays, np.empty((*lead, 3), self.dtype) if report is None else report]
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result, if all of it is made of numbers that have converged; where not, what the judge says.
+        """The result, if all of it is finite and has converged; where not, that of the judge.
 
-        A method that was named keeps its result, and the judge only tells whether it is right after all: nothing moves,
-        say, and errors are compared with rounding. What has not converged all the same goes with a warning.
+        A method named by the user keeps its result, and the judge only decides whether it is right: where nothing
+        moves, for example, errors are compared with rounding. What has not converged by that either gives a warning.
         """
         parts, unsure = [*result], np.zeros(0)
         if self.prox is not None:
@@ -204,7 +204,7 @@ class SolverFunction(Function[R]):
         return self.prox is None or verdict.residual <= self.prox.tolerance * verdict.size
 
     def _replace(self, result: Any, b: Any, verdict: Verdict) -> None:
-        """Write a verdict in the place of what was found for a state."""
+        """Write the judge's solution over the result of a state."""
         result[0][b], result[1][b] = verdict.a, verdict.lam
         if self.prox is not None:
             used = np.nan_to_num(result._report[b, 0])

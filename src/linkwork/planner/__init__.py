@@ -1,1 +1,1 @@
-"""Orders of elimination and, from counts, the choice of an algorithm."""
+"""The choice of an algorithm, from operation counts and predicted times."""

@@ -1,9 +1,9 @@
-"""What operations cost on this machine: the costs of the prediction (cost.py), fitted to some twenty measured kernels.
+"""The costs of this machine (cost.py), fitted to some twenty measured kernels.
 
     ns of a kernel = edges + h,   h = sqrt(work^2 + waiting^2) = (work / h) work + (waiting / h) waiting
 
-With the shares of the last fit the next one is linear: least squares of relative errors, with costs of at least zero.
-Times of different minutes are compared through a yardstick that runs beside all of them, because clocks vary.
+With the shares of the previous fit each fit is linear: least squares of relative errors, with costs of at least zero.
+Clock rates vary, so times are compared relative to a yardstick that is timed in turns with them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from linkwork.planner.stopwatch import timings
 from linkwork.robots import mechanisms as mech
 
 YARDSTICK = "yardstick"
-"""The name of aba of a chain of twelve links among what is timed."""
+"""The name of the reference kernel, aba of a chain of twelve links."""
 
 FITS = 30
-"""Linear fits in a row, each with the shares of work and waiting of the last."""
+"""Linear fits, each with the shares of work and waiting of the previous one."""
 
 Trace = Callable[[Model, str], Program | IterativeProgram]
 """The forward dynamics of a model by a method, as a program."""
@@ -55,7 +55,7 @@ SAMPLES: tuple[tuple[Callable[[], Model], tuple[str, ...]], ...] = (
 
 
 def calibrate(trace: Trace, tick: Callable[[int], None] = lambda done: None) -> tuple[Machine, float]:
-    """The costs of this machine, and by how much predictions with them are off in the root mean square."""
+    """The costs of this machine, and the root mean square error of predictions with them."""
     clock = mech.chain(12)
     beside = trace(clock, "aba"), samples(clock)
     rows: dict[str, list[list[float]]] = {use: [] for use in USES}
@@ -86,7 +86,7 @@ def calibrate(trace: Trace, tick: Callable[[int], None] = lambda done: None) -> 
 
 
 def fit(rows: np.ndarray, ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The costs with the least relative errors over kernels with these features and times, and the errors."""
+    """The costs with the least relative errors for kernels with these features and times; the errors."""
     groups = [np.isin(FEATURES, names) for names in (WORK, WAITING)]
     shares = np.where(np.any(groups, axis=0), np.sqrt(0.5), 1.0) * np.ones_like(rows)
     for _ in range(FITS):

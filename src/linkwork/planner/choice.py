@@ -1,7 +1,7 @@
-"""Which method for this mechanism: those worth tracing are traced, their time is predicted, the fastest is taken.
+"""The choice of a method: candidates are traced, their times predicted, and the fastest is taken.
 
-A trace is exact and takes milliseconds, so the choice needs no rules about mechanisms: it counts. A trace that has
-outgrown the fastest so far is given up.
+A trace is exact and takes milliseconds, so the choice needs no rules about mechanisms. A trace that has outgrown
+the fastest so far is stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 Trace = Callable[[str, int | None], "Program | IterativeProgram"]
-"""`trace(method, limit)`: its program; given up with `Outgrown` beyond so many operations."""
+"""`trace(method, limit)`: its program; stopped with `Outgrown` beyond so many operations."""
 
 OUTGROWN, ROOM = 1.3, 2000
 """Tracing stops at so many times the operations of the fastest so far, and some more: predicted us per operation differ
@@ -57,9 +57,9 @@ def choose(task: str, use: str, asked: Asked, trace: Trace) -> Plan:
 
 
 def _promise(method: Method, reason: str, asked: Asked) -> tuple[bool, bool, float]:
-    """A key by which methods that are likely to be small come first, so that larger ones are given up early.
+    """A key by which methods that are likely to be small come first, to stop larger ones early.
 
-    Methods with clusters are, then direct methods, then those of which an estimate says so.
+    Methods with clusters come first, then direct methods, then those of least estimated work.
     """
     mix = None if reason else asked.treatment(method)
     return not method.local, method.prox is not None, float("inf") if mix is None or mix.work is None else mix.work
@@ -79,7 +79,7 @@ def _candidate(
     best: float,
     given: Callable[[], dict[str, np.ndarray]],
 ) -> Candidate:
-    """A method with its predicted times. Solver iterations are counted unless even a single one takes too long."""
+    """A method with its predicted times; solver iterations are counted unless one alone is too slow."""
     parts, expected, again, unconverged = parts_of(program), dict.fromkeys(USES, method.iterations), 0, 0.0
     if method.prox is not None:
         again = program.iterate.operations  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""What a program will take on this machine, predicted from what it consists of.
+"""The time of a program on this machine, predicted from its operations.
 
     time = edges + sqrt(work^2 + waiting^2)       each a sum over features of (count x cost)
 
@@ -7,8 +7,8 @@
     waiting   the longest chain of dependent operations, in cycles
     edges     sine-cosine pairs, numbers in and out, and one each for the call, for sines at all, and for a loop
 
-A processor that waits for results works on others meanwhile, as far as there are any: of work and waiting the longer
-one counts, and where they are equally long something of both. A value that is used after more than KEPT operations does
+A processor overlaps work with waiting for results: the longer of the two counts, and where they are equally long
+something of both. A value that is used after more than KEPT operations does
 not stay in a register, and a workspace of more than LARGE registers not in the first data cache. The costs of a machine
 are fitted once to measured kernels (`linkwork plan --calibrate`); until then those of a common server apply.
 """
@@ -33,7 +33,7 @@ FEATURES = (*WORK, *WAITING, "pairs", "numbers", "sines", "loop", "call")
 LARGE, KEPT = 600, 40
 SLOW = ("div", "sqrt")
 LATENCY = {"div": 14, "sqrt": 18, "sin": 40, "cos": 40}
-"""Cycles until a result is there; 4 for all else."""
+"""Cycles until a result is available; 4 for all else."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ USUAL = Machine(
     yardstick={"state": 0.382, "batch": 0.0836},
 )
 """Fitted to 1197 kernels of 88 mechanisms: 99 % of them within 15 % for one state (off by 5 % in the root mean square),
-97 % in batches (7 %), with the solver iterations that they really need."""
+97 % in batches (7 %), with the solver iterations that they need."""
 
 
 @cache
@@ -112,7 +112,7 @@ def _key() -> str:
 
 
 def features(program: Program) -> dict[str, float]:
-    """How much of everything a program has."""
+    """The features of a program: how often each occurs."""
     nodes, counts = program.nodes, program.counts()
     uses, last, place, depth = ([0] * len(nodes) for _ in range(4))
     now = 0
@@ -173,8 +173,8 @@ def in_all(parts: Sequence[Mapping[str, float]], iterations: float = 1.0) -> dic
 
 
 def workspace(parts: Sequence[Mapping[str, float]]) -> float:
-    """About how many registers a program keeps in memory: ports and states, sines, and kept values, alive at once.
+    """Estimated registers that a program keeps in memory: ports, states, sines, and values alive at once.
 
-    (Off by a fifth in the root mean square: fitted to what 446 programs have once they are scheduled.)
+    (Root mean square error 20 %, fitted to 446 scheduled programs.)
     """
     return sum(1.5 * part["numbers"] + 3 * part["pairs"] + 0.13 * part["kept"] for part in parts)

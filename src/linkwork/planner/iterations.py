@@ -1,7 +1,7 @@
-"""How many solver iterations a method takes on a mechanism: its program is run on a few states, and they are counted.
+"""Solver iterations of a method on a mechanism, counted by running its program on a few states.
 
-That takes milliseconds once a program is traced (the interpreter works on all states at once), and says more than any
-rule: gears in clusters are exact in the first iteration, three loops at a link are not.
+That takes milliseconds once a program is traced (the interpreter works on all states at once), and is more accurate
+than rules: gears in clusters are exact in the first iteration, three loops at a link are not.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ beyond SMALL degrees of freedom."""
 
 @remembered
 def samples(model: Model) -> dict[str, np.ndarray]:
-    """States to count on, by the names of a function's inputs; found once for a model, because loops take a while.
+    """Sample states, by the names of a function's inputs; found once for a model.
 
-    Random ones where every constraint holds on to the world. With loops random closed ones, in motion that keeps them
-    closed: in others redundant rows contradict each other. Nothing if loops do not close.
+    Random ones where all constraints are with the world. With loops random closed ones, with velocities that keep them
+    closed: in others redundant rows are in conflict. Nothing if loops do not close.
     """
     rng = np.random.default_rng(1)
     if any(sum(l > 0 for l in c.touches(model)) > 1 for c in model.constraints):
@@ -53,9 +53,9 @@ def settings(prox: Prox | None) -> dict[str, np.ndarray]:
 
 
 def count(program: IterativeProgram, prox: Prox, given: Mapping[str, np.ndarray]) -> tuple[dict[str, float], float]:
-    """The mean number of solver iterations, the first included, by use, and the share of states that did not converge.
+    """The mean number of solver iterations by use, and the share of states that did not converge.
 
-    Nothing and 0 if it takes inputs that are not given.
+    The first iteration is included. Nothing and 0 if it takes inputs that are not given.
 
     In a batch the states of a register are solved together, as often as the slowest of them needs: the mean of that
     over all registers that could be filled with these states, of which a share F(x) needs at most x,

@@ -1,4 +1,4 @@
-"""A plan: the methods for one task and use by predicted time, and what the chosen one does with every constraint."""
+"""A plan: methods by predicted time, and the treatment of each constraint by the chosen one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEAR = 1.6
 
 @dataclass(frozen=True)
 class Step:
-    """Links that are eliminated at once: one, or those of a cluster; the link that carries them, and their neighbours.
+    """Links that are eliminated at once (one, or a cluster), their parent and their neighbours.
 
     Neighbours are links that penalties couple them with when they are eliminated.
     """
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a method does with the constraints of a model, by name, and the order in which it eliminates links.
+    """The treatment of a model's constraints, by name, and the order in which links are eliminated.
 
     `propagated` pairs each propagated constraint with the link at which its multipliers are eliminated.
     """
@@ -92,8 +92,8 @@ class Candidate:
 
     `iterations` are the solver iterations that are expected, the first included, and `unconverged` is the share of the
     configurations on which they were counted in which it did not converge. `predicted` and `measured` have us per
-    state by use. `decisions` is None for methods that solve for all rows at once, in joint space. `reason`: why it is
-    not one to choose, "" if it is.
+    state by use. `decisions` is None for methods that solve for all rows at once, in joint space. `reason`: why it
+    cannot be chosen, "" if it can.
     """
 
     method: str
@@ -119,7 +119,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """The methods for one task and use, the fastest first, and those that are not to be chosen last."""
+    """The methods for one task and use, the fastest first, and those that cannot be chosen last."""
 
     model: str
     task: str
@@ -162,7 +162,7 @@ class Plan:
         return self.use in self.best.measured
 
     def timed(self, took: Mapping[str, Mapping[str, float]]) -> Plan:
-        """The plan in the order of measured us per state, by use and method; the rest comes after them as it was."""
+        """The plan in the order of measured us per state, by use and method; others follow in their order."""
         found = (
             replace(c, measured={use: of[c.method] for use, of in took.items() if c.method in of})
             for c in self.candidates
@@ -201,7 +201,7 @@ class Plan:
         ]
 
     def explain(self) -> str:
-        """A table of methods, operations and times; why the others were left out; what becomes of the constraints."""
+        """A table of methods, operations and times; reasons against others; the treatment of constraints."""
         rows = self.table()
         width = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
         lines = [self.title, ""]

@@ -1,7 +1,7 @@
-"""Which methods are worth tracing for a mechanism: rules about traits of methods (algorithms/registry.py).
+"""Which methods are traced for a mechanism: rules about traits of methods (algorithms/registry.py).
 
-A rule gives the reason why a method that can handle the model is not one to choose, or "". They come first because they
-need no trace. Of methods that treat all constraints alike one is left, and of those whose work can be estimated
+A rule gives the reason why a method that can handle the model is not traced, or ""; rules come first because they need
+no trace. Of methods with the same treatment of all constraints one remains, and of those whose work can be estimated
 (structure/work.py) all within CLEAR of the least.
 """
 
@@ -18,12 +18,12 @@ from linkwork.structure.pivots import Mixture, treated
 
 CLEAR = 1.2
 """Methods with so many times the estimated work of another are not traced. Traced operations of six treatments of 24
-mechanisms scatter by 16 % around their estimates (root mean square, relative to the mean of a mechanism)."""
+mechanisms deviate by 16 % from their estimates (root mean square, relative to the mean of a mechanism)."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a plan is for: a model, and what its user promises (`independent`) and needs (`soft`, `modes`)."""
+    """What a plan is for: a model, what is promised (`independent`) and needed (`soft`, `modes`)."""
 
     model: Model
     independent: bool = False
@@ -99,7 +99,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def reasons(task: str, asked: Asked) -> list[tuple[Method, str]]:
-    """All methods of a task with the reason why each is not one to choose, "" for those that are worth tracing.
+    """All methods of a task with the reason why each is not traced, "" for those that are.
 
     If there are reasons against all, the first that can handle the model is taken; a typed error if none can.
     """
@@ -113,7 +113,7 @@ def reasons(task: str, asked: Asked) -> list[tuple[Method, str]]:
 
 
 def _outdone(method: Method, suitable: list[Method], asked: Asked) -> str:
-    """Which other method makes this one needless, as far as its treatment of the constraints tells."""
+    """Why another method is better, from their treatments of the constraints; "" if none is known to be."""
     others = {m.name: m for m in suitable if m is not method}
     if method.direct in others:
         return f"{method.direct} takes fewer operations for independent rows"
@@ -132,7 +132,7 @@ def _outdone(method: Method, suitable: list[Method], asked: Asked) -> str:
 
 
 def _before(other: Method, method: Method, order: list[Method]) -> bool:
-    """Of methods that do the same: those made for just that before those that choose, then in the registry's order."""
+    """Order of methods with the same treatment: fixed before choosing ones, then as in the registry."""
     return _rank(other, order) < _rank(method, order)
 
 

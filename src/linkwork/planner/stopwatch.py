@@ -1,4 +1,4 @@
-"""Methods by the clock, where that is asked for: kernels of a plan, timed in turns on the same states."""
+"""Measured times, on request: kernels of a plan, timed in turns on the same states."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDS, STATES = 101, 256
 def timings(
     programs: Mapping[str, tuple[Program | IterativeProgram, Mapping[str, np.ndarray]]],
 ) -> dict[str, dict[str, float]]:
-    """us per state by use and name, of programs with inputs: states one by one in native code, or many at once."""
+    """us per state by use and name: states one by one in a native loop, or many at once."""
     ready = {}
     for name, (program, given) in programs.items():
         for use in USES:

@@ -1,9 +1,9 @@
-"""Which joints of a graph to cut: of the spanning trees, the one on which dynamics are predicted to be fastest.
+"""Which joints of a graph to cut: the spanning tree on which dynamics are predicted to be fastest.
 
-A reader of graphs (SDF) cuts where its rule says (io/spanning.py): it looks at joints, not at what recursions make
-of them. Here a cut joint is exchanged for another one of its loop as long as that is faster; joints with limits, which
-are the driven ones, stay in the tree. Exchanges that make more work in blocks and rows (structure/work.py) are not
-traced. A tree chosen anew has other positions q, so this is for the moment of loading.
+A reader of graphs (SDF) cuts where its rule says (io/spanning.py): it depends on joints, not on the cost of recursions.
+Here a cut joint is exchanged for another one of its loop as long as that is faster; joints with limits, which are the
+driven ones, stay in the tree. Exchanges that make more work in blocks and rows (structure/work.py) are not traced. A
+tree chosen anew has other positions q, so this is for the moment of loading.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from linkwork.model.model import Limits
 from linkwork.structure.pivots import chosen
 
 PROMISING = 1.05
-"""Trees with so many times the work of the best so far are not looked at more closely."""
+"""Trees with so many times the work of the best so far are not traced."""
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """The joints to cut, and predicted us per state: with these (`us`), and with those that the rule cuts (`rule`)."""
+    """The joints to cut, and predicted us per state: with these (`us`), and by the rule (`rule`)."""
 
     joints: tuple[str, ...]
     us: float

@@ -1,9 +1,9 @@
-"""Which link frames are cheap: a few candidates for each link, and dynamic programming over the tree.
+"""Link frames with few operations: candidates for each link, and dynamic programming over the tree.
 
 Candidates sit on the joint's axis: where the link's own frame is, at feet of common normals with the axes of its
 neighbours (Denavit and Hartenberg's choice) and beside what else it carries; turned towards these, or as they are. A
-joint's cost depends on the frames of two links, so the best ones follow from the tips to the base. Translations weigh
-most: what is gained is that they gather in few joints.
+joint's cost depends on the frames of two links, so the best ones follow from the tips to the base. Translations cost
+most: the gain is that they are in few joints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.moves import is_permutation
 
 ROUNDING = 64 * float(np.finfo(float).eps)
-"""What counts as zero beside one, after the few operations that make a placement."""
+"""Counts as zero relative to one, after the few operations that make a placement."""
 
 TRANSLATION = (0.0, 50.0, 78.0, 100.0)
 """Operations that a translation with so many entries adds to a forward dynamics, measured on chains."""
@@ -33,14 +33,14 @@ TILTED = 14.0
 FIRST_MOMENT, PRODUCT = 12.0, 5.0
 """Operations for an entry of h across the joint's axis, and for one off the diagonal of I."""
 SLANT = 0.05
-"""The sine below which two lines count as parallel: where they are closest is far away and says little."""
+"""The sine below which two lines count as parallel: their closest points are far away."""
 HELD, ARM = 150.0, 15.0
-"""Operations for constraint rows in axes that are not the link's, in any order; for an entry of where they hold it."""
+"""Operations for constraint rows in axes other than the link's, permutations apart; for an entry of their origin."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A candidate frame of a link, what it costs with the best frames of all links behind, and those frames."""
+    """A candidate frame of a link, its cost with the best frames of all links behind, and those frames."""
 
     W: Placement
     cost: float
@@ -48,14 +48,14 @@ class Choice:
 
 
 def choose(model: Model, free_base: bool = False) -> list[Placement]:
-    """The cheapest candidate for each link, by dynamic programming from the tips to the base.
+    """The candidate with the least cost for each link, by dynamic programming from the tips to the base.
 
     With `free_base` the frame of link 1 on a free joint may be shifted too: then q, v, a, tau must be converted.
     """
     best = _choices(model)
     out = [Placement()] * len(model.links)
     for root in model.topology.children[0]:
-        # nothing but gravity passes the joint at the world
+        # only gravity is propagated through the joint at the world
         at_root = _choices_of(model, root, _held(model)[root], best, free_base) if free_base else best[root]
         for i, W in min(at_root, key=lambda c: c.cost).behind.items():
             out[i] = W
@@ -99,7 +99,7 @@ def _held(model: Model) -> list[list[Placement]]:
 
 
 def axis_of(model: Model, i: int) -> np.ndarray | None:
-    """The axis of the joint of link i, if it has one and leaves frames free to move along it."""
+    """The axis of the joint of link i, if it has one along which frames may be moved."""
     joint = model.links[i].joint
     return joint.axis if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)) else None
 
@@ -113,7 +113,7 @@ def candidates(model: Model, i: int, held: Sequence[Placement], free_base: bool 
     if link.joint.kind == "fixed" and link.parent:
         return [Placement(), link.placement.inverse()]
     if isinstance(link.joint, Universal) and abs(link.joint.axis @ link.joint.second) < 1e-12:
-        a, b = link.joint.axis, link.joint.second  # they cross in the origin: turned, so that both are coordinate axes
+        a, b = link.joint.axis, link.joint.second  # both become coordinate axes of the turned frame
         return [Placement(np.column_stack([a, b, np.cross(a, b)]))]
     u = axis_of(model, i)
     if u is None:
@@ -170,7 +170,7 @@ def _distinct(points: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def _axes(u: np.ndarray, directions: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Axes of which one lies along u: the present ones if one does, and those with another axis along a direction."""
+    """Axes of which one lies along u: the present ones if one does, and others turned to a direction."""
     k = int(np.argmax(np.abs(u))) if np.count_nonzero(u) == 1 else 2
     i, j = OTHER_AXES[k]
     out: list[np.ndarray] = [np.eye(3)] if np.count_nonzero(u) == 1 else []
@@ -199,7 +199,7 @@ def joint_cost(model: Model, i: int, Wp: Placement, W: Placement) -> float:
 
 
 def _share(model: Model, i: int) -> float:
-    """How much of a full transformation passes the joint of link i."""
+    """The share of a full transformation that is needed at the joint of link i."""
     parent = model.links[model.links[i].parent]
     body = model.links[i].inertia
     if not model.topology.children[i] and not body.first_moment.any() and np.count_nonzero(body.I) <= 1:
@@ -208,7 +208,7 @@ def _share(model: Model, i: int) -> float:
 
 
 def rotation_cost(R: np.ndarray, joint: Joint, axes: np.ndarray) -> float:
-    """By Euler angles about the joint's axis, a coordinate across, and the joint's axis; `axes` are the link's."""
+    """By Euler angles about the joint's axis, one across, and the joint's axis; `axes` are the link's."""
     if is_permutation(R):
         return 0.0
     if not isinstance(joint, (Revolute, Helical, Cylindrical)):

@@ -1,12 +1,12 @@
-"""Link frames that make the moves between links cheap, for a mechanism that stays the same.
+"""The same mechanism in link frames that take fewer operations to move between.
 
 A link's frame may sit anywhere on the axis of its joint and be turned about it: that changes neither positions nor
 velocities of joints (rewrite/frame_choice.py picks). Inertias, frames and rows on links follow:
 
     placement' = W_p^-1 placement W,    axis' = W^-1 axis,    frame' = W^-1 frame,    W the new frame in the old one
 
-A frame with the name of the link stays where users think that the link's frame is, so names, external forces and
-constraints mean what they did.
+A frame with the name of the link stays where the user's link frame is, so names, external forces and constraints keep
+their meaning.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
 
 @remembered
 def reframed(model: Model) -> Model:
-    """The same mechanism with lumped inertias and link frames in which its dynamics take fewer operations.
+    """The same mechanism with lumped inertias and link frames that take fewer operations.
 
     q, v, a, tau and the constraints' forces are the same. So are external forces, rows and frames on links: a frame
-    with the link's name keeps what users mean by it. Whichever of the lumped model and the one in new frames takes
-    fewer operations (in `aba`) comes back; the model itself, if that takes fewer than lumped in the same frames, or
-    has constraints of unknown types.
+    with the link's name stands for the user's. Returns whichever of the lumped model and the one in new frames takes
+    fewer operations (in `aba`); the model itself, if that takes fewer than lumped in the same frames, or has
+    constraints of unknown types.
     """
     if any(type(c) not in KEPT for c in model.constraints):
         return model
@@ -51,7 +51,7 @@ def reframed(model: Model) -> Model:
 
 @remembered
 def operations(model: Model) -> int:
-    """What the forward dynamics of the tree alone take."""
+    """Operations of the forward dynamics of the tree alone."""
     from linkwork.kernels.trace import trace
 
     n = model.topology
@@ -69,7 +69,7 @@ def moved(model: Model, W: Sequence[Placement]) -> Model:
     links, frames = [model.links[0]], {}
     for i in model.topology.links:
         link = model.links[i]
-        after = Placement() if link.joint.kind == "free" else W[i]  # what is behind a free joint is in its position
+        after = Placement() if link.joint.kind == "free" else W[i]  # a free joint's position has the offset behind it
         place = Placement(*between(W[link.parent], link.placement, after))
         body = Moments.of(link.inertia).moved(back[i])
         links.append(

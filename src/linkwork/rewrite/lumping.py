@@ -1,9 +1,9 @@
-"""Counting parts of a link's inertia as its parent's, where the joint between them cannot tell whose they are.
+"""Lumped inertias: parts of a link's inertia that its joint does not move, moved to the parent.
 
-A body G with G S = 0 that the joint's motion does not change is felt by nothing but the parent: a mass on the axis of a
-hinge, say. Counted as the parent's, it changes neither what the joints feel nor anything that acts on the tree from
-outside: without it the recursions find IA_i - G and the same U and D. What is left has fewer entries to compute with:
-seven of ten for a link on a hinge, and no mass (the base parameters of identification: Khalil and Dombre, chapter 9).
+An inertia G with G S = 0 that the joint's motion does not change acts on the parent only: a mass on the axis of a
+hinge, say. Lumped into the parent, it changes neither joint forces nor external ones: without it the recursions find
+IA_i - G and the same U and D. What remains has fewer entries: seven of ten for a link on a hinge, and no mass (the base
+parameters of identification: Khalil and Dombre, chapter 9).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from linkwork.model.memo import remembered
 def lumped(model: Model) -> Model:
     """The same mechanism with as few entries in its inertias as its joints allow.
 
-    Everything that depends on positions, velocities, accelerations, forces from outside and constraints is the same;
-    inertias of single links are not those of bodies any more.
+    Dynamics with any external forces and constraints are the same; inertias of single links are no longer those of
+    bodies.
     """
     bodies = [Moments.of(l.inertia) for l in model.links]
     for i in reversed(model.topology.links):
@@ -35,7 +35,7 @@ def lumped(model: Model) -> Model:
 
 
 def shared(joint: Joint, body: Moments) -> Moments:
-    """The part of a body that counts as well as its parent's."""
+    """The part of a body's inertia that can be lumped into the parent."""
     mass, h, I, none = body.mass, body.h, body.I, np.zeros(3)
     if joint.kind == "fixed":
         return body
@@ -53,7 +53,7 @@ def shared(joint: Joint, body: Moments) -> Moments:
 
 
 def tidied(body: Moments, before: Moments) -> Moments:
-    """Entries that differ from zero by the rounding of what was there before, made zero."""
+    """The inertia with entries set to zero that are rounding of those before."""
     eps = 8 * np.finfo(float).eps
     h = np.where(np.abs(body.h) <= eps * np.abs(before.h).max(), 0.0, body.h)
     I = np.where(np.abs(body.I) <= eps * np.abs(before.I).max(), 0.0, body.I)

@@ -1,12 +1,12 @@
-"""A free base whose frame sits where it is cheap, with positions, velocities and forces converted at the edges.
+"""Another origin of a free base that takes fewer operations, with inputs and outputs converted.
 
 The origin of the base may be anywhere on its link, at one of its joints for instance, which removes that joint's
 translation and simplifies those of others. With r the new origin in the user's frame of the base, axes unchanged,
 
     p' = p + R r,    v' = v + w x r,    n' = n - r x f,    vdot = vdot' - wdot x r ,
 
-[v; w] and [f; n] being the velocity of and the force on the base; everything else is as rewrite/frames.py has it.
-Another link as the root was tried, too: it takes hardly fewer operations than this even before its conversion.
+[v; w] and [f; n] being the velocity of and the force on the base; everything else is that of rewrite/frames.py.
+Another link as the root takes hardly fewer operations than this even without its conversion.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Based:
-    """A mechanism that stands for another: link 1 of both has a free joint, its origins are `r` apart."""
+    """A rewritten mechanism: link 1 has a free joint, and its origin is `r` away from the user's."""
 
     model: Model
     r: np.ndarray
 
     def position(self, q: Array, xp: Ops) -> Array:
-        """q of the other mechanism as q of this one."""
+        """The user's q as q of this mechanism."""
         return xp.vstack([q[0:3, :] + quaternion_matrix(q[3:7, :], xp) @ xp.constant(self.r), q[3:, :]])
 
     def velocity(self, v: Array, xp: Ops) -> Array:
-        """v as v of this one; differences of velocities and impulses of velocity too."""
+        """The user's v as v of this mechanism; differences and jumps of velocities too."""
         return xp.vstack([v[0:3, :] - xp.cross(xp.constant(self.r), v[3:6, :]), v[3:, :]])
 
     def force(self, tau: Array, xp: Ops) -> Array:
-        """tau as tau of this one."""
+        """The user's tau as tau of this mechanism."""
         return xp.vstack([tau[0:3, :], tau[3:6, :] - xp.cross(xp.constant(self.r), tau[0:3, :]), tau[6:, :]])
 
     def acceleration(self, a: Array, xp: Ops) -> Array:
-        """a of this mechanism as a of the other."""
+        """a of this mechanism as the user's a."""
         return xp.vstack([a[0:3, :] + xp.cross(xp.constant(self.r), a[3:6, :]), a[3:, :]])
 
 
 def based(model: Model, plain: Model | None = None) -> Based | None:
-    """The mechanism in its best frames with another origin of the free base, if that takes fewer operations in all.
+    """The reframed mechanism with another origin of the free base, if that takes fewer operations.
 
-    `plain` is the mechanism in its best frames with the origin where it is, if that is known already.
+    `plain` is the reframed mechanism with the user's origin, if it has been computed already. Conversions count.
     """
     free = model.nlinks > 0 and isinstance(model.links[1].joint, Free) and model.topology.children[0] == (1,)
     if not free or model.links[1].armature.any() or any(type(c) not in KEPT for c in model.constraints):
@@ -68,7 +68,7 @@ def based(model: Model, plain: Model | None = None) -> Based | None:
 
 
 def operations_based(based: Based) -> int:
-    """What the forward dynamics of the tree take, conversions included."""
+    """Operations of the forward dynamics of the tree, conversions included."""
     from linkwork.kernels.trace import trace
 
     model = based.model

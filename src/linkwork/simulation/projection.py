@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.algorithms.constrained.impact import wished
+from linkwork.algorithms.constrained.impact import with_targets
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import SingularError
 from linkwork.functions.choice import pick
 from linkwork.functions.solver import Solver
 from linkwork.model import Model
-from linkwork.rewrite.inside import Inside
+from linkwork.rewrite.rewritten import Rewritten
 from linkwork.simulation.integrators import by_joint
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def correction(model: Model, method: str | None = None, backend: str = "kernel")
     def body(xp: Ops, q: Array, wish: Array, active: Array) -> tuple[Array, Array, Array]:
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
         wishes = [wish[int(i) : int(j), :] for i, j in pairwise(ends)]
-        solver = Solver(chosen, Inside(model), lambda at: wished(at, wishes))
+        solver = Solver(chosen, Rewritten(model), lambda at: with_targets(at, wishes))
         still = xp.zeros(model.nv)
         d, multipliers = solver(xp, q, still, still, None, mu, active).straight(SOLVES, flat)
         return by_joint(model, "integrate", q, d, xp), d, multipliers

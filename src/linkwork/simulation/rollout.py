@@ -44,7 +44,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
-from linkwork.rewrite.inside import Inside, inside
+from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.rewrite.rooting import Based
 from linkwork.simulation.energy import SHARE, TOLD, energies_of, share, warn_of_energy
 from linkwork.simulation.integrators import TRACEABLE
@@ -142,7 +142,7 @@ class Step:
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
         """What constraint forces do: lam . J v, in the middle of the step where a stabilisation changes J v."""
         h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
-        motion = Inside(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        motion = Rewritten(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
         for c in motion.model.constraints:
             rows = c.evaluate(motion)
             rate = rows_velocity(motion, rows)
@@ -177,7 +177,7 @@ class Step:
 
     def _solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         method = registry.methods("forward_dynamics")[self.method]
-        solver = Solver(method, Inside(self._stepped(x["dt"][0, 0]), self.base))
+        solver = Solver(method, Rewritten(self._stepped(x["dt"][0, 0]), self.base))
         found = solver(xp, q, v, tau, None, self.mu, x["active"] if self.modes else None)
         return found.straight(self.iterations, self.flat)
 
@@ -186,7 +186,7 @@ class Step:
         """The step as a program, whose outputs q and v are the next ones."""
         from linkwork.kernels.trace import trace
 
-        within = inside(self.model)
+        within = rewritten(self.model)
         step = replace(self, model=within.model, base=within.base, given=self.model)
         return trace(
             "step", lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}), single=self.single

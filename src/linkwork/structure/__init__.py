@@ -1,1 +1,1 @@
-"""What can be known of a mechanism before any arithmetic: elimination orders, loop roots, clusters."""
+"""Symbolic analysis of a mechanism, before any arithmetic: elimination orders, loop roots, clusters."""

@@ -2,8 +2,8 @@
 
 The bodies of a local loop (local_loops.py), and of all that overlap with it, are a cluster; therefore every cluster
 hangs on one body, its output body. (chignoli2023_clusters, section IV, lets a cluster hang on several bodies of the
-cluster before it; here the two are one.) The joints of a cluster move by as many independent velocities as its loops
-leave (independent.py); algorithms/common/embedding.py has the equations.
+cluster before it; here the two are one.) The joints of a cluster have as many independent velocities as its
+loops allow (independent.py); algorithms/common/embedding.py has the equations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linkwork.structure.rotors import rotors, spinning_only
 
 @dataclass(frozen=True)
 class Cluster:
-    """Some bodies, the body that carries them, and the constraints (by index) that tie their joints together.
+    """Some bodies, the body that carries them, and the constraints (by index) over their joints.
 
     `dofs` are the degrees of freedom of its joints, in the model's numbering; `independent` and `dependent` are places
     in `dofs`. The dependent ones fall apart into `blocks`: places in `dependent`, and the rows that determine them.
@@ -45,7 +45,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class ClusterTree:
-    """A model as a tree of clusters, each after the one that carries it; `outer` constraints are in none of them.
+    """A model as a tree of clusters, each after its parent; `outer` constraints are in none of them.
 
     `rotors` are bodies on whose joint angle the dynamics do not depend; `links` are the model's, with all of a rotor
     but its spin moved to the link that carries it (rotors.py).
@@ -101,7 +101,7 @@ def _groups(model: Model) -> Groups:
 
 @checked(model=MODEL, embed=optional(several(whole(), "numbers of constraints")))
 def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
-    """The cluster tree of a model: who moves with whom, and which joints are independent.
+    """The cluster tree of a model: which bodies are in which cluster, and which joints are independent.
 
     Joints named by `model.with_independent(...)` (or by a URDF+ file) are independent; a cluster without any such name
     takes joints with motors, and those that determine the others best. ModelError if the named ones are too many, too
@@ -135,7 +135,7 @@ class Groups:
     """The clusters of a model, each solved once, however many of its local loops a tree embeds."""
 
     def __init__(self, model: Model) -> None:
-        self.model = replace(model)  # a copy, which does not keep the model itself alive
+        self.model = replace(model)  # a copy, so that no reference to the model itself is held
         self.solved: dict[tuple[tuple[int, ...], bool], Cluster] = {}
         self.trees: dict[frozenset[int] | None, ClusterTree] = {}
 

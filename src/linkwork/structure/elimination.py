@@ -1,7 +1,7 @@
-"""In which order a recursion eliminates links, and which links that couples. Symbolic, computed once per mechanism.
+"""The order in which a recursion eliminates links, and the links that this couples.
 
-Links are eliminated from the tips of the spanning tree. A link that shares a constraint with others takes their
-accelerations into account: they are its neighbours. When it is eliminated, they become neighbours of each other and of
+Symbolic, computed once per mechanism. Links are eliminated from the tips of the spanning tree. The other links of its
+constraints are a link's neighbours. When it is eliminated, they become neighbours of each other and of
 its parent. The number of neighbours decides the cost, so of all tips the one with the fewest comes first (minimum
 degree; ties: the highest), unless a short search finds a better order. sathya2025_lcaba_proxbbo section IV-A. What is
 eliminated at once may also be a cluster of links, by the name of its first.
@@ -48,9 +48,9 @@ def eliminate(
     choose: Callable[[Sequence[int], dict[int, set[int]]], int] | None = None,
     nodes: Sequence[Cluster] | None = None,
 ) -> Elimination:
-    """Play the elimination through; `coupled` lists the moving links of each constraint.
+    """Simulate the elimination; `coupled` lists the moving links of each constraint.
 
-    `nodes` are what is eliminated at once, clusters or single links; without them, each link by itself.
+    `nodes`, clusters or single links, are eliminated at once; without them, each link by itself.
     """
     bodies = None if nodes is None else tuple(c.bodies for c in nodes)
     return _Game(topology.parent, bodies).play(coupled, choose or _fewest_neighbours)
@@ -103,7 +103,7 @@ def couplings(coupled: Iterable[Collection[int]]) -> dict[int, set[int]]:
 
 
 def eliminated(near: dict[int, set[int]], links: Collection[int], parent: int) -> tuple[int, ...]:
-    """Eliminate some links: their neighbours, and their parent unless that is the world, are coupled from now on."""
+    """Eliminate some links: this couples their neighbours, and their parent unless that is the world."""
     left = set[int]().union(*(near.pop(i, set()) for i in links)).difference(links)
     for n in left:
         near[n].difference_update(links)
@@ -123,8 +123,8 @@ def ordered(
 ) -> Elimination:
     """The order with the least fill that a search of SEARCHED steps finds; it starts from minimum degree.
 
-    On the robots and mechanisms that we know minimum degree is the best already; on random trees with two to five loops
-    every sixth has a better one, with a third less fill at most.
+    For the robots and mechanisms of the benchmarks it finds none better than minimum degree; of random trees with two
+    to five loops one in six has a better order, with up to a third less fill.
     """
     bodies = None if nodes is None else tuple(c.bodies for c in nodes)
     return _ordered(topology.parent, tuple(tuple(sorted(set(links))) for links in coupled), bodies, SEARCHED)[0]
@@ -147,7 +147,7 @@ def _ordered(
     """Branch and bound over orders; also whether it came to its end.
 
     Which links are coupled after some are eliminated does not depend on their order, so a set of eliminated links is
-    looked at again only if it was reached with less fill. A tip without neighbours couples nothing: eliminating it is
+    searched again only if it was reached with less fill. A tip without neighbours couples nothing: eliminating it is
     never worse.
     """
     game = _Game(parent, nodes)
@@ -198,11 +198,11 @@ def picture(model: Model, order: Elimination) -> str:
 def loop_roots(
     model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int], nodes: Sequence[Cluster] | None = None
 ) -> tuple[int, ...]:
-    """For each constraint, of which `sizes` gives the rows, the link at which its multipliers can be eliminated.
+    """The link at which the multipliers of each constraint can be eliminated; `sizes` are its rows.
 
     That is the last link that carries all links of it, where rows are propagated from link to link, or with `nodes`
     from each to the link that carries its node. For constraints with the world it is the world; or a free base where
-    several limbs hold them, and have the joints to move them while the base stands still.
+    several limbs hold them, and have the joints to move them while the base is at rest.
     """
     t = model.topology
     carrier = dict(enumerate(t.parent)) if nodes is None else {i: c.output for c in nodes for i in c.bodies}
@@ -230,11 +230,12 @@ def _last_common(carrier: Mapping[int, int], links: Collection[int]) -> int:
 def needs_base(
     model: Model, coupled: Sequence[Collection[int]], sizes: Sequence[int], nodes: Sequence[Cluster] | None = None
 ) -> str | None:
-    """Why constraints cannot be solved while a free base stands still; None if they can, but for singular postures.
+    """Why constraints cannot be solved with a free base at rest; None if they can in regular postures.
 
     From the tips to the base each degree of freedom can move one row of those that it carries, and a link at most six
-    of those that no joint behind it moves; what no joint of a limb is left for, only the base can move. That counts
-    joints; whether they really move the rows (a knee does not move a point on its axis), a random posture tells.
+    of those that no joint behind it moves; rows without a joint of their limb can only be moved by the base.
+    That counts joints; whether they move the rows (a knee does not move a point on its axis) is tested in a random
+    posture.
     """
     t, links = model.topology, model.links
     if len(t.children[0]) != 1 or links[1].joint.kind != "free":
@@ -261,7 +262,7 @@ def needs_base(
 
 @remembered
 def _joints_suffice(model: Model) -> bool:
-    """Whether joints alone move as many of the rows that hold on to the world as joints and base, in any posture."""
+    """Whether joints alone move as many of the rows with the world as joints and base, in some posture."""
     q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])
     plain = replace(model, constraints=tuple(c.original for c in model.constraints))
     J = jacobian(Motion(plain, q[:, None], np.zeros((model.nv, 1)), NUMPY))

@@ -1,7 +1,7 @@
-"""Which joints of a cluster are independent: as many as the rank of its rows leaves, in closed configurations.
+"""The independent joints of a cluster: their number follows from the rank of its rows.
 
-Ranks and zero entries are looked for in a few sampled configurations, once for a model; they are those of the mechanism
-everywhere but in singular postures.
+Ranks and zero entries are found in a few sampled closed configurations, once for a model; they are those of the
+mechanism everywhere but in singular postures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ZERO = 1e-9
 
 
 class Choice(NamedTuple):
-    """Places of independent and dependent degrees of freedom in those of a cluster, and the structure of its rows.
+    """Places of independent and dependent degrees of freedom in a cluster, and the structure of its rows.
 
     The dependent ones fall apart into `blocks`: the rows that determine them, and places in `dependent`. `size` is that
     of the largest entry that the rows can have.
@@ -45,7 +45,7 @@ def samples(model: Model, constraints: Sequence[int]) -> list[Motion]:
 def choose(
     model: Model, bodies: Sequence[int], constraints: Sequence[int], samples: list[Motion], names: bool
 ) -> Choice:
-    """Independent joints of a cluster; `names` of independent joints in the model decide, or count where they can."""
+    """Independent joints of a cluster; named ones are taken, or preferred where that is possible."""
     t = model.topology
     dofs = [k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop)]
     Ks = [local_rows(at, bodies, constraints)[0] for at in samples]
@@ -71,7 +71,7 @@ def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:
 
 
 def _most_dependent(model: Model, dofs: Sequence[int], K: np.ndarray, rank: int) -> list[int]:
-    """Joints without motors first, then those further from the base; each must be determined well by the rows."""
+    """Dependent joints: without motors first, then far from the base; rows must determine each well."""
     t = model.topology
     order = sorted(range(len(dofs)), key=lambda n: (model.links[t.dof_link[dofs[n]]].actuated, -n))
     for share in (0.3, 1e-2, 1e-4, ZERO):
@@ -94,7 +94,7 @@ def _follow(K: np.ndarray, rank: int, dependent: list[int]) -> bool:
 
 
 def _misnamed(model: Model, dofs: Sequence[int], constraints: Sequence[int], rank: int, named: list[int]) -> ModelError:
-    """Independent joints that are too many, too few, or that leave the others undetermined."""
+    """The error for independent joints that are too many, too few, or do not determine the others."""
     joints = [model.links[model.topology.dof_link[k]].joint_name for k in dofs]
     return ModelError(
         f"the loops {listing(model.constraints[n].name for n in constraints)} leave {len(dofs) - rank} of the "
@@ -121,7 +121,7 @@ def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]
 
 
 def _closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4, 0.4)) -> list[np.ndarray]:
-    """Closed positions so far from the neutral one, by Gauss and Newton's method; the first, closed or not."""
+    """Closed positions this far from neutral, by Gauss-Newton; the first is kept even if open."""
     rng, out = np.random.default_rng(0), list[np.ndarray]()
     for size in distances:
         q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))

@@ -1,4 +1,4 @@
-"""Local loops: which constraints tie the joints of a few bodies together, and which of them share bodies.
+"""Local loops: constraints over the joints of a few bodies, grouped by shared bodies.
 
 A gear, belt, differential or linkage ties the joints of a few bodies together. These bodies, and all between them and
 the last body that carries them all (the output body), are one cluster; a loop that overlaps another joins its cluster.
@@ -21,7 +21,7 @@ LONG = 12
 
 
 def local_loops(model: Model, among: Collection[int] | None = None) -> list[tuple[set[int], set[int]]]:
-    """Bodies and constraints of each cluster: couplings first, then loops that join what is there, short ones first.
+    """Bodies and constraints of each cluster: from couplings first, then from loops, short ones first.
 
     A loop that would make a cluster of more than LONG bodies stays outside: arms with rotors that hold each other.
     Constraints that are not `among` some, if these are given, stay outside, too.
@@ -42,7 +42,7 @@ def local_loops(model: Model, among: Collection[int] | None = None) -> list[tupl
 
 
 def _spanned(model: Model, c: Constraint) -> set[int]:
-    """The bodies of a local loop, from the last one that carries them all on; none if the constraint is not local."""
+    """The bodies of a local loop behind the last one that carries them all; none if it is not local."""
     t = model.topology
     if isinstance(c, LinkRows | CentreOfMass):
         return set()

@@ -1,9 +1,9 @@
-"""Where rows that meet on a link are replaced by the link's own six motions: what a trace would count decides.
+"""Links on which the rows that meet are replaced by the link's own six motions, by operations.
 
 Propagating r rows through a joint costs about r^2 operations, and six rows a constant. But rows that were replaced are
-expanded again at the end, which costs their square once, too. So a meeting is worth it if the way that is left is long
-for its rows; and the more meetings follow each other, the more rows would travel the same way. The links are found by
-exchanging: from none and from all of them, link after link is added or left out while the operations fall.
+expanded again at the end, which costs their square once, too. So replacing pays if the path from there to the base is
+long for so many rows; and the more meetings there are on a path, the more rows would be propagated along it. The links
+are found by exchanging: from none and from all of them, link after link is added or left out while operations fall.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import add
 from linkwork.model.topology import Topology
 
 MOVE = 24
-"""Operations that take a row to the next frame: a turn about an axis of force and torque, and a lever."""
+"""Operations that move a row to the next frame: a turn about an axis of force and torque, and a lever."""
 
 THROUGH = 13
 """Operations of a row at a degree of freedom, besides its products with others: K^T - V e^T, d^-1 e^T."""
@@ -30,7 +30,7 @@ Ages = tuple[int, ...]
 
 
 def meetings(t: Topology, ends: Sequence[int], rows: Sequence[int]) -> frozenset[int]:
-    """The links whose own motions travel in place of their rows; rows[c] rows of constraint c end at link ends[c]."""
+    """The links whose motions replace their rows; the rows[c] rows of constraint c hold link ends[c]."""
     arriving = [0] * len(t.parent)
     for link, n in zip(ends, rows, strict=True):
         for i in t.supports[link]:
@@ -44,7 +44,7 @@ def meetings(t: Topology, ends: Sequence[int], rows: Sequence[int]) -> frozenset
 
 
 def _exchanged(t: Topology, held: Sequence[int], crowded: Sequence[int], chosen: frozenset[int]) -> frozenset[int]:
-    """Better choices next to `chosen`, until there is none."""
+    """Improve `chosen` by one link at a time, until that saves nothing."""
     best = _operations(t, held, chosen)
     while True:
         before = best
@@ -57,7 +57,7 @@ def _exchanged(t: Topology, held: Sequence[int], crowded: Sequence[int], chosen:
 
 
 def _operations(t: Topology, held: Sequence[int], chosen: frozenset[int]) -> float:
-    """What propagating and expanding would count, about."""
+    """About how many operations propagating and expanding take."""
     at = [_new(n) for n in held]
     met, count, root = list[tuple[int, int, float]](), 0.0, _roots(t)
     for i in reversed(t.links):

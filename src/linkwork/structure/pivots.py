@@ -1,15 +1,15 @@
-"""Which constraints are embedded, penalised or propagated: when their multipliers are eliminated, one by one.
+"""Which constraints are embedded, penalised or propagated: when their multipliers are eliminated.
 
 With a proximal term, the multipliers of a constraint can be eliminated at any time. If that is first (primal), its
 links are coupled by 6 x 6 blocks until one of them is eliminated, as in `lcaba`. If its links are eliminated first
 (dual), its rows are propagated to their ancestors, as in `prox_bbo`, and solved at the first link that alone holds
 them: the root of a loop. And those of a local loop can be eliminated together with its joints, in a cluster, as in
-`c_aba`. What is least work depends on how many rows there are, how far they are propagated and what else is coupled on
-the way, so a search compares, playing the elimination through. A constraint on one link is best penalised there; unless
+`c_aba`. Which is least work depends on the number of rows, the length of their path and what else is coupled along
+it, so a search simulates the elimination for each choice. A constraint on one link is best penalised there; unless
 an embedded linkage carries the link, because through its inverse a penalty loses digits near singular postures (on
 Digit 7e-2 off in the worst of the benchmark's configurations): such mixtures are not considered.
 
-sathya2025_lcaba_proxbbo VII-D sees its two algorithms as such orders and leaves mixing them for the future.
+sathya2025_lcaba_proxbbo VII-D describes its two algorithms as such orders and leaves mixing them to future work.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Ways:
 
     `embeds`: the local loops that clusters resolve: "nothing", "couplings" that are never singular, or all "loops".
     `penalises`, `propagates`: what it does with the others. Propagated rows are eliminated at the "roots" of their
-    loops, at the "base", or by the "joints" that move them. `chooses`: each constraint is treated in that of these ways
-    that makes the least work.
+    loops, at the "base", or by the "joints" that move them. `chooses`: each constraint is treated in the way with the
+    least work.
     """
 
     embeds: str = NOTHING
@@ -51,17 +51,18 @@ class Ways:
     chooses: bool = False
 
     def switched(self) -> Ways:
-        """The same where constraints are switched at run time: nothing that could be left outside is embedded."""
+        """The same where constraints are switched at run time: only what must be is embedded."""
         return replace(self, embeds=NOTHING) if self.chooses and self.embeds == COUPLINGS else self
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Which constraints are penalised, the link at which each propagated one is eliminated, and nodes in their order.
+    """The treatment of a model's constraints, and nodes in their order of elimination.
 
-    Each node comes with its neighbours when it is eliminated; the constraints of nodes are embedded. `strained` are
-    penalised constraints that hold links in or behind an embedded linkage. `work` is about the number of operations, or
-    None where there is no estimate.
+    `penalised` constraints, and the link at which each propagated one ends (`ends`). Each node comes with its
+    neighbours when it is eliminated; the constraints of nodes are embedded. `strained` are penalised constraints that
+    hold links in or behind an embedded linkage. `work` is about the number of operations, or None where there is no
+    estimate.
     """
 
     penalised: frozenset[int]
@@ -85,7 +86,7 @@ class Mixture:
         )
 
     def same(self, other: Mixture) -> bool:
-        """Whether both treat all constraints alike."""
+        """Whether both treat all constraints in the same way."""
         return (self.penalised, self.embedded, self.ends) == (other.penalised, other.embedded, other.ends)
 
     @property
@@ -95,13 +96,13 @@ class Mixture:
 
 
 def chosen(model: Model, embed: str = NOTHING) -> Mixture:
-    """The mixture of all ways with the least work, where clusters may resolve what `embed` says (see `Ways`)."""
+    """The mixture of all ways with the least work; `embed` says what clusters may resolve (see `Ways`)."""
     return treated(model, Ways(embed, penalises=True, propagates=ROOTS, chooses=True))
 
 
 @remembered
 def treated(model: Model, ways: Ways) -> Mixture:
-    """What is embedded, penalised and propagated in these ways for a model; that does not depend on its state."""
+    """The constraints of a model that are embedded, penalised and propagated; for any state."""
     return _treated(model, ways)
 
 
@@ -112,7 +113,7 @@ def tree_of(model: Model, embedded: Collection[int]) -> ClusterTree:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The links that each constraint holds, its rows, over how many links these are; and which are linkages or cams."""
+    """By constraint: links that it holds, its rows and the links in them; and all linkages and cams."""
 
     held: tuple[tuple[int, ...], ...]
     sizes: tuple[int, ...]
@@ -151,12 +152,12 @@ def _treated(model: Model, ways: Ways) -> Mixture:
         return replace(made, ends=dict.fromkeys(tree.outer, 0), work=None)
     held, sizes = [shape.held[c] for c in tree.outer], [shape.sizes[c] for c in tree.outer]
     ends = dict(zip(tree.outer, loop_roots(model, held, sizes, tree.clusters), strict=True))
-    # of rows over joints, most entries are zero where they are penalised, and none where they are propagated
+    # most entries of rows over joints are zero where they are penalised, and none where they are propagated
     return replace(made, ends=ends, work=made.work if all(shape.links[c] for c in ends) else None)
 
 
 def _options(ways: Ways, links: int) -> list[str]:
-    """What can be done with a constraint over so many links besides embedding it.
+    """The treatments of a constraint over so many links besides embedding.
 
     Couplings of joints are never propagated: the blocks by which they couple links are nearly empty. Rows over one link
     are, where linkages may be embedded that penalties must not pass through.
@@ -172,11 +173,11 @@ def mixture(
     nodes: Callable[[frozenset[int]], Sequence[Cluster]],
     linkages: frozenset[int] = frozenset(),
 ) -> Mixture:
-    """The least work found by changing one constraint after the other, from all of them treated in one way.
+    """The least work found by changing one constraint after the other, from uniform treatments.
 
     `held` lists the links that each constraint holds, `sizes` its rows, `options` what can be done with it; `nodes`
     gives those of the tree that embeds some constraints. `linkages` are constraints through which, once embedded, no
-    penalties pass. On the way nodes are eliminated by minimum degree, in the end in the best order that is found.
+    penalties pass. The search eliminates nodes by minimum degree, the result in the best order found.
     """
 
     def played(way: Sequence[str], order: Callable[..., Elimination] = eliminate) -> Mixture:
@@ -185,7 +186,7 @@ def mixture(
 
     @cache
     def cost(*way: str) -> tuple[bool, int, float]:
-        """A loop that makes a cluster too large stays outside; then strained penalties count, then the work."""
+        """Loops that make a cluster too large count first, then strained penalties, then the work."""
         made = played(way)
         return len(made.embedded) < way.count(EMBEDDED), len(made.strained), made.work or 0.0
 
@@ -220,7 +221,7 @@ def play(
         work += CHECK * len(topology.links)
 
     def solve_at(i: int) -> None:
-        """Rows that link i alone holds are eliminated; others that they are coupled with are held by it from now on."""
+        """Eliminate rows that link i alone holds; it holds the others that they are coupled with from now on."""
         nonlocal work
         while here := [c for c, links in at.items() if links == {i}]:
             others = set[int]().union(*(mates[c] for c in here)).difference(here)
@@ -256,5 +257,5 @@ def play(
 
 
 def _carriers(topology: Topology, links: Collection[int]) -> set[int]:
-    """The links that carry some of these, and they themselves."""
+    """These links and all that carry them."""
     return set[int]().union(*(topology.supports[i] for i in links))

@@ -1,4 +1,4 @@
-"""Rotors: bodies that are symmetric about the axis of the hinge that carries them, and carry nothing themselves.
+"""Rotors: bodies without children that are symmetric about the axis of their hinge.
 
 The dynamics do not depend on a rotor's angle: its angular momentum is that of a body fixed to its carrier, and J qdot n
 about the axis n. So all of a rotor but its spin, J n n^T, is moved to the link that carries it, and the rotor is frozen
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def rotors(model: Model, outer: Collection[int]) -> tuple[int, ...]:
-    """The rotors of a model whose constraints `outer` are in no cluster: those that only relations of joints touch."""
+    """The rotors of a model: only relations of joints hold them, and none of the `outer` constraints."""
     t = model.topology
     held = {
         l
@@ -39,7 +39,7 @@ def rotors(model: Model, outer: Collection[int]) -> tuple[int, ...]:
 
 
 def freeze_rotors(motion: Motion, tree: ClusterTree) -> Motion:
-    """The same motion with rotors that spin but are never turned."""
+    """The same motion with rotors frozen at angle zero; their velocities stay."""
     if not tree.rotors:
         return motion
     t, frozen = motion.model.topology, set(tree.rotors)
@@ -50,7 +50,7 @@ def freeze_rotors(motion: Motion, tree: ClusterTree) -> Motion:
 
 
 def spinning_only(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
-    """The links with rotors that only spin; the rest of these is fixed to what carries them."""
+    """The links with rotors reduced to their spin; the rest of their inertia is lumped into the parent."""
     links = list(model.links)
     for i in rotors:
         body, joint, parent = links[i].inertia, links[i].joint, links[i].parent
@@ -67,7 +67,7 @@ def spinning_only(model: Model, rotors: tuple[int, ...]) -> tuple[Link, ...]:
 
 
 def _is_symmetric(model: Model, i: int) -> bool:
-    """Whether a body is symmetric about the axis of the hinge that carries it."""
+    """Whether a body is symmetric about the axis of its hinge."""
     joint, body = model.links[i].joint, model.links[i].inertia
     if not isinstance(joint, Revolute):
         return False

@@ -1,4 +1,4 @@
-"""About how many operations an elimination takes, from the sizes of the blocks and rows that it multiplies.
+"""Estimated operations of an elimination, from the sizes of blocks and rows that it multiplies.
 
 A product and a sum count as one operation each; symmetric results are computed by half. The estimates compare ways to
 treat the same constraints (pivots.py); predicted times come from traces, which have the exact numbers.
@@ -18,7 +18,7 @@ MOVE = 24
 one takes the moment of the other (6 products and 6 sums)."""
 
 INERTIA_MOVES = 5
-"""Vectors about as dear to move as an articulated inertia: it takes 55 operations to turn about an axis
+"""Vectors that take about as many operations to move as one articulated inertia: 55 to turn about an axis
 (spatial/inertia.py), and up to 84 to shift, fewer where offsets are zero. Counted by hand and rounded, not traced."""
 
 ROW = 2 * VECTOR
@@ -47,17 +47,17 @@ def penalising(links: int, rows: int) -> float:
 
 
 def eliminating(freedoms: int, width: int) -> float:
-    """H - U U^T / d over all that feel a freedom, its scaled U, and in every iteration p + U u/d and (u - U^T a)/d."""
+    """H - U U^T / d, the scaled U, and in every iteration p + U u/d and (u - U^T a)/d."""
     return freedoms * (width**2 + 2 * width + ITERATIONS * 4 * width)
 
 
 def moving(bodies: int, neighbours: int, rows: int) -> float:
-    """To the parent: an inertia, blocks with neighbours, rows, and in every iteration a force and an acceleration."""
+    """An inertia, blocks, rows, and in every iteration a force and an acceleration, moved to the parent."""
     return bodies * MOVE * (INERTIA_MOVES + VECTOR * neighbours + rows + ITERATIONS * 2)
 
 
 def solving(rows: int, others: int) -> float:
-    """Rows eliminated at a link, coupled with `others`: a factor, L^-1 K, K^T L^-1 K, and solutions in iterations."""
+    """Rows eliminated at a link, coupled with `others`: a factor, L^-1 K, K^T L^-1 K, and solutions."""
     columns = VECTOR + others
     factor = rows**3 / 3 + 2 * rows**2 * columns + rows * columns**2
     return factor + ITERATIONS * (2 * rows**2 + 4 * rows * columns)

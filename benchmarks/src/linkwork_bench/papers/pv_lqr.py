@@ -9,7 +9,7 @@ import numpy as np
 
 import linkwork as lw
 from linkwork.algorithms.common.articulated import articulated
-from linkwork.algorithms.common.propagators import carried, single_links
+from linkwork.algorithms.common.propagators import propagated, single_links
 from linkwork.algorithms.delassus.ltl import joint_columns, ltl
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
@@ -70,10 +70,10 @@ def _inertias(m: Motion) -> list[object]:
     return [x for dofs in art.dofs for dof in dofs for x in (dof.V, dof.d_inv)]
 
 
-def _carried(m: Motion) -> list[object]:
+def _propagated(m: Motion) -> list[object]:
     """The rows at all links up to the base as well: K^A."""
     art = articulated(m)
-    rows = [carried(art, link, KT) for link, KT in single_links(m, "pv")]
+    rows = [propagated(art, link, KT) for link, KT in single_links(m, "pv")]
     return [
         *_inertias(m),
         *(KT for c in rows for KT in c.KT.values()),
@@ -92,7 +92,7 @@ def _jacobian(m: Motion) -> list[object]:
 
 PROPAGATED = {
     "articulated inertias": of_position("inertias", _inertias),
-    "rows to the base": of_position("carried", _carried),
+    "rows to the base": of_position("propagated", _propagated),
 }
 PARTS = {
     "pv": {**PROPAGATED, "inverse OSIM": delassus("pv"), "factor and solve": osim("pv")},

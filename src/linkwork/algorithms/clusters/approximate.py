@@ -1,4 +1,4 @@
-"""Dynamics of the independent tree with the rotors' reflected inertia as a full matrix, belts included.
+"""Dynamics of the independent tree with the rotors' reflected inertia as a full matrix.
 
     tau = RNEA(independent tree) + H~ yddot,        (M_ind + H~) yddot = tau - c_ind
 

@@ -7,8 +7,8 @@ positions and velocities that do not are taken as they are, and the constraints 
 
 Beyond the paper: contacts and long loops, which are in no cluster, are eliminated by the PV recursion on the cluster
 tree (sathya2023_pv_lqr, algorithm 1); their rows must be independent. The forces of local loops come from the
-dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are never turned, and weigh on what carries them:
-nobody can tell, and exact dynamics cost hardly more than those of a robot without rotors.
+dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are frozen, their mass lumped into the links that
+carry them (structure/rotors.py): exact dynamics cost hardly more than those of a robot without rotors.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
 
     # pass 2, base to tips: accelerations; then the forces of local loops
     vdot, a = r.accelerate(u)
-    forces, carried = dict(zip(r.tree.outer, lam, strict=True)), list(zip(range(len(rows)), rows, lam, strict=True))
+    forces, propagated = dict(zip(r.tree.outer, lam, strict=True)), list(zip(range(len(rows)), rows, lam, strict=True))
     for n, node in enumerate(r.nodes):
         if isinstance(node, ClusterNode):
-            forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], carried)
+            forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], propagated)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
     lam_all = in_order(motion, forces)
     guard = guard + trusted(motion, balanced(motion, r.tree, tau, fext, vdot, lam_all))
@@ -54,7 +54,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
 
 
 def solved(motion: Motion, held: Held, least: Callable[[list[int]], Array]) -> list[Array]:
-    """L lam = l, for each group of constraints that L couples; `least` says what pivots of some are at least."""
+    """L lam = l, for each group of constraints that L couples; `least` are the least pivots."""
     xp, lam, left = motion.xp, list(held.l), set(range(len(held.l)))
     while left:
         group = {min(left)}

@@ -1,14 +1,14 @@
-"""Delassus matrix of contacts with local loops resolved: the cluster-based extended force propagators.
+"""Delassus matrix of contacts with local loops resolved: cluster-based extended force propagators.
 
     Lambda^-1 = J G (G^T M G)^-1 G^T J^T  over the constraints that are in no cluster
 
-chignoli2023_clusters, section VIII: forces K^T of each constraint carried to the base through the clusters that hold
-it, the accelerations that they cause brought back, and a pair of constraints coupled in the last cluster that carries
-both. O(N l^3 + m d + m^2). Rows on single links.
+chignoli2023_clusters, section VIII: forces K^T of each constraint propagated to the base through the clusters that
+support it, the accelerations that they cause propagated back, and a pair of constraints coupled in the last cluster
+that supports both. O(N l^3 + m d + m^2). Rows on single links.
 
-Beyond the paper: accelerations are brought back only through clusters that carry MANY constraints, which keeps the
+Beyond the paper: accelerations are propagated back only through clusters that support MANY constraints, which keeps the
 order. Elsewhere two constraints are coupled by the sum of e d^-1 e^T over the freedoms that both push by e, as in
-`c_pv`: the way back of a constraint of six rows costs as much as coupling it with five others.
+`c_pv`: propagating back a constraint of six rows costs as much as coupling it with five others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
 
 MANY = 6
-"""So many constraints are coupled more cheaply by way of the accelerations of their common body."""
+"""From so many constraints on, coupling them by the accelerations of their common body takes fewer operations."""
 
 
 def c_efpa(motion: Motion) -> Array:
@@ -40,16 +40,16 @@ def c_efpa(motion: Motion) -> Array:
                 f"'c_efpa' takes rows on single links besides local loops, and "
                 f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any"
             )
-    carried = [_carried(r, link, K.T) for x in rows for link, K in x.links.items()]
-    crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in carried) >= MANY}
+    propagated = [_propagated(r, link, K.T) for x in rows for link, K in x.links.items()]
+    crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in propagated) >= MANY}
 
-    # pass 3, base to tips: how bodies that carry many constraints accelerate under the unit forces of each
-    moved = [_accelerations(r, F, crowded) for F in carried]
+    # pass 3, base to tips: accelerations of bodies that support many constraints under the unit forces of each
+    moved = [_accelerations(r, F, crowded) for F in propagated]
 
     # pass 4: pairs of constraints, and each with itself
     blocks = {}
-    for c, F in enumerate(carried):
-        for d, E in enumerate(carried[c:], c):
+    for c, F in enumerate(propagated):
+        for d, E in enumerate(propagated[c:], c):
             if parts := _coupling(r, F, E, crowded, moved[d]):
                 product = sum(parts[1:], parts[0])
                 blocks[c, d] = motion.xp.symmetric(product) if c == d else product
@@ -57,28 +57,28 @@ def c_efpa(motion: Motion) -> Array:
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A constraint's forces: by node, the body that they act on with K^T there, and what pushes each freedom."""
+class Propagated:
+    """A constraint's forces by node: the body they act on, K^T there, and the push on each freedom."""
 
     forces: dict[int, tuple[int, Array]]
     pushes: dict[int, list[Array]]
 
 
-def _carried(r: Recursion, link: int, KT: Array) -> Carried:
-    """From its link to the base, node by node."""
+def _propagated(r: Recursion, link: int, KT: Array) -> Propagated:
+    """Propagate a constraint's forces from its link to the base, node by node."""
     owner = {i: n for n, node in enumerate(r.nodes) for i in node.cluster.bodies}
-    out = Carried({}, {})
+    out = Propagated({}, {})
     while link:
         n = owner[link]
         out.forces[n] = (link, KT)
-        out.pushes[n], passed, _ = r.nodes[n].carry({link: KT}, {})
+        out.pushes[n], passed, _ = r.nodes[n].propagate({link: KT}, {})
         link = r.nodes[n].cluster.output
         KT = passed[link]
     return out
 
 
-def _accelerations(r: Recursion, F: Carried, crowded: Set[int]) -> dict[int, Array]:
-    """By link: the accelerations of the bodies of crowded nodes, which are the first from the base on any way."""
+def _accelerations(r: Recursion, F: Propagated, crowded: Set[int]) -> dict[int, Array]:
+    """Accelerations of the bodies of crowded nodes, by link; these come first on paths from the base."""
     columns = next(iter(F.forces.values()))[1].shape[1]
     out = {0: r.motion.xp.zeros(6, columns)}
     for n in reversed(F.forces):
@@ -87,8 +87,8 @@ def _accelerations(r: Recursion, F: Carried, crowded: Set[int]) -> dict[int, Arr
     return out
 
 
-def _coupling(r: Recursion, F: Carried, E: Carried, crowded: Set[int], moved: dict[int, Array]) -> list[Array]:
-    """K Omega K^T at the last crowded node that carries both, and e d^-1 e^T of each freedom that both push beyond."""
+def _coupling(r: Recursion, F: Propagated, E: Propagated, crowded: Set[int], moved: dict[int, Array]) -> list[Array]:
+    """K Omega K^T at the last crowded node that supports both, and e d^-1 e^T of shared freedoms beyond."""
     shared = F.forces.keys() & E.forces.keys()
     parts = [
         (d_inv * e).T @ f

@@ -1,9 +1,9 @@
-"""Contacts and long loops by augmented Lagrangian, local loops in clusters, all inside the articulated body recursion.
+"""Contacts and long loops by augmented Lagrangian, local loops in clusters, in one recursion.
 
     min 1/2 |a - I^-1 f|^2_I + mu/2 |K a - k|^2 - lam^T (K a - k)  over  vdot = G yddot + g;   lam <- lam + mu (k - K a)
 
-`lcaba` (sathya2025_lcaba_proxbbo) on the cluster tree of chignoli2023_clusters, which neither paper has: a cluster that
-leaves couples its neighbours and its output body as a link would. Gears hold exactly at every step; contacts and long
+`lcaba` (sathya2025_lcaba_proxbbo) on the cluster tree of chignoli2023_clusters, which neither paper has: eliminating a
+cluster couples its neighbours and its output body as a link would. Gears hold exactly at every step; contacts and long
 loops may be redundant and are switched at run time, embedded couplings are not. O(N l^3 + m) for loops that are not
 coupled with many others.
 """

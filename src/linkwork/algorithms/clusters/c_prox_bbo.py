@@ -1,9 +1,9 @@
-"""Contacts and long loops by carried multipliers that go at their roots, local loops in clusters, proximal.
+"""Contacts and long loops propagated to their roots, local loops in clusters, with a proximal term.
 
     L + 1/mu in place of L,   l + lam/mu in place of l,   K_p = K_i P^T  through each joint or cluster
 
 `prox_bbo` (sathya2025_lcaba_proxbbo, algorithms 4-6) on the cluster tree of chignoli2023_clusters, which neither paper
-has. A row that has met itself in two bodies of a cluster goes at the body that carries it. Suits rows over many links
+has. A row over two bodies of a cluster is eliminated at the cluster's output body. Suits rows over many links
 (centre of mass), which `c_lcaba` does not; couplings that are embedded cannot be switched.
 """
 

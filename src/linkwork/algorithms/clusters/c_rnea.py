@@ -3,7 +3,7 @@
     tau_ind = G^T (M vdot + c)        the forces of the independent joints alone that cause the motion
 
 chignoli2023_clusters, section VI: the joint forces of each cluster are projected where they arise, O(n). (q, v, vdot)
-satisfy the loops' constraints. Rotors are never turned, and weigh on what carries them: nobody can tell.
+satisfy the loops' constraints. Rotors are frozen (structure/rotors.py): the dynamics do not depend on their angles.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from linkwork.structure.rotors import freeze_rotors
 def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
     """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
     xp, tree = motion.xp, clusters(motion.model)
-    still = freeze_rotors(motion, tree) if fext is None else motion
+    frozen = freeze_rotors(motion, tree) if fext is None else motion
 
-    # both passes of the recursion: what each joint would have to do on its own
-    tau = rnea(still, vdot, fext)
+    # both passes of the recursion: the force of each joint, as if all were independent
+    tau = rnea(frozen, vdot, fext)
 
-    # each cluster hands the forces of its dependent joints to its independent ones
+    # each cluster projects the forces of its dependent joints onto its independent ones
     parts: dict[int, Array] = {}
     for c in tree.clusters:
         own = xp.vstack([xp.zeros(0), *(tau[k : k + 1, :] for k in c.dofs)])
         parts |= {(c.dofs[n]): xp.zeros(1) for n in c.dependent}
-        ind = embedding(seen(motion, still, c), c).G.T @ own
+        ind = embedding(seen(motion, frozen, c), c).G.T @ own
         parts |= {c.dofs[n]: ind[m : m + 1, :] for m, n in enumerate(c.independent)}
     return xp.vstack([xp.zeros(0), *(parts[k] for k in sorted(parts))])
 

@@ -3,8 +3,9 @@
     [ M  J^T ] [ vdot ]   [ tau - c ]
     [ J   0  ] [ -lam ] = [ k       ]       by the sparse factor of M, then L = J M^-1 J^T, dense
 
-chignoli2023_clusters, section II-D, after Featherstone 2010: a reference for `c_aba`. O(n d^2 + m d^2 + m^2 d + m^3).
-Rows of local loops that say nothing (a planar linkage out of its plane) are left out; the others must be independent.
+chignoli2023_clusters, section II-D, after Featherstone 2010: reference implementation for `c_aba`.
+O(n d^2 + m d^2 + m^2 d + m^3). Rows of local loops that are zero (a planar linkage out of its plane) are left out; the
+others must be independent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
-from linkwork.constraints.local import noticed_rows
+from linkwork.constraints.local import supported_rows
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, clusters
 
@@ -43,7 +44,7 @@ def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Arr
 
 
 def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int]]:
-    """J, k of all rows that say something, and their places among the rows of the model."""
+    """J, k of all rows that are not zero, and their places among the rows of the model."""
     xp, nv, constraints = motion.xp, motion.model.nv, motion.model.constraints
     start = [sum(c.rows for c in constraints[:n]) for n in range(len(constraints))]
     J, k = outer(motion, tree)
@@ -51,7 +52,7 @@ def every_row(motion: Motion, tree: ClusterTree) -> tuple[Array, Array, list[int
     places = [start[n] + r for n in tree.outer for r in range(constraints[n].rows)]
     for c in tree.clusters:
         if c.constraints:
-            dofs, K, right = noticed_rows(motion, c.bodies, c.constraints)
+            dofs, K, right = supported_rows(motion, c.bodies, c.constraints)
             local = [start[n] + r for n in c.constraints for r in range(constraints[n].rows)]
             for r in sorted(r for rows, _ in c.blocks for r in rows):
                 columns = {v: K[r : r + 1, j : j + 1] for j, v in enumerate(dofs)}

@@ -1,8 +1,8 @@
-"""Delassus matrix of contacts with local loops resolved, by projection onto the independent velocities.
+"""Delassus matrix of contacts, local loops resolved by projection onto independent velocities.
 
     Lambda^-1 = (J G) (G^T M G)^-1 (J G)^T = W^T D^-1 W,    G^T M G = L^T D L,  W = L^-T (J G)^T
 
-chignoli2023_clusters, sections II-E and IX: the reference for `c_efpa`, with a sparse factor of the projected mass
+chignoli2023_clusters, sections II-E and IX: compared with `c_efpa` there, with a sparse factor of the projected mass
 matrix, whose pattern is the cluster tree's. Any rows. O(n d^2 + m d^2 + m^2 d). `projected_dense` has a dense factor
 instead, from the base on: O(n^3 + m n^2).
 """
@@ -41,7 +41,7 @@ def projected_dense(motion: Motion) -> Array:
 
 
 def freedoms(tree: ClusterTree) -> tuple[list[int], list[int]]:
-    """The columns of G from the base to the tips, and for each the one before it on the way to the base, or -1."""
+    """The columns of G from the base to the tips, and the parent of each in the tree of columns, or -1."""
     place = {int(v): n for n, v in enumerate(tree.velocities)}
     last, order, parent = {0: -1}, list[int](), list[int]()
     for c in tree.clusters:

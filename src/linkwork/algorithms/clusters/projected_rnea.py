@@ -1,8 +1,8 @@
-"""Inverse dynamics with local loops by projection: the recursion over the whole tree, then G^T of all joints at once.
+"""Inverse dynamics with local loops by projection: RNEA of the whole tree, then G^T.
 
     tau_ind = G^T RNEA(q, v, vdot)
 
-chignoli2023_clusters, section II-C: the reference for `c_rnea`. O(n), and O(n^2) where G is a dense matrix.
+chignoli2023_clusters, section II-C: compared with `c_rnea` there. O(n), and O(n^2) where G is a dense matrix.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     (G^T M G) yddot = G^T (tau - c - M g) + (J G)^T lam,    J G yddot = k - J g,      vdot = G yddot + g
 
-chignoli2023_clusters, section II-D: the reference for `c_aba`. O(n^3). Constraints that are in no cluster (J, k) are
-solved by their Schur complement; the forces of local loops are those that the dependent joints need.
+chignoli2023_clusters, section II-D: reference implementation for `c_aba`. O(n^3). Constraints that are in no cluster
+(J, k) are solved by their Schur complement; the forces of local loops are those that the dependent joints need.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def outer(motion: Motion, tree: ClusterTree) -> tuple[Array, Array]:
 
 
 def all_forces(motion: Motion, tree: ClusterTree, missing: Array, lam: Array) -> Array:
-    """Forces of all constraints in the model's order: K_D^T lam = what dependent joints miss, and those known."""
+    """Forces of all constraints in the model's order: those known, and K_D^T lam = S^T f - tau."""
     xp, out, constraints = motion.xp, dict[int, Array](), motion.model.constraints
     for n in tree.outer:
         out[n], lam = lam[0 : constraints[n].rows, :], lam[constraints[n].rows :, :]

@@ -1,1 +1,1 @@
-"""What several algorithms share: articulated bodies, dual rows, cluster nodes, the proximal iteration."""
+"""Shared by several algorithms: articulated bodies, dual rows, cluster nodes, the proximal iteration."""

@@ -1,9 +1,9 @@
-"""Articulated bodies: what a link and all behind it weigh when their joints are free to move.
+"""Articulated inertias: those of a link and all behind it, with their joints free to move.
 
     IA_i = I_i + sum over children j of X_j^T Ia_j X_j,      Ia = IA - U D^-1 U^T,  U = IA S,  D = S^T U + armature
 
-Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `carry` is the force propagator P_i of the papers on
-constrained dynamics, `bring` the motion propagator P_i^T, with the change of coordinates included.
+Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_force` is the force propagator P_i of the papers
+on constrained dynamics, `propagate_motion` the motion propagator P_i^T, with the change of coordinates included.
 
 A joint with several degrees of freedom is eliminated one at a time, the last first, as if massless links lay between
 them: the same operations as factorising D, but stable where stiff penalties make D ill-conditioned.
@@ -21,7 +21,7 @@ from linkwork.spatial import ArticulatedInertia
 
 @dataclass(frozen=True)
 class Dof:
-    """One degree of freedom when it was eliminated: its direction s, U = IA s, 1/d with d = s^T U + rotor, V = U/d."""
+    """An eliminated degree of freedom: its direction s, U = IA s, 1/d with d = s^T U + rotor, V = U/d."""
 
     s: Array
     U: Array
@@ -38,21 +38,21 @@ class Articulated:
     Ia: list[ArticulatedInertia]
     dofs: list[list[Dof]]
 
-    def carry(self, i: int, F: Array) -> Array:
-        """Forces on link i (6 x k) as its parent feels them: X^T (F - U D^-1 S^T F)."""
+    def propagate_force(self, i: int, F: Array) -> Array:
+        """Propagate forces on link i (6 x k) to its parent: X^T (F - U D^-1 S^T F)."""
         for dof in reversed(self.dofs[i]):
             F = F - dof.V @ (dof.s.T @ F)
         return self.motion.X[i].T @ F
 
-    def bring(self, i: int, A: Array) -> Array:
-        """Accelerations of link i's parent (6 x k) as link i follows them: (1 - S D^-1 U^T) X A."""
+    def propagate_motion(self, i: int, A: Array) -> Array:
+        """Propagate accelerations of the parent of link i (6 x k) to it: (1 - S D^-1 U^T) X A."""
         A = self.motion.X[i] @ A
         for dof in self.dofs[i]:
             A = A - dof.s @ (dof.V.T @ A)
         return A
 
     def D(self, i: int) -> Factor:
-        """The inertia that joint i feels, S^T IA S + armature, factorised."""
+        """The inertia S^T IA S + armature of joint i, factorised."""
         S, xp = self.motion.S[i], self.motion.xp
         return xp.factor_spd(xp.symmetric(S.T @ (self.IA[i] @ S)) + self.motion.armature(i))
 
@@ -73,7 +73,7 @@ class Articulated:
         return u, pA
 
     def accelerate(self, u: list[list[Array]], base: Array | None = None) -> tuple[Array, list[Array]]:
-        """Base to tips: joint accelerations, and accelerations of all links; that of a free base may be known."""
+        """Base to tips: accelerations of joints and of all links; that of a free base may be known."""
         motion, t = self.motion, self.motion.model.topology
         a, vdot = [motion.a0] * len(self.IA), [motion.xp.zeros(0)]
         for i in t.links:

@@ -1,4 +1,4 @@
-"""A symmetric matrix in constraint space, by the blocks of pairs of constraints that are coupled at all."""
+"""A symmetric matrix in constraint space, by the blocks of pairs of coupled constraints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linkwork.backends.ops import Array, Ops
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks (c, d) with c <= d; those that are not there are zero. `sizes` are the constraints' rows."""
+    """The blocks (c, d) with c <= d; those not stored are zero. `sizes` are the constraints' rows."""
 
     sizes: list[int]
     blocks: dict[tuple[int, int], Array]

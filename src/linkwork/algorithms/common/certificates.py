@@ -1,8 +1,8 @@
-"""What a cluster takes for granted, checked where it is used: NaN instead of numbers where it does not hold.
+"""Checks of what a cluster assumes, at run time: NaN instead of numbers where it does not hold.
 
-Which joints of a cluster depend on others is decided once, for a model. In a posture in which its rows say more than
-that (their rank is larger than anywhere it was looked for, or loops are not closed so that redundant rows contradict
-each other), the accelerations do not meet all of them. And a constraint that is embedded cannot be switched off.
+Which joints of a cluster depend on others is decided once, for a model. In a posture in which its rows have a larger
+rank than in all that were sampled, or in which loops are open and redundant rows in conflict, the accelerations do not
+meet all of them. And a constraint that is embedded cannot be switched off.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
 from linkwork.algorithms.common.weights import in_balance
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.local import local_rows, noticed_rows
+from linkwork.constraints.local import local_rows, supported_rows
 from linkwork.constraints.rows import evaluated
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
@@ -31,13 +31,13 @@ FOLLOWING = 1e-9
 """Entries of K G, relative to their terms, that count as zero: rounding leaves 1e-11, with the least pivots allowed."""
 
 ROUNDING = 1e-12
-"""What rounding leaves of gravity, or of levers, in rows that say nothing."""
+"""Rounding errors of gravity, or of levers, in rows that are zero."""
 
 NAN = float("nan")
 
 
 def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = None) -> Array:
-    """0, or NaN if an embedded row does not hold for these accelerations, or was to be switched off."""
+    """0, or NaN if an embedded row does not hold for these accelerations, or is switched off."""
     guard = motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
@@ -46,7 +46,7 @@ def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = 
 
 
 def _spare(motion: Motion, c: Cluster) -> list[int]:
-    """The rows that do not hold by construction: of gears, those beyond the number of joints that follow from them."""
+    """The rows that do not hold by construction: of gears, those beyond the number of dependent joints."""
     rows = sum(motion.model.constraints[n].rows for n in c.constraints)
     if _linkage(motion, c):
         return list(range(rows))
@@ -55,9 +55,9 @@ def _spare(motion: Motion, c: Cluster) -> list[int]:
 
 
 def balanced(motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, vdot: Array, lam: Array) -> Array:
-    """1, or 0 if the equation of motion does not hold: near singular postures of linkages digits are lost there.
+    """1, or 0 if the equation of motion does not hold.
 
-    Gears have no such postures, and are not looked at.
+    Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked.
     """
     if not any(_linkage(motion, c) for c in tree.clusters):
         return motion.xp.eye(1)
@@ -74,10 +74,10 @@ def _linkage(motion: Motion, c: Cluster) -> bool:
 
 
 def determined(motion: Motion, tree: ClusterTree) -> Array:
-    """0, or NaN if vdot = G yddot is not all that a cluster's rows allow: for results that have no forces.
+    """0, or NaN if vdot = G yddot is not all that a cluster's rows allow.
 
-    Dependent joints must follow from the rows (P has numbers), the rows must say no more than that (K G = 0), and may
-    not notice how the output body moves, as those of two points that are apart do.
+    For results without forces. Dependent joints must follow from the rows (P has numbers), the rows must not restrict
+    ydot (K G = 0), nor depend on the motion of the output body, as those of two points that are apart do.
     """
     xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
@@ -118,11 +118,11 @@ def _zero(motion: Motion, A: Array, squares: Array) -> Array:
 
 
 def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
-    """The largest error of an embedded row that does not hold by construction, and the size of their terms."""
+    """The largest error of embedded rows that do not hold by construction, and the size of their terms."""
     xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            dofs, K, k = noticed_rows(motion, c.bodies, c.constraints)
+            dofs, K, k = supported_rows(motion, c.bodies, c.constraints)
             terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]
             left = sum(terms[1:], terms[0])
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
@@ -132,7 +132,7 @@ def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]
 
 def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
     """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
-    xp, (dofs, K, k) = motion.xp, noticed_rows(motion, c.bodies, c.constraints)
+    xp, (dofs, K, k) = motion.xp, supported_rows(motion, c.bodies, c.constraints)
     error, size = xp.zeros(1), xp.zeros(1)
     for r in range(k.shape[0]):
         terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(dofs)]

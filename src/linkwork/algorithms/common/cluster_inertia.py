@@ -1,4 +1,4 @@
-"""What the independent velocities of a cluster weigh, and how they are coupled with what surrounds it.
+"""The inertia of a cluster's independent velocities, coupled with output body and neighbours.
 
     D = G^T (H + armature) G,    U = F G,    U_n = sum H_ni (motion of body i by G)     (H, F: cluster_sweeps.py)
 
@@ -24,7 +24,7 @@ Pairs = dict[tuple[int, int], Array]
 
 @dataclass(frozen=True)
 class ClusterInertia:
-    """D, U (6 x ny) and Ic of a cluster; for each neighbour U_n (6 x ny) and the block that couples it with the output.
+    """D, U (6 x ny) and Ic of a cluster; for each neighbour U_n (6 x ny) and its block with the output.
 
     The cluster's own `bodies` have inertias IA; `pairs` are the blocks H_ni of neighbours n, or of other bodies n of
     the cluster, with its bodies i.

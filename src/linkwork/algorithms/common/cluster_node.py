@@ -1,4 +1,4 @@
-"""A cluster, eliminated from the articulated body recursion: one independent velocity after the other, the last first.
+"""A cluster, eliminated from the recursion: one independent velocity after the other, the last first.
 
     vdot = G yddot + g,     Ic <- Ic - U_k U_k^T / d_k,    U_j <- U_j - l_kj U_k,   D_ij <- D_ij - l_ki D_kj,
                                                                                              l_kj = D_kj / d_k
@@ -22,7 +22,7 @@ from linkwork.structure.clusters import Cluster
 
 @dataclass(frozen=True)
 class Pivot:
-    """An independent velocity when it was eliminated: U, V = U / d, 1 / d, l_kj of those that follow, neighbours' U."""
+    """An eliminated independent velocity: U, V = U / d, 1 / d, l_kj of those that follow, neighbours' U."""
 
     U: Array
     V: Array
@@ -85,7 +85,7 @@ class ClusterNode:
         vdot = self.embedding.G @ self.motion.xp.vstack([self.motion.xp.zeros(0), *y]) + self.embedding.g
         return vdot, accelerations(self.motion, self.cluster, a[self.cluster.output], vdot, drift=True)
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         columns = next(iter((F or Q).values())).shape[1]
         zero, rest = self.motion.xp.zeros(6, columns), self._rest()
         felt, out = forces(self.motion, self.cluster, {i: F.get(i, zero) for i in self.cluster.bodies}, Q)
@@ -107,7 +107,7 @@ class ClusterNode:
         return accelerations(self.motion, self.cluster, A, vdot)
 
     def needed(self, a: list[Array], p: list[Array]) -> dict[int, Array]:
-        """The force that each body and all behind it needs: what its joint transmits, before its own children's."""
+        """The force that each joint transmits to its body and all behind it, before that of its children."""
         f = {i: IA @ a[i] + p[i] for i, IA in self.inertia.bodies.items()}
         for (n, i), B in self.inertia.pairs.items():
             if n in f:
@@ -130,7 +130,7 @@ class ClusterNode:
         return left, F
 
     def _push_neighbours(self, e: list[Array], passed: dict[int, Array]) -> None:
-        """Add to `passed` what neighbours feel of forces e on freedoms that are eliminated."""
+        """Add to `passed` the forces on neighbours that eliminating freedoms with forces e causes."""
         for f, ek in zip(self.freedoms, e, strict=True):
             for n, Un in f.felt.items():
                 accumulate(passed, n, -(Un @ (f.d_inv * ek)))

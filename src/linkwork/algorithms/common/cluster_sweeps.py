@@ -1,8 +1,8 @@
-"""Sweeps over the bodies of one cluster, on its output body: accelerations outwards, forces and inertias inwards.
+"""Sweeps over the bodies of a cluster: accelerations outwards, forces and inertias inwards.
 
 A cluster is a small mechanism on its output body. With IA of its bodies (all behind them included), the composite
-rigid body algorithm gives the inertia H that its joints feel, the forces F on the output body that they cause, and the
-inertia Ic that the output body feels when they rest.
+rigid body algorithm gives the inertia H of its joints, the forces F on the output body that they cause, and the
+inertia Ic of the output body with joints at rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def accelerations(motion: Motion, cluster: Cluster, a: Array, vdot: Array, drift
 def forces(
     motion: Motion, cluster: Cluster, f: dict[int, Array], Q: dict[int, Array] | None = None
 ) -> tuple[Array, Array]:
-    """Tips to base: what joints and output body feel of forces on bodies (and joints)."""
+    """Tips to base: forces on joints and output body due to forces on bodies (and joints)."""
     t, f = motion.model.topology, dict(f)
     columns = next(iter(f.values())).shape[1]
     felt, out = {}, motion.xp.zeros(6, columns)
@@ -45,7 +45,7 @@ def forces(
 
 
 def composite(motion: Motion, cluster: Cluster, IA: dict[int, Inertia]) -> tuple[Array, Array, Inertia]:
-    """Composite rigid bodies: H of the cluster's joints, forces F on the output body, and Ic of all at rest on it."""
+    """Composite rigid bodies: H of the cluster's joints, forces F on the output body, Ic of all at rest."""
     xp, t, bodies = motion.xp, motion.model.topology, cluster.bodies
     Ic, at_output = dict(IA), list[Inertia]()
     H: dict[tuple[int, int], Array] = {}

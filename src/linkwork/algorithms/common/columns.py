@@ -1,4 +1,4 @@
-"""Columns over the rows of all constraints: cut into the constraints' parts, and put together from them."""
+"""Columns over the rows of all constraints, cut into the constraints' parts and stacked again."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Constraints carried from the links they hold to the base, joint by joint: the dual part of the PV recursion.
+"""Rows propagated from their links to the base, joint by joint: the dual part of the PV recursion.
 
-After the joints behind it are eliminated, the acceleration a_i of a link leaves the constraints with
+After the joints behind it are eliminated, the constraints depend on the acceleration a_i of a link by
 
     L lam = l - K_i a_i ,
 
@@ -9,7 +9,7 @@ and eliminating a degree of freedom of joint i as well, with e = K_i s + G, chan
 
     K <- K - e U^T / d,    l <- l - e u / d,    L <- L + e e^T / d,     then  l <- l - K c_i,  K_p = K X .
 
-Blocks are kept per constraint, so what no joint couples stays apart; a row may hold any number of links and joints.
+Only blocks of coupled constraints are stored; a row may hold any number of links and joints.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Dual:
         return [[c for c, g in enumerate(group) if g == k] for k in sorted(set(group))]
 
     def right_side(self, which: list[int]) -> Array:
-        """l - K_0 a_0 of some constraints that were carried to the world."""
+        """l - K_0 a_0 of some constraints that were propagated to the world."""
         motion, at_world = self.art.motion, self.KT.get(0, {})
         parts = [self.l[c] - at_world[c].T @ motion.a0 if c in at_world else self.l[c] for c in which]
         return motion.xp.vstack([motion.xp.zeros(0), *parts])
@@ -88,7 +88,7 @@ class Dual:
 
 
 def to_base(art: Articulated, rows: list[ConstraintRows], u: list[list[Array]], stop: int = 0) -> Dual:
-    """Carry all constraints from the tips to link `stop`: the world, or a link that everything hangs on."""
+    """Propagate all constraints to link `stop`: the world, or a link that supports all others."""
     motion, t, xp = art.motion, art.motion.model.topology, art.motion.xp
     dual = Dual(art, {}, {}, [r.k for r in rows])
     for c, r in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The joints of a cluster as functions of its independent ones: what local loops leave of them.
+"""The joint accelerations of a cluster as functions of its independent ones.
 
     K vdot = k  over the cluster's joints,      vdot = G yddot + g,      G = [1; -K_D^-1 K_I],   g = [0; K_D^-1 k]
 
@@ -21,7 +21,7 @@ from linkwork.structure.clusters import Cluster, ClusterTree
 
 @dataclass(frozen=True)
 class Embedding:
-    """vdot = G yddot + g for one cluster's joints, and P = K_D^+, for which lam = P^T (forces on dependent joints)."""
+    """vdot = G yddot + g of a cluster's joints, and P = K_D^+: lam = P^T (forces on dependent joints)."""
 
     G: Array
     g: Array
@@ -29,7 +29,7 @@ class Embedding:
 
 
 def embedding(motion: Motion, cluster: Cluster) -> Embedding:
-    """G, g and P of a cluster in this state; NaN where the dependent joints do not follow from the independent ones."""
+    """G, g and P of a cluster in this state; NaN where dependent joints are not determined."""
     xp, n = motion.xp, len(cluster.independent)
     if not cluster.constraints:
         return Embedding(xp.eye(n), xp.zeros(n), xp.zeros(0, 0))
@@ -76,9 +76,10 @@ def some_rows(A: Array, rows: Sequence[int], xp: Ops) -> Array:
 
 
 def left_inverse(A: Array, xp: Ops, size: float) -> Array:
-    """P with P A = 1 for independent columns: by cofactors up to 3 x 3, which needs no pivot; else by least squares.
+    """P with P A = 1 for independent columns: by cofactors up to 3 x 3, else by least squares.
 
-    NaN where columns depend on each other but for rounding, or are rounding of entries that can be as large as `size`.
+    Cofactors need no pivots. NaN where columns depend on each other but for rounding, or are rounding of entries that
+    can be as large as `size`.
     """
     n, least = A.shape[1], threshold(xp, SINGULAR)
     if A.shape[0] != n or n > 3:

@@ -1,8 +1,8 @@
-"""What links weigh and how they are coupled: the Hessian of Gauss' function over link accelerations, by blocks.
+"""The Hessian of Gauss' function over link accelerations, by blocks: inertias and couplings.
 
     min sum 1/2 a_i^T H_ii a_i + mu/2 |sum K_l a_l - k|^2        H_in += mu K_i^T K_n  for each penalised constraint
 
-Blocks are there only where links are coupled; a node that is eliminated (nodes.py) changes those of its neighbours and
+Only blocks of coupled links are stored; a node that is eliminated (nodes.py) changes those of its neighbours and
 of its output body.
 """
 
@@ -56,7 +56,7 @@ class Hessian:
         self.pairs[key] = self.pairs[key] + B if key in self.pairs else B
 
     def eliminate(self, node: Node) -> None:
-        """Add what a node leaves when it is eliminated: H_nl <- H_nl - U_n U_l^T / d, and its output body's inertia."""
+        """Add the Schur complement of an eliminated node: H_nl <- H_nl - U_n U_l^T / d, and its inertia."""
         bodies, output = set(node.cluster.bodies), node.cluster.output
         self.pairs = {pair: B for pair, B in self.pairs.items() if bodies.isdisjoint(pair)}
         for U, d_inv in reversed(list(zip(node.felt, node.pivots, strict=True))):
@@ -84,5 +84,5 @@ def add(A: Inertia, B: Inertia) -> Inertia:
 
 
 def articulated(A: Inertia) -> ArticulatedInertia:
-    """The inertia of an articulated body, whichever it is."""
+    """The inertia of an articulated body, of either type."""
     return A.articulated() if isinstance(A, RigidInertia) else A

@@ -1,4 +1,4 @@
-"""Householder reflections without pivots: sign(0) = +1, so that all lanes of a batch run the same operations.
+"""Householder reflections without pivots: with sign(0) = +1 all lanes run the same operations.
 
 Q = 1 - beta w w^T,     Q e = (length, 0, ..., 0),     w = e + sign(e_1) |e| (1, 0, ..., 0)
 """
@@ -35,7 +35,7 @@ def reflection(e: Array, xp: Ops) -> Reflection:
 
 @dataclass(frozen=True)
 class Compression:
-    """More rows than columns, turned into as many as columns by QR: K = Q [R; 0]; as they are if there are not more."""
+    """Rows compressed by QR to as many as columns, K = Q [R; 0]; unchanged if there are not more."""
 
     turns: tuple[Reflection, ...]
     rows: int
@@ -43,7 +43,7 @@ class Compression:
     xp: Ops
 
     def apply(self, x: Array) -> Array:
-        """What of columns over the rows goes with R; the rest is redundant or in conflict."""
+        """The part of columns over the rows that belongs to R; the rest is redundant or in conflict."""
         for Q in self.turns:
             x = Q @ x
         return x[0 : self.columns, :] if self.turns else x

@@ -1,19 +1,18 @@
-"""Methods that repeat a cheap step after an expensive start: the method of multipliers, sped up by conjugate residuals.
+"""The proximal iteration: the method of multipliers, accelerated by conjugate residuals.
 
 A step improves multipliers: new = lam + P (k - J a(lam)), where P is near the inverse of the Delassus matrix
-L = J M^-1 J^T, and tells what is left, e = k - J a(new). With z = new - lam and r = k - J a(lam) this says L z = r - e,
+L = J M^-1 J^T, and computes the error e = k - J a(new). With z = new - lam and r = k - J a(lam), L z = r - e,
 and that is all that conjugate residuals on L lam = k - J a(0), preconditioned by P, need to choose the next lam:
 
     p <- z - beta p,   w <- (r - e) - beta w,    lam <- lam + alpha p,   r <- r - alpha w,
     beta = (r - e).w / w.w,   alpha = r.w / w.w
 
-w = L p is in the range of L: what of r contradicts itself, because no force can change it, does not enter. Without them
-a direction in which L is smaller than P's proximal term (a posture near a singular one) takes as many steps as it is
-smaller times; with them about one step for each such direction. The result is always that of the last step itself, so
-what is reported of it is not extrapolated.
+w = L p is in the range of L: the part of r that no force can change (rows in conflict) has no effect. Without conjugate
+residuals, a direction in which L is smaller than P's proximal term (a posture near a singular one) by some factor takes
+that many steps; with them about one. The result is always that of the last step, and its residual not extrapolated.
 
 NumPy runs the loop in Python; traced, it becomes a native loop, and everything in a step that does not depend on lam
-(factorisations, sweeps over inertias) is computed once, because a program knows what depends on what.
+(factorisations, sweeps over inertias) is computed once, because a program has all dependencies.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, number, optional, whole
 
 FIRST, FLAT, LEAST = 1e-2, 1e-1, 5e-2
-"""The share of `tolerance` that is asked for after the first solve, when nothing is known of weak directions yet; where
-a direction counts as redundant; and at least, however weak a direction is: rounding leaves no less."""
+"""The share of `tolerance` that is required after the first solver iteration, when weak directions are not
+known yet; where a direction counts as redundant; and at least, however weak a direction is, because of rounding."""
 
 ROUNDING = 1e-13
-"""The share of the rows' terms below which errors are rounding, and say nothing of directions."""
+"""The share of the rows' terms below which errors are rounding, and have no direction."""
 
 STUCK = 1e-2
 """The share of `tolerance` below which errors count as no longer changing."""
@@ -44,14 +43,14 @@ TINY = 1e-30
 )
 @dataclass(frozen=True)
 class Prox:
-    """How hard a proximal method pushes and when it stops.
+    """The penalty of a proximal method and its stopping rule.
 
-    `mu` is the penalty on violated rows in units of the inertia that they feel, 1 / (J M^-1 J^T): the same for a
+    `mu` is the penalty on violated rows in units of their effective inertia, 1 / (J M^-1 J^T): the same for a
     mechanism of any size and mass. Larger needs fewer iterations and loses more digits, about those of mu for methods
     that penalise. It stops when the largest |J a - k| of any row is at most `tolerance` times the size of the terms
-    that rows are made of, when errors no longer change (rows in conflict), or after `max_iterations` solves. Rows whose
-    singular values, in the same units, are below `redundant` count as redundant: nothing is asked of joints in such
-    directions, and where the rows still are not met, the result has not converged.
+    that rows are made of, when errors no longer change (rows in conflict), or after `max_iterations` solver iterations.
+    Rows whose singular values, in the same units, are below `redundant` count as redundant: they are not solved for in
+    such directions, and where they are still violated, the result has not converged.
     """
 
     mu: float = 1e7
@@ -61,7 +60,7 @@ class Prox:
 
     @property
     def flat(self) -> float:
-        """The least share of a step that a direction must use up to be one in which rows are independent."""
+        """The least share of a step along a direction in which rows count as independent."""
         share = self.redundant**2 * self.mu
         return share / (1 + share)
 
@@ -85,7 +84,7 @@ PROX = optional(instance(Prox, "a linkwork.Prox"))
 
 
 class Step(NamedTuple):
-    """New multipliers, what they leave of the rows, the size of the rows' terms (1 x 1), and what else depends on them.
+    """New multipliers, the rows' errors with them, the size of the rows' terms (1 x 1), and `found`.
 
     `found` is an affine function of the multipliers: accelerations, forces of embedded loops.
     """
@@ -98,10 +97,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Iteration:
-    """`step(lam)` improves a column of `rows` multipliers; `finish(step's lam, step's found)` gives (vdot, forces).
+    """`step(lam)` improves a column of `rows` multipliers; `finish(lam, found)` gives (vdot, forces).
 
-    `beside(step's lam, step's found)` is about rows that are not in the iteration, because they are embedded: their
-    largest error, the size of their terms, and 1, or 0 if the result is not to be trusted.
+    `lam` and `found` are the step's. `beside(lam, found)` is about rows that are not in the iteration, because they are
+    embedded: their largest error, the size of their terms, and 1, or 0 if the result is not certified.
     """
 
     rows: int
@@ -112,8 +111,7 @@ class Iteration:
 
 
 class State(NamedTuple):
-    """What an iteration remembers: where the next step starts from, conjugate residuals, and the last step's
-    results."""
+    """The state of an iteration: start of the next step, conjugate residuals, results of the last step."""
 
     start: Array
     r: Array
@@ -129,7 +127,7 @@ class State(NamedTuple):
 
 
 class Loop:
-    """An iteration as a loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
+    """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
     Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
     """
@@ -173,7 +171,7 @@ class Loop:
         return xp.vstack(list(state)), xp.where(change < left, change, left)
 
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Accelerations, forces, the largest error of a row, and what the tolerance is a share of."""
+        """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
         state = self._split(x)
         left, bound = largest(self.xp, state.error), state.bound
         if self.of.beside is not None:
@@ -200,13 +198,13 @@ def largest(xp: Ops, x: Array) -> Array:
     worst = xp.zeros(1)
     for i in range(x.shape[0]):
         square = x[i : i + 1, :] * x[i : i + 1, :]
-        # written so that NaN wins: a solution that is none must not look converged
+        # written so that NaN wins: NaN must not look converged
         worst = xp.where(square <= worst, worst, square)
     return xp.sqrt(worst)
 
 
 class Solution(NamedTuple):
-    """What a loop found; it has converged if the largest |J a - k|, `residual`, is at most the tolerance of `bound`."""
+    """The result of a loop, converged if the largest |J a - k| is at most the tolerance times `bound`."""
 
     vdot: Array
     lam: Array
@@ -227,10 +225,10 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
     return Solution(vdot, lam, used, left, bound)
 
 
-def unrolled(iteration: Iteration, solves: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
-    """What `Loop.finish` gives after a fixed number of solves, as straight operations."""
+def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
+    """What `Loop.finish` gives after a fixed number of solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, _ = loop.first()
-    for _ in range(solves - 1):
+    for _ in range(iterations - 1):
         x, _ = loop.next(x)
     return loop.finish(x)

@@ -1,4 +1,4 @@
-"""A joint without loops and its body, eliminated from the articulated body recursion with couplings to neighbours.
+"""A joint without loops and its body, eliminated with couplings to neighbours.
 
     U = IA s,  d = s^T U + armature,  U_n = H_ni s,     then for each degree of freedom, the last first:
     IA <- IA - U U^T / d,    H_ni <- H_ni - U_n U^T / d,    and at the end  IA_p += X^T IA X,  H_np += H_ni X
@@ -21,7 +21,7 @@ from linkwork.structure.clusters import Cluster
 
 @dataclass(frozen=True)
 class LinkNode:
-    """The degrees of freedom as they were eliminated, U_n of neighbours for each, and what is left behind the joint.
+    """The eliminated degrees of freedom, U_n of neighbours for each, and inertia and blocks left.
 
     `Ia` is the articulated inertia behind the joint, `coupled` the blocks H_ni of neighbours n, in link coordinates.
     """
@@ -70,7 +70,7 @@ class LinkNode:
             own = own + dof.s @ vdot[-1]
         return self.motion.xp.vstack(vdot), {i: own}
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
         i, e, passed = self.body, list[Array](), dict[int, Array]()
         f = F[i] if i in F else self.motion.xp.zeros(6, Q[i].shape[1])
         for k, dof in reversed(list(enumerate(self.dofs))):

@@ -1,4 +1,4 @@
-"""Forces of the loops that a cluster embeds, from the accelerations: what its dependent joints need and nobody gives.
+"""Forces of the loops that a cluster embeds, from the forces on its dependent joints.
 
     K_D^T lam = S^T f - tau  over the dependent joints,     lam = P^T (S^T f - tau)
 
@@ -15,7 +15,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 
-Carried = tuple[int, ConstraintRows, Array]
+Propagated = tuple[int, ConstraintRows, Array]
 """A constraint by its place, its rows, and their multipliers."""
 
 
@@ -27,20 +27,20 @@ def loop_forces(
     a: list[Array],
     pA: list[Array],
     held: dict[int, dict[int, Array]],
-    carried: Sequence[Carried],
+    propagated: Sequence[Propagated],
 ) -> dict[int, Array]:
     """lam of each constraint of a cluster.
 
     `held` are forces of propagated rows on bodies; penalised rows are in pA and in the inertias already.
     """
-    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in carried}
+    xp, c, lam = motion.xp, node.cluster, {k: y for k, _, y in propagated}
     f = node.needed(a, pA)
     for i, by_constraint in held.items():
         for k, KT in by_constraint.items():
             f[i] = f[i] - KT @ lam[k]
     own = xp.vstack([vdot[k : k + 1, :] for k in c.dofs])
     pull = {
-        i: -sum((x.joints[i].T @ y for _, x, y in carried if i in x.joints), xp.zeros(s))
+        i: -sum((x.joints[i].T @ y for _, x, y in propagated if i in x.joints), xp.zeros(s))
         for i, s in ((i, motion.model.links[i].joint.nv) for i in c.bodies)
     }
     felt, _ = forces(motion, c, f, pull)

@@ -1,8 +1,8 @@
-"""The interface of a node of a cluster tree: a joint with its body (link_node.py), or a cluster (cluster_node.py).
+"""The interface of a node: a joint with its body (link_node.py), or a cluster (cluster_node.py).
 
 The articulated body recursion eliminates the freedoms of one node after the other. A node's output body is the one that
-it hangs on; its neighbours are links that penalised constraints couple with its bodies (hessian.py). They feel its
-freedoms by U_n as the output body does, and are coupled with that when the node is eliminated:
+it hangs on; its neighbours are links that penalised constraints couple with its bodies (hessian.py). Its freedoms
+act on them by U_n as on the output body, and eliminating the node couples them with that:
 sathya2025_lcaba_proxbbo, eqs. 30-35.
 """
 
@@ -38,17 +38,18 @@ class Node(Protocol):
         ...
 
     def drive(self, tau: Array, p: list[Array]) -> tuple[list[Array], dict[int, Array]]:
-        """Joint forces and link forces p: the force u left to move each freedom, and by link what is added to p."""
+        """From joint forces and link forces p: the force u left on each freedom, and additions to p by link."""
         ...
 
     def accelerate(self, u: list[Array], a: list[Array]) -> tuple[Array, dict[int, Array]]:
-        """From the accelerations of output body and neighbours: vdot of its joints, accelerations of its bodies."""
+        """From accelerations of output body and neighbours: vdot of its joints, accelerations of its bodies."""
         ...
 
-    def carry(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
-        """Forces F on bodies and Q on joints: what pushes freedoms, what output body and neighbours feel, and power.
+    def propagate(self, F: dict[int, Array], Q: dict[int, Array]) -> tuple[list[Array], dict[int, Array], Array]:
+        """Propagate forces F on bodies and Q on joints: pushes on freedoms, forces passed on, and power.
 
-        The power is that of accelerations which velocities alone cause, with the output body at rest.
+        Forces are passed on to output body and neighbours; the power is that of accelerations which velocities alone
+        cause, with the output body at rest.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""How large a penalty is, and how small a pivot: in units of the inertia that rows feel (constraints/units.py)."""
+"""Penalties and least pivots, in units of the rows' effective inertia (constraints/units.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkwork.constraints.units import units
 from linkwork.model import Motion
 
 ROUNDING = 1e-20
-"""The share of what rows feel at most that is rounding: rows are right to ten digits, and these are their squares."""
+"""The share of the largest pivot that is rounding: rows are right to ten digits, and pivots are their squares."""
 
 
 def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> list[Array]:
@@ -18,8 +18,7 @@ def penalties(motion: Motion, mu: Array, which: Sequence[int] | None = None) -> 
 
 
 def least_pivots(motion: Motion, which: Sequence[int] | None = None) -> Array:
-    """What pivots of the rows of some constraints (all) are at least, unless they are zero but for rounding: a
-    column."""
+    """The least pivots of the rows of some constraints (all), a column: smaller ones are rounding."""
     xp, constraints, unit = motion.xp, motion.model.constraints, units(motion.model)
     chosen = range(len(constraints)) if which is None else which
     least = [xp.constant([threshold(xp, ROUNDING) / unit[c]] * constraints[c].rows) for c in chosen]

@@ -1,6 +1,6 @@
-"""Rows propagated from the links that they hold towards the base, and eliminated where all their links have met.
+"""Rows propagated from the links that they hold to their loop root, and eliminated there.
 
-Eliminating a node (nodes.py) hands K to its output body and neighbours, and adds to L: with e = K S for each freedom
+Eliminating a node (nodes.py) propagates K to its output body and neighbours, and adds to L, with e = K S by freedom
 
     K_p <- K_p + K P^T,    L <- L + e d^-1 e^T .
 
@@ -8,7 +8,7 @@ At the root i of their loop the rows R are eliminated themselves; U are the othe
 
     (K_U, L_UU) <- (K_U, L_UU) - L_UR L_RR^-1 (K_R, L_RU)          (and H_ii <- H_ii + K_R^T L_RR^-1 K_R)
 
-sathya2025_lcaba_proxbbo, eqs. 42-46 (46e is a decrement). Blocks are kept by pairs of constraints that are coupled.
+sathya2025_lcaba_proxbbo, eqs. 42-46 (46e is a decrement). Only blocks of coupled constraints are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linkwork.model import Motion
 
 @dataclass(frozen=True)
 class Root:
-    """Rows R eliminated at one link: factor of L_RR, K_R, Y = L_RR^-1 K_R, and for others L_RU and L_RR^-1 L_RU."""
+    """Rows R eliminated at a link: factor of L_RR, K_R, Y = L_RR^-1 K_R; of others L_RU, L_RR^-1 L_RU."""
 
     rows: dict[int, ConstraintRows]
     factor: Factor
@@ -37,7 +37,7 @@ class Root:
     others: dict[int, tuple[Array, Array]]
 
     def multipliers(self, y: Array, a: Array, lam: Mapping[int, Array]) -> dict[int, Array]:
-        """lam_R = y - Y a - L_RR^-1 L_RU lam_U, by constraint, for y = L_RR^-1 l_R and the link's acceleration a."""
+        """lam_R = y - Y a - L_RR^-1 L_RU lam_U, by constraint, for y = L_RR^-1 l_R and link acceleration a."""
         found = y - self.Y @ a
         for d, (_, Yd) in self.others.items():
             found = found - Yd @ lam[d]
@@ -46,7 +46,7 @@ class Root:
 
 @dataclass(frozen=True)
 class Passed:
-    """A node that rows went through: by row, forces on its bodies, pushes e^T on its freedoms, and power."""
+    """A node with, by row propagated through it, forces on bodies, pushes e^T on freedoms, and power."""
 
     node: LinkNode | ClusterNode
     forces: dict[int, dict[int, Array]]
@@ -55,7 +55,7 @@ class Passed:
 
 
 class PropagatedRows:
-    """K^T by link and constraint, and L by pair of constraints, as the eliminations so far have left them.
+    """K^T by link and constraint, and L by pair of constraints, after the eliminations so far.
 
     `damping` is 1/mu of each constraint (L starts there), or None for rows that must be independent.
     """
@@ -83,7 +83,7 @@ class PropagatedRows:
         power: dict[int, Array] = {}
         for c in moved:
             F = {i: held[c] for i, held in forces.items() if c in held}
-            pushes[c], felt, power[c] = node.carry(F, joints[c])
+            pushes[c], felt, power[c] = node.propagate(F, joints[c])
             for n, KT in felt.items():
                 accumulate(self.KT[n], c, KT)
         for k, d_inv in reversed(list(enumerate(node.pivots))):
@@ -131,6 +131,6 @@ class PropagatedRows:
         self.L[key] = self.L[key] + B if key in self.L else B
 
     def _least(self, which: list[int]) -> Array:
-        """Lower bounds of the pivots of independent rows; what was taken out of them before leaves rounding, too."""
+        """Lower bounds of the pivots of independent rows; earlier eliminations add to the rounding."""
         lost = [self.lost.get(c, 0.0 * self.rows[c].k) for c in which]
         return least_pivots(self.motion, which) + SINGULAR * self.motion.xp.vstack(lost)

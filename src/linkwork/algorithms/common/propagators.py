@@ -1,4 +1,4 @@
-"""Rows on single links, carried to the base and back: what the propagation methods share."""
+"""Rows on single links, propagated to the base and back: what the propagation methods share."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from linkwork.model import Motion
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A constraint's force propagator: K^T (6 x m_c) at each link that carries it, and s^T K^T at each joint's dofs."""
+class Propagated:
+    """A constraint's K^T (6 x m_c) at each link that supports it, and s^T K^T at their freedoms."""
 
     link: int
     KT: dict[int, Array]
     eT: dict[int, list[Array]]
 
 
-def carried(art: Articulated, link: int, KT: Array) -> Carried:
-    """From its link to the base: K_p^T = P_i K_i^T."""
+def propagated(art: Articulated, link: int, KT: Array) -> Propagated:
+    """Propagate a constraint from its link to the base: K_p^T = P_i K_i^T."""
     motion = art.motion
     at_links: dict[int, Array] = {}
     at_dofs: dict[int, list[Array]] = {}
@@ -31,7 +31,7 @@ def carried(art: Articulated, link: int, KT: Array) -> Carried:
             at_dofs[i].insert(0, dof.s.T @ KT)
             KT = KT - dof.V @ at_dofs[i][0]
         KT = motion.X[i].T @ KT
-    return Carried(link, at_links, at_dofs)
+    return Propagated(link, at_links, at_dofs)
 
 
 def single_links(motion: Motion, method: str) -> list[tuple[int, Array]]:

@@ -1,9 +1,9 @@
-"""The articulated body recursion over a cluster tree: inertias, forces and constraints to the base, and back.
+"""The articulated body recursion over a cluster tree.
 
     IA_i = I_i + sum over clusters on body i of Ia          (cluster_node.py: Ia = Ic - U D^-1 U^T at the output body)
 
-Constraints that are in no cluster are either penalised, which couples links (hessian.py), so that nodes leave in an
-order of few neighbours; or they are carried along by the PV recursion (algorithms/common/dual.py): eliminating an
+Constraints that are in no cluster are either penalised, which couples links (hessian.py), so that nodes are eliminated
+in an order of few neighbours; or they are propagated by the PV recursion (algorithms/common/dual.py): eliminating an
 independent velocity changes K, l and L as eliminating a joint does.
 """
 
@@ -29,7 +29,7 @@ from linkwork.structure.rotors import freeze_rotors
 
 @dataclass(frozen=True)
 class Recursion:
-    """A cluster tree in some state, its nodes in the order in which they left, and the rows that were penalised."""
+    """A cluster tree in some state, its nodes in order of elimination, and the penalised rows."""
 
     motion: Motion
     tree: ClusterTree
@@ -37,7 +37,7 @@ class Recursion:
     rows: list[ConstraintRows]
 
     def drive(self, tau: Array, p: list[Array]) -> tuple[list[list[Array]], list[Array]]:
-        """Tips to base: the force left to move each freedom, and the bias force of each link and all behind it."""
+        """Tips to base: the force left on each freedom, and the bias force of each link and all behind it."""
         pA, u = list(p), list[list[Array]]()
         for node in self.nodes:
             joint = self.motion.xp.vstack([tau[0:0, :], *(tau[k : k + 1, :] for k in node.cluster.dofs)])
@@ -62,41 +62,42 @@ class Recursion:
 def recursion(
     motion: Motion, tree: ClusterTree, fext: Array | None = None, penalties: Sequence[Array] | None = None
 ) -> Recursion:
-    """Tips to base: inertias and couplings, with `penalties` on the constraints that are in no cluster, or without.
+    """Tips to base: inertias and couplings, with `penalties` or without.
 
-    Rotors are not turned, unless external forces are given in their axes.
+    Penalties are those on constraints that are in no cluster. Rotors are frozen, unless external forces are given in
+    their axes.
     """
-    still = freeze_rotors(motion, tree) if fext is None else motion
-    rows = [] if penalties is None else [over_links(still, r) for r in outer_rows(still, tree)]
-    H = Hessian(still, rows, penalties or ())
-    order = ordered(still.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
+    frozen = freeze_rotors(motion, tree) if fext is None else motion
+    rows = [] if penalties is None else [over_links(frozen, r) for r in outer_rows(frozen, tree)]
+    H = Hessian(frozen, rows, penalties or ())
+    order = ordered(frozen.model.topology, [tuple(r.links) for r in rows], nodes=tree.clusters)
     by_first = {c.bodies[0]: c for c in tree.clusters}
     nodes: list[LinkNode | ClusterNode] = []
     for first in order.order if rows else reversed(by_first):
-        node = node_of(motion, still, by_first[first], H, order.neighbours[first])
+        node = node_of(motion, frozen, by_first[first], H, order.neighbours[first])
         H.eliminate(node)
         nodes.append(node)
-    return Recursion(still, tree, nodes, rows)
+    return Recursion(frozen, tree, nodes, rows)
 
 
 def node_of(
-    motion: Motion, still: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()
+    motion: Motion, frozen: Motion, c: Cluster, H: Hessian, near: tuple[int, ...] = ()
 ) -> LinkNode | ClusterNode:
     """A cluster or a single link, with its freedoms eliminated; H itself does not change."""
     if c.constraints:
-        return cluster_node(still, c, embedding(seen(motion, still, c), c), H, near)
-    return link_node(still, c, H, near)
+        return cluster_node(frozen, c, embedding(seen(motion, frozen, c), c), H, near)
+    return link_node(frozen, c, H, near)
 
 
-def seen(motion: Motion, still: Motion, c: Cluster) -> Motion:
-    """What a cluster's rows are evaluated on: only those over joints ask for the true angles of rotors."""
+def seen(motion: Motion, frozen: Motion, c: Cluster) -> Motion:
+    """The motion to evaluate a cluster's rows in: only rows over joints depend on angles of rotors."""
     over_joints = (isinstance(motion.model.constraints[n], Coupling | Custom) for n in c.constraints)
-    return motion if any(over_joints) else still
+    return motion if any(over_joints) else frozen
 
 
 @dataclass
 class Held:
-    """Outer constraints carried to the world: L lam = l; pushes on freedoms by node; forces on bodies by constraint."""
+    """Outer constraints at the world: L lam = l; pushes on freedoms by node; forces by constraint."""
 
     l: list[Array]
     L: dict[tuple[int, int], Array]
@@ -125,7 +126,7 @@ def hold(r: Recursion, rows: list[ConstraintRows], u: list[list[Array]]) -> Held
         touched = sorted({c for f in forces.values() for c in f} | {c for c, Q in joints.items() if Q})
         for c in touched:
             F = {i: f[c] for i, f in forces.items() if c in f}
-            pushes[c], felt, power = node.carry(F, joints[c])
+            pushes[c], felt, power = node.propagate(F, joints[c])
             out.l[c] = out.l[c] - power
             accumulate(at.setdefault(output, {}), c, felt[output])
         for k, d_inv in enumerate(node.pivots):

@@ -1,4 +1,4 @@
-"""Which constraints hold, and how firmly: one weight per constraint, spread over its rows."""
+"""Weights of constraints: one per constraint, the same for all its rows; 0 switches it off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_
 from linkwork.model import Motion
 
 ROUNDING = 1e-9
-"""Errors of rows that a direct solution leaves at most, relative to their terms: seven digits of forces are lost by
+"""The largest errors of rows in a direct solution, relative to their terms: seven digits of forces are lost by
 then."""
 
 
@@ -22,10 +22,10 @@ def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | N
 def weigh(
     motion: Motion, rows: list[ConstraintRows], active: Array | None, which: Sequence[int] | None = None
 ) -> tuple[list[ConstraintRows], Array]:
-    """Rows times the square roots of their constraints' weights, which scales penalties by the weights themselves.
+    """Rows times the square roots of their constraints' weights.
 
-    The rows are those of all constraints, or of `which`. The roots come as a column over the rows of all: a multiplier
-    times its root is the force.
+    That scales penalties by the weights. The rows are those of all constraints, or of `which`. The roots come as a
+    column over the rows of all: a multiplier times its root is the force.
     """
     xp, constraints = motion.xp, motion.model.constraints
     out, by_constraint = [], {n: xp.constant([1.0] * c.rows) for n, c in enumerate(constraints)}
@@ -38,7 +38,7 @@ def weigh(
 
 
 def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]) -> tuple[list[Array], Array]:
-    """What link accelerations leave of some rows over links, k - sum K a, and the size of the terms of that."""
+    """Errors of some rows over links for link accelerations, k - sum K a, and the size of their terms."""
     xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
     for r in rows:
         terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
@@ -48,7 +48,7 @@ def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]
 
 
 def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
-    """0, or NaN if some errors are more than rounding of terms of this size: what was found is no solution."""
+    """0, or NaN if some errors are more than rounding of terms of this size."""
     xp = motion.xp
     squares = sum((e.T @ e for e in errors), xp.zeros(1))
     return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))

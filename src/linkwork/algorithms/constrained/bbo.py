@@ -1,7 +1,8 @@
-"""Closed loops by propagated multipliers, eliminated at the root of their loop: Brandl, Johanni, Otter; Bae and Haug.
+"""Closed loops by propagated rows, whose multipliers are eliminated at their loop root.
 
-The rows of a loop are propagated from both its ends towards the base as in `pv`. At the loop's root i they have met,
-and L lam = l - K a_i is solved for them there (R: the rows eliminated, U: others that they are coupled with):
+Brandl, Johanni and Otter; Bae and Haug. The rows of a loop are propagated from both its ends towards the base as in
+`pv`. At the loop's root i they have met, and L lam = l - K a_i is solved for them there (R: the rows eliminated, U:
+others that they are coupled with):
 
     H_ii <- H_ii + K_R^T L_RR^-1 K_R,     p_i <- p_i - K_R^T L_RR^-1 l_R,
     (K_U, l_U, L_UU) <- (K_U, l_U, L_UU) - L_UR L_RR^-1 (K_R, l_R, L_RU) .
@@ -41,14 +42,14 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     vdot, a, lam = roll_out(e, u, y)
     guard, forces = met(motion, *left_over(motion, [over_links(motion, r) for r in rows], a)), in_order(motion, lam)
     if any(e.roots):
-        # rows that hardly move in their own loop weigh on its root as stiff penalties do, and forces lose their digits
+        # rows that hardly move in their own loop act on its root as stiff penalties do, and forces lose digits
         guard = guard + motion.xp.where(in_balance(motion, tau, fext, vdot, forces, ROUNDING) > 0, 0.0, float("nan"))
     return vdot + guard[0, 0], forces
 
 
 @dataclass(frozen=True)
 class Eliminated:
-    """Everything that does not depend on forces: nodes with the rows that went through them, and roots by link."""
+    """What does not depend on forces: nodes with the rows propagated through them, and roots by link."""
 
     motion: Motion
     passed: list[Passed]
@@ -62,13 +63,13 @@ def at_loop_roots(model: Model, tree: ClusterTree, rows: Sequence[ConstraintRows
 
 
 def sweep_inertias(
-    motion: Motion, still: Motion, H: Hessian, rows: PropagatedRows, ends: Mapping[int, int], order: Order
+    motion: Motion, frozen: Motion, H: Hessian, rows: PropagatedRows, ends: Mapping[int, int], order: Order
 ) -> Eliminated:
     """Backward sweep over inertias and rows: lines 11-13, 15-20, 23 and 24.
 
-    `motion` is that of the true joint angles, `still` that of the recursion, in which rotors are not turned.
+    `motion` is that of the true joint angles, `frozen` that of the recursion, with rotors frozen.
     """
-    e = Eliminated(still, [], {})
+    e = Eliminated(frozen, [], {})
 
     def eliminate_rows(i: int) -> None:
         if here := [c for c, end in ends.items() if end == i]:
@@ -79,7 +80,7 @@ def sweep_inertias(
     for cluster, near in order:
         for i in reversed(cluster.bodies):
             eliminate_rows(i)
-        node = node_of(motion, still, cluster, H, near)
+        node = node_of(motion, frozen, cluster, H, near)
         H.eliminate(node)
         e.passed.append(rows.propagate(node))
     eliminate_rows(0)

@@ -23,7 +23,7 @@ from linkwork.spatial import ArticulatedInertia
 def constrained_aba(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Rows over single links and the joints that hang them on the world, each constraint weighted by `active`."""
+    """Rows over single links and joints on the world, each constraint weighted by `active`."""
     xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
     w = per_constraint(motion, rows, active)
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]

@@ -1,4 +1,4 @@
-"""The jump of the velocity when constraints set in at once: touchdown, impact.
+"""The jump of the velocity when constraints become active at once: touchdown, impact.
 
     M (v+ - v) = J^T Lambda,     J v+ = -e J v
 
@@ -17,12 +17,12 @@ from linkwork.model import Model, Motion
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Wished(Constraint):
-    """The rows of a constraint in some state, with a right-hand side of one's own."""
+class WithTargets(Constraint):
+    """The rows of a constraint in some state, with a target as their right-hand side."""
 
     constraint: Constraint
     at: Motion
-    wish: Array
+    target: Array
     stabilisation: Stabilisation | None = None
 
     @property
@@ -46,18 +46,18 @@ class Wished(Constraint):
 
     def evaluate(self, motion: Motion) -> Rows:
         rows = self.constraint.evaluate(self.at)
-        return Rows(rows.links, rows.joints, -self.wish, rows.relative)
+        return Rows(rows.links, rows.joints, -self.target, rows.relative)
 
 
-def wished(motion: Motion, wishes: Sequence[Array]) -> Motion:
-    """The state whose forward dynamics, without joint forces, are the smallest change d with J d = wish."""
+def with_targets(motion: Motion, targets: Sequence[Array]) -> Motion:
+    """The state whose forward dynamics without joint forces are the smallest d with J d = target."""
     model = motion.model
-    rows = tuple(Wished(c, motion, w) for c, w in zip(model.constraints, wishes, strict=True))
-    still = replace(model, constraints=rows, gravity=0 * model.gravity)
-    return Motion(still, motion.q, motion.xp.zeros(model.nv), motion.xp)
+    rows = tuple(WithTargets(c, motion, k) for c, k in zip(model.constraints, targets, strict=True))
+    at_rest = replace(model, constraints=rows, gravity=0 * model.gravity)
+    return Motion(at_rest, motion.q, motion.xp.zeros(model.nv), motion.xp)
 
 
 def impact(motion: Motion, restitution: float) -> Motion:
-    """The state whose forward dynamics, without joint forces, are the jump of the velocity and the impulses."""
+    """The state whose forward dynamics without joint forces are the velocity jump and the impulses."""
     rates = [rows_velocity(motion, evaluated(motion, n)) for n in range(len(motion.model.constraints))]
-    return wished(motion, [-(1 + restitution) * rate for rate in rates])
+    return with_targets(motion, [-(1 + restitution) * rate for rate in rates])

@@ -1,9 +1,9 @@
-"""Inverse dynamics with constraints: the torques of some joints, and constraint forces, that cause given accelerations.
+"""Inverse dynamics with constraints: torques of actuated joints and constraint forces.
 
     M a + c = B tau + J^T lam        B picks the actuated degrees of freedom
 
 Where there are more actuators than ways to move, or redundant rows, the solution is the one with the least
-|tau|^2 + (weight |lam|)^2. Where there are too few, what is left of the equation comes back as `residual`, relative to
+|tau|^2 + (weight |lam|)^2. Where there are too few, `residual` is the error of the equation, relative to
 M a + c. Dense, by least squares: O((n + m) n^2).
 """
 
@@ -17,17 +17,17 @@ from linkwork.constraints.rows import jacobian
 from linkwork.model import Motion
 
 TINY = 1e-30
-"""Keeps the relative residual of forces that vanish a number."""
+"""Added to sizes, so that the relative residual of zero forces is a number."""
 
 
 def constrained_inverse(
     motion: Motion, a: Array, actuated: np.ndarray, weight: float, fext: Array | None = None
 ) -> tuple[Array, Array, Array]:
-    """Joint torques (nv x 1, zero where not actuated), constraint forces (m x 1) and relative residual (1 x 1)."""
+    """Joint torques (nv x 1, zero if not actuated), constraint forces (m x 1), relative residual (1 x 1)."""
     xp = motion.xp
     h = rnea(motion, a, fext)
 
-    # all that can push: actuators, and constraint forces in a unit in which they cost as much
+    # all forces: those of actuators, and of constraints in units of equal cost
     B = xp.constant(np.eye(motion.model.nv)[:, actuated])
     A = xp.hstack([B, jacobian(motion).T / weight])
     x = xp.least_squares(A, h)

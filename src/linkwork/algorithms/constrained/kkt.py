@@ -1,11 +1,11 @@
-"""Constrained forward dynamics by dense linear algebra: the judge of all other methods.
+"""Constrained forward dynamics by dense linear algebra: the reference implementation.
 
     M vdot + c = tau + J^T lam,    J vdot = k        (Gauss: vdot is the nearest to the free one, in the norm of M)
 
 With M = L L^T, y = L^T (vdot - vdot_free) and W = J L^-T this is the least-squares problem W y = k - J vdot_free, whose
 solution of least norm exists for any rank: rows may be redundant, singular, even in conflict, and then |J vdot - k|
 is as small as can be. `vdot` and J^T lam are unique; `lam` is the one of least norm. O((n + m)^3). Traced, it has no
-singular values, and gives NaN where rows contradict each other or are nearly dependent: there functions call NumPy.
+singular values, and gives NaN where rows are in conflict or nearly dependent: there functions call NumPy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def joint_space(motion: Motion) -> tuple[Array, Array]:
-    """J and k of J vdot = k: the rows over links, less what they say of the accelerations with joints at rest.
+    """J and k of J vdot = k: the rows over links, k less their values with joints at rest.
 
     Rows that are zero but for rounding, because no joint moves what they measure, are zero.
     """
@@ -43,7 +43,7 @@ def joint_space(motion: Motion) -> tuple[Array, Array]:
 
 
 def with_terms(motion: Motion) -> tuple[Array, Array, Array]:
-    """J, k, and the squares of what entries of k are sums of."""
+    """J, k, and the squares of the terms of k."""
     xp, at_rest = motion.xp, motion.accelerations(None)
     J, k, squares = [xp.zeros(0, motion.model.nv)], [xp.zeros(0)], [xp.zeros(0)]
     for rows in constraint_rows(motion):

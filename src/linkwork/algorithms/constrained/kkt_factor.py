@@ -1,11 +1,11 @@
-"""Sparse factorisation of the damped KKT matrix of constrained dynamics, and all that can be done with it.
+"""Sparse factorisation of the damped KKT matrix of constrained dynamics, its solves and products.
 
     K = [[-R, J], [J^T, M]] = U D U^T,      U = [[U_c, U_j], [0, L^T]],   D = diag(-D_c, D_m)
     M = L^T D_m L,    U_j = J L^-1 D_m^-1,    U_c D_c U_c^T = R + J M^-1 J^T
 
 carpentier2021_proximal_sparse, algorithm 1 and IV-C to IV-F (its mu is our R). Elimination runs from the tips to the
-base and then through the constraints, from the last to the first. J and U_j have entries only for joints that carry a
-constraint's links; constraints that no joint couples stay apart. O(n d^2 + m d^2 + m^2 d + m^3).
+base and then through the constraints, from the last to the first. J and U_j have entries only for joints that support
+a constraint's links; constraints that no joint couples are not filled in. O(n d^2 + m d^2 + m^2 d + m^3).
 
 Rows may hold several links and joints (internal loops). Where a pivot of the constraints is zero but for rounding
 (redundant rows with R = 0) every solution is NaN.
@@ -45,11 +45,11 @@ COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
     least=optional(MATRIX),
 )
 class KKTCholesky:
-    """K = U D U^T for any symmetric positive definite M with the pattern of the tree `parent`, and any rows.
+    """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows; without damping, `least` says what pivots of
-    rows are at least. Vectors x have the constraints' part first.
+    `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
+    least pivots of rows. Vectors x have the constraints' part first.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class KKTCholesky:
         _check(M, rows, self.sizes, parent)
         if least is not None and least.shape[0] != self.m:
             raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {self.m} rows")
-        # pass over the joints, and over the constraints that each of them carries
+        # pass over the joints, and over the constraints that each of them supports
         self.joints = LTL(M, parent, xp)
         self.Y = [through(self.joints, JT) for JT in rows]
         self.Uj = scaled(self.joints, self.Y)
@@ -129,7 +129,7 @@ class KKTCholesky:
         return self._solve_UT(self._solve_D(self._solve_U(b)))
 
     def forces_to_rows(self, x: Array) -> Array:
-        """U_j x: what x = L^-T f, f joint forces, does to the rows when nothing holds them, J M^-1 f."""
+        """U_j x: for x = L^-T f, f joint forces, the rows' accelerations without constraints, J M^-1 f."""
         width = x.shape[1]
         parts = [self.xp.zeros(0, width)]
         for size, U in zip(self.sizes, self.Uj, strict=True):
@@ -146,7 +146,7 @@ class KKTCholesky:
             start += size
         return self.xp.vstack([self.xp.zeros(0, x.shape[1]), *out])
 
-    # the same without a look at the numbers: where pivots are zero, they are none
+    # the same without branches: NaN where pivots are zero
     def _multiply_U(self, x: Array) -> Array:
         top, bottom = self._split(x)
         return self.xp.vstack(
@@ -199,7 +199,7 @@ def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequ
 
 
 def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:
-    """The factorisation for a mechanism's mass matrix and constraint rows, damped by R (a column per constraint)."""
+    """The factorisation for a model's mass matrix and rows, damped by R (a column per constraint)."""
     JT = [joint_columns(motion, r) for r in rows]
     damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
     least = least_pivots(motion) if R is None else None

@@ -1,13 +1,13 @@
-"""Closed loops inside the articulated body recursion: the loop-constrained articulated body algorithm.
+"""Closed loops in articulated bodies: the loop-constrained articulated body algorithm.
 
     min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + mu/2 |sum K_l a_l - k|^2 - lam^T (sum K_l a_l - k)
 
-A constraint between links i and n adds mu K_i^T K_n to a block H_in: the links are neighbours. Links leave from the
-tips in an order of few neighbours (structure/elimination.py); a degree of freedom that leaves, with U_n = H_ni s, takes
+A constraint between links i and n adds mu K_i^T K_n to a block H_in: the links are neighbours. Links are eliminated
+from the tips in an order of few neighbours (structure/elimination.py); for each degree of freedom, with U_n = H_ni s,
 
     H_nl <- H_nl - U_n U_l^T / d,    p_n <- p_n + U_n u / d,    vdot = (u - sum U_n^T a_n) / d ,
 
-then a_i = X a_p + c_i hands its blocks to the parent (algorithms/common/link_node.py; what is eliminated is a link or a
+then a_i = X a_p + c_i moves its blocks to the parent (algorithms/common/link_node.py; what is eliminated is a link or a
 cluster). The multipliers follow by lam <- lam + mu (k - sum K a). sathya2025_lcaba_proxbbo, algorithms 1-3 (signs of
 eqs. 30d, 30e and of line 31 corrected). O(n + m) for loops that are not coupled with many others; rows may be redundant
 or singular. Without internal loops it is `constrained_aba`.
@@ -40,7 +40,7 @@ def lcaba(
 def on_tree(
     motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None
 ) -> Iteration:
-    """The same where what leaves is a link or a cluster; constraints that are in no cluster are penalised."""
+    """The same where nodes are links or clusters; constraints that are in no cluster are penalised."""
     xp = motion.xp
     w = [1.0 if active is None else active[n, 0] for n in tree.outer]
 
@@ -80,7 +80,7 @@ Finish = Callable[[Array, Array], tuple[Array, Array]]
 def certificate(
     motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, finish: Finish
 ) -> Callable[[Array, Array], tuple[Array, Array, Array]] | None:
-    """What an iteration says of the rows that are in clusters, if there are any."""
+    """The check of an iteration's embedded rows, if there are any."""
     if len(tree.outer) == len(motion.model.constraints):
         return None
 

@@ -1,4 +1,4 @@
-"""Constrained forward dynamics in joint space, with the sparsity of the tree and of the constraints' supports.
+"""Constrained forward dynamics in joint space, with the sparsity of the tree and of supports.
 
     M = L^T D L,    Y = L^-T J^T,    (Y^T D^-1 Y) lam = k - J M^-1 (tau - c),    vdot = M^-1 (tau - c + J^T lam)
 
@@ -31,7 +31,7 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
-    """What joint accelerations leave of the rows, k - J vdot, and the size of the terms of that."""
+    """Errors of the rows for joint accelerations, k - J vdot, and the size of their terms."""
     xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
     for kc, columns in zip(k, (joint_columns(motion, r) for r in rows), strict=True):
         terms = [kc, *(-(c.T * vdot[j, 0]) for j, c in columns.items())]
@@ -41,7 +41,7 @@ def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot:
 
 
 def joint_targets(motion: Motion, rows: list[ConstraintRows]) -> Array:
-    """k of J vdot = k: what joints at rest leave of the rows' right side."""
+    """k of J vdot = k: the rows' right-hand side less their values with joints at rest."""
     at_rest, xp = motion.accelerations(None), motion.xp
     left = [r.k - sum((K @ at_rest[l] for l, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
     return xp.vstack([xp.zeros(0), *left])

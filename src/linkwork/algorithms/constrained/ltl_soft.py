@@ -1,9 +1,9 @@
-"""Soft constraints in joint space: Gauss' principle with a quadratic price on violated rows.
+"""Soft constraints in joint space: Gauss' principle with a quadratic penalty on violated rows.
 
     (M + J^T R^-1 J) vdot = tau - c + J^T R^-1 k,       lam = R^-1 (k - J vdot)
 
-sathya2023_pv_lqr, section VI, in joint space. O(n d^2 + m d^2). Rows on single links leave the mass matrix the pattern
-of the tree; rows over several fill in the joints between them (sathya2025_lcaba_proxbbo, III-E), and nothing else.
+sathya2023_pv_lqr, section VI, in joint space. O(n d^2 + m d^2). Rows on single links keep the pattern of the tree;
+rows over several fill in the joints between them (sathya2025_lcaba_proxbbo, III-E), and nothing else.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Loops and contacts, each embedded, penalised or carried, whichever is less work: one recursion for all of them.
+"""Loops and contacts, each embedded, penalised or propagated, whichever is less work.
 
-    embedded:   its joints leave together with their links, in a cluster:  vdot = G yddot + g          (c_aba)
-    penalised:  H_in <- H_in + mu K_i^T K_n,   p_i <- p_i - mu K_i^T l,   and in the end  lam = mu (l - sum K_i a_i)
-    carried:    rows (K, l, L + 1/mu) travel to the link where they have met, and lam = L^-1 (l - K a) goes there
+    embedded:    its joints are eliminated together with their links, in a cluster:  vdot = G yddot + g        (c_aba)
+    penalised:   H_in <- H_in + mu K_i^T K_n,   p_i <- p_i - mu K_i^T l,   and in the end  lam = mu (l - sum K_i a_i)
+    propagated:  rows (K, l, L + 1/mu) to their loop root, where lam = L^-1 (l - K a) is eliminated
                                                                                            with  l = k + lam_before / mu
 
 All eliminate the same variables of the same problem, in another order: a constraint with the joints it ties, before
-them, or after its links. A row that travels past neighbours (links that penalties couple) is held by them from then on:
+them, or after its links. A row propagated past neighbours (links that penalties couple) holds them from then on:
 K_n <- K_n - e U_n^T / d. The planner chooses for each constraint (structure/pivots.py). sathya2025_lcaba_proxbbo VII-D
 leaves that for the future.
 """
@@ -23,7 +23,7 @@ from linkwork.structure.pivots import chosen, tree_of
 def mixed(
     motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed. Couplings are embedded only without `active`."""
+    """Any rows; weight 0 in `active` removes a constraint. Couplings are embedded only without `active`."""
     return _mixed(motion, tau, fext, mu, active, "couplings" if active is None else "nothing")
 
 

@@ -1,4 +1,4 @@
-"""Closed loops by `bbo` with a proximal term on the multipliers: redundant and singular loops are welcome.
+"""Closed loops by `bbo` with a proximal term on the multipliers: loops may be redundant or singular.
 
     L + 1/mu in place of L,   l + lam/mu in place of l  (eq. 42c starts from k + lam/mu),   repeated until lam settles
 
@@ -47,15 +47,15 @@ def on_tree(
     With a mixture, some constraints are penalised instead (mixed.py).
     """
     xp = motion.xp
-    still = freeze_rotors(motion, tree) if fext is None else motion
-    rows, roots = weigh(motion, outer_rows(still, tree), active, tree.outer)
-    damping, bias = [1 / mu_c for mu_c in penalties(motion, mu, tree.outer)], still.bias(fext)
+    frozen = freeze_rotors(motion, tree) if fext is None else motion
+    rows, roots = weigh(motion, outer_rows(frozen, tree), active, tree.outer)
+    damping, bias = [1 / mu_c for mu_c in penalties(motion, mu, tree.outer)], frozen.bias(fext)
     ends, order = at_loop_roots(motion.model, tree, rows) if mix is None else (mix.ends, mix.order)
-    penalised = {c: over_links(still, rows[c]) for c in sorted(mix.penalised)} if mix else {}
+    penalised = {c: over_links(frozen, rows[c]) for c in sorted(mix.penalised)} if mix else {}
     firm = {c: 1 / damping[c] for c in penalised}
-    carried = {c: r for c, r in enumerate(rows) if c not in penalised}
-    H = Hessian(still, list(penalised.values()), list(firm.values()))
-    e = sweep_inertias(motion, still, H, PropagatedRows(still, carried, dict(enumerate(damping))), ends, order)
+    propagated = {c: r for c, r in enumerate(rows) if c not in penalised}
+    H = Hessian(frozen, list(penalised.values()), list(firm.values()))
+    e = sweep_inertias(motion, frozen, H, PropagatedRows(frozen, propagated, dict(enumerate(damping))), ends, order)
 
     def step(lam: Array) -> Step:
         p, l = list(bias), [r.k + d * old for r, d, old in zip(rows, damping, split(lam, rows), strict=True)]
@@ -70,9 +70,9 @@ def on_tree(
         within = dict[int, Array]()
         for x in e.passed:
             if isinstance(x.node, ClusterNode):
-                multipliers = [(c, r, new[c]) for c, r in carried.items()]
-                within |= loop_forces(still, x.node, tau, vdot, a, p, x.forces, multipliers)
-        errors, size = left_over(still, [over_links(still, r) for r in rows], a)
+                multipliers = [(c, r, new[c]) for c, r in propagated.items()]
+                within |= loop_forces(frozen, x.node, tau, vdot, a, p, x.forces, multipliers)
+        errors, size = left_over(frozen, [over_links(frozen, r) for r in rows], a)
         found = xp.vstack([vdot, in_order(motion, within)])
         return Step(in_order(motion, new), xp.vstack([xp.zeros(0), *errors]), size, found)
 

@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by `ltl` with a proximal term on the multipliers: redundant rows are welcome.
+"""Constrained forward dynamics by `ltl` with a proximal term: rows may be redundant.
 
     [[-1/mu, J], [J^T, M]] [-lam+; vdot+] = [k + lam / mu; tau - c]
 
@@ -29,7 +29,7 @@ def prox_ltl(
     damping = xp.vstack([xp.zeros(0), *by_row])
     factor = kkt_factor(motion, rows, by_row)
 
-    # what does not change from step to step: the free motion, and what it leaves of the rows
+    # what does not change from step to step: the free motion, and the rows' errors with it
     z = factor.joints.solve_LT(tau - rnea(motion, None, fext))
     target = joint_targets(motion, rows)
     free = target - factor.forces_to_rows(z)

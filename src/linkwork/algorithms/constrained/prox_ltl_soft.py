@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by augmented Lagrangian in joint space: `ltl_soft`, repeated until the rows hold.
+"""Constrained forward dynamics by augmented Lagrangian in joint space: `ltl_soft`, iterated.
 
     (M + mu J^T J) vdot+ = tau - c + J^T (mu k + lam),       lam+ = lam + mu (k - J vdot+)
 
@@ -38,8 +38,8 @@ def prox_ltl_soft(
     k = split(joint_targets(motion, rows), rows)
     free = tau - rnea(motion, None, fext) + joint_forces(motion, JT, [f * kc for f, kc in zip(firm, k, strict=True)])
 
-    still = motion.accelerations(None)
-    at_rest = [r.k for r in rows] + [K @ still[l] for r in rows for l, K in r.links.items()]
+    resting = motion.accelerations(None)
+    at_rest = [r.k for r in rows] + [K @ resting[l] for r in rows for l, K in r.links.items()]
 
     def step(x: Array) -> Step:
         lam = split(x, rows)

@@ -1,4 +1,4 @@
-"""Constrained forward dynamics by `pv` with a proximal term on the multipliers: redundant rows are welcome.
+"""Constrained forward dynamics by `pv` with a proximal term: rows may be redundant.
 
     (L + 1/mu) lam+ = l - K_0 a_0 + lam / mu
 
@@ -33,7 +33,7 @@ def prox_pv(
     ones = [xp.constant([1.0] * x.k.shape[0]) for x in rows]
     damping = xp.vstack([xp.zeros(0), *(one / mu_c for one, mu_c in zip(ones, penalties(motion, mu), strict=True))])
     factor = xp.factor_spd(L + damping * xp.eye(L.shape[0]))
-    # the terms that the rows' right side is made of: their own, and what each joint does to them without forces
+    # the terms of the rows' right-hand side: their own, and those of each joint without constraint forces
     moved = [e * (art.dofs[i][k].d_inv * u[i][k]) for (i, k), by_row in dual.eT.items() for e in by_row.values()]
     size = xp.sqrt(sum((x @ x.T for x in (r.T, *(x.k.T for x in rows), *moved)), xp.zeros(1)))
 

@@ -6,7 +6,7 @@ becomes inertia, IA + K1^T K1 / s; at most six rows are ever propagated, and few
 
 sathya2023_pv_lqr section VIII. Departures: joints with several degrees of freedom pass one at a time; sign(0) = +1, so
 no pivoting (remark 7); more than six rows on a link are compressed by QR (remark 9: least squares); and where a joint
-cannot move a row, s = 0, the row goes on as a penalty of weight `mu`, which the iteration makes exact.
+cannot move a row, s = 0, the row is penalised with weight `mu`, which the iteration makes exact.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array
 
 @dataclass(frozen=True)
 class Eliminated:
-    """A degree of freedom and, if it moves any row, the reflection, the row and 1/s that were eliminated with it."""
+    """A degree of freedom and, if it moves any row, the reflection, row and 1/s eliminated with it."""
 
     dof: Dof
     Q: Reflection | None = None
@@ -53,7 +53,7 @@ class Eliminated:
 
 @dataclass(frozen=True)
 class LinkRecord:
-    """A link with its joint eliminated: inertia and rows K^T (6 x r) behind that, and how they came about.
+    """A link with its joint eliminated: inertia and rows K^T (6 x r) behind it, and where they come from.
 
     Its rows are those of its `own` constraints, then those of its children `below`, compressed to at most six.
     """
@@ -142,7 +142,7 @@ def tips_to_base(
 def base_to_tips(
     motion: Motion, links: dict[int, LinkRecord], rows: list[ConstraintRows], driven: Driven
 ) -> tuple[Array, list[Array], dict[int, Array]]:
-    """Joint and link accelerations, and the multipliers that they decide, by constraint."""
+    """Joint and link accelerations, and the multipliers that follow from them, by constraint."""
     t, xp = motion.model.topology, motion.xp
     a, vdot, lam = [motion.a0] * len(motion.X), [xp.zeros(0)], dict[int, Array]()
     found = {i: xp.zeros(links[i].KT.shape[1]) for i in t.links}  # of rows that reach the world: none

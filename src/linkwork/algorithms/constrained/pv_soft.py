@@ -1,4 +1,4 @@
-"""Soft constraints: Gauss' principle with a quadratic price on violated rows.
+"""Soft constraints: Gauss' principle with a quadratic penalty on violated rows.
 
     min sum 1/2 |a_i - I_i^-1 f_i|^2_I + 1/2 (K a - k)^T R^-1 (K a - k),       lam = R^-1 (k - K a)
 

@@ -1,4 +1,4 @@
-"""Delassus matrix by dense linear algebra: the judge of all other methods.
+"""Delassus matrix by dense linear algebra: the reference implementation.
 
     Lambda^-1 = J M^-1 J^T = W W^T,   W = J L^-T,   M = L L^T
 

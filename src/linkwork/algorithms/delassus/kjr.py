@@ -1,7 +1,7 @@
 """Delassus matrix by recursive inverse inertias.
 
     Omega_i = P_i^T Omega_p P_i + S_i D_i^-1 S_i^T,      Omega_ij = (P_.. P_i)^T Omega_meet (P_.. P_j),
-    Lambda^-1_cd = K_c Omega_ij K_d^T      for constraints c, d on links i, j that meet at the last link carrying both
+    Lambda^-1_cd = K_c Omega_ij K_d^T      for constraints c, d on links i, j that meet at the last link supporting both
 
 KJR: Kreutz-Delgado, Jain and Rodriguez 1992, as described in sathya2023_pv_lqr, VII-C. O(n + m^2 d): each pair of
 constrained links propagates a 6 x 6 matrix along the path between them. Rows on single links.
@@ -23,7 +23,7 @@ def kjr(motion: Motion) -> Array:
     art = articulated(motion)
     ends = single_links(motion, "kjr")
 
-    # pass 2, base to tips: the inverse inertia of each link that carries a constraint
+    # pass 2, base to tips: the inverse inertia of each link that supports a constraint
     Omega = {0: xp.zeros(6, 6)}
     for i in sorted({i for link, _ in ends for i in t.supports[link]}):
         Omega[i] = _behind(art, i, Omega[t.parent[i]])
@@ -58,5 +58,5 @@ def _along(art: Articulated, start: int, end: int, A: Array) -> Array:
     """Accelerations of link `start` (columns) as link `end` behind it follows them."""
     t = art.motion.model.topology
     for i in t.supports[end][t.depth[start] :]:
-        A = art.bring(i, A)
+        A = art.propagate_motion(i, A)
     return A

@@ -3,8 +3,8 @@
     M = L^T D L,      Y = L^-T J^T,      Lambda^-1 = Y^T D^-1 Y
 
 LTL-OSIM: Featherstone, "Exploiting sparsity in operational-space dynamics", 2010; sathya2023_pv_lqr, II-C;
-sathya2023_pv_osimr, II-A. O(n d^2 + m d^2 + m^2 d). Y has entries only for joints that carry a constraint's links, and
-two constraints are coupled only by joints that carry both. Any rows. Without square roots, unlike the papers.
+sathya2023_pv_osimr, II-A. O(n d^2 + m d^2 + m^2 d). Y has entries only for joints that support a constraint's links,
+and two constraints are coupled only by joints that support both. Any rows. Without square roots, unlike the papers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def joint_columns(motion: Motion, r: ConstraintRows) -> Columns:
 
 
 def through(factor: LTL, JT: Columns) -> Columns:
-    """L^-T J^T, from the tips to the base: filled in for all degrees of freedom that carry one of the constraint's."""
+    """L^-T J^T, tips to base: filled in for all degrees of freedom that support the constraint's."""
     Y = dict(JT)
     for i in reversed(range(len(factor.pivots))):
         if i in Y:

@@ -1,9 +1,9 @@
-"""Delassus matrix by the PV recursion: constraints carried to the base, their coupling added up joint by joint.
+"""Delassus matrix by the PV recursion: rows propagated to the base, coupled joint by joint.
 
     K_p = K_i P_i^T,      L <- L + K_i s d^-1 s^T K_i^T,      Lambda^-1 = L_0
 
 PV-OSIM: sathya2023_pv_lqr, algorithm 2 (VII-A); sathya2023_pv_osimr, algorithm 1. O(n + m^2 d), in two sweeps: no
-inverse inertia is ever carried from link to link. Any rows, redundant ones included. Blocks are kept per constraint;
+inverse inertia is propagated from link to link. Any rows, redundant ones included. Blocks are stored by constraint;
 the joints of a floating base come last, one degree of freedom at a time, which is line 10 of algorithm 2.
 """
 

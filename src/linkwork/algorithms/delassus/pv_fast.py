@@ -2,11 +2,11 @@
 
     Lambda^-1 = L_b + K_b H_b^-1 K_b^T,    Lambda b = y - Y (H_b + K_b^T Y)^-1 K_b^T y,   y = L_b^-1 b,  Y = L_b^-1 K_b
 
-PV-OSIM-fast: sathya2023_pv_lqr, VII-B, eqs. 48 and 54. The constraints are carried to the base link, where those of
-different limbs are still apart: L_b is block diagonal. O(n + m^2 d + m^3 / r^2) for r limbs.
+PV-OSIM-fast: sathya2023_pv_lqr, VII-B, eqs. 48 and 54. The constraints are propagated to the base link, where
+those of different limbs are not coupled yet: L_b is block diagonal. O(n + m^2 d + m^3 / r^2) for r limbs.
 
 Needs a free base that everything hangs on, and L_b invertible: each limb must have the joints to move all its rows
-while the base stands still. That is checked structurally (`needs_base`); a singular posture gives NaN.
+while the base is at rest. That is checked structurally (`needs_base`); a singular posture gives NaN.
 """
 
 from __future__ import annotations

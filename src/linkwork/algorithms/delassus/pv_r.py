@@ -1,4 +1,4 @@
-"""Delassus matrix by the PV recursion that never propagates many rows far.
+"""Delassus matrix by the PV recursion that propagates at most six rows over long paths.
 
 Where more than six rows meet on a link, the link's own six motions can be propagated in their place, as if the link
 itself were constrained with K = 1. With Omega what `pv` then finds for those six rows, and K what the rows were on the
@@ -8,7 +8,7 @@ link,
 
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
 link counts as a meeting. Departs from the paper: rows are replaced where that saves operations on the whole
-(structure/meetings.py; the paper's IV-E finds `pv` better where the way is short), and pairs on different links are
+(structure/meetings.py; the paper's IV-E finds `pv` better where the path is short), and pairs on different links are
 expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
 """
 

@@ -1,1 +1,1 @@
-"""Dynamics of trees without constraints: kinematics, inverse dynamics, mass matrix, forward dynamics, factorisation."""
+"""Kinematics and dynamics of trees without constraints."""

@@ -14,7 +14,7 @@ from linkwork.model import Motion
 
 
 def aba(motion: Motion, tau: Array, fext: Array | None = None) -> Array:
-    """Joint accelerations (nv x 1) for the joint forces `tau` (nv x 1) and forces `fext` on links (6 n x 1)."""
+    """Joint accelerations (nv x 1) for joint forces `tau` (nv x 1) and link forces `fext` (6 n x 1)."""
     t, X, c = motion.model.topology, motion.X, motion.c
 
     # pass 1, base to tips: velocities, and the forces that they need

@@ -28,7 +28,7 @@ def crba_blocks(motion: Motion) -> dict[tuple[int, int], Array]:
         p = t.parent[i]
         if p:
             Ic[p] = Ic[p] + X[i].congruence(Ic[i])
-        # that force, felt by each joint on the way to the base
+        # that force, projected onto each joint on the path to the base
         for child, j in zip(reversed(t.supports[i]), reversed(t.supports[i][:-1]), strict=False):
             F = X[child].T @ F
             M[i, j] = F.T @ S[j]

@@ -1,4 +1,4 @@
-"""Where everything is and how it moves: placements, velocities, Jacobians, centre of mass, momentum, energy.
+"""Kinematics: placements, velocities, Jacobians, centre of mass, momentum, energy.
 
 Velocities of frames are spatial, [linear; angular] of the frame's origin in the frame's own axes; accelerations are
 classical, without gravity.
@@ -30,7 +30,7 @@ def frame_velocity(motion: Motion, frame: Frame) -> Array:
 
 
 def frame_acceleration(motion: Motion, frame: Frame, vdot: Array) -> Array:
-    """[acceleration of the frame's origin; angular acceleration], 6 x 1, in the frame's axes, without gravity."""
+    """[acceleration of the origin; angular acceleration], 6 x 1, in the frame's axes, without gravity."""
     xp, X = motion.xp, frame_transform(motion, frame)
     felt = motion.classical.accelerations(vdot)[frame.link]
     true = felt + xp.vstack([motion.gravity[frame.link], xp.zeros(3)])
@@ -55,7 +55,7 @@ def centre_of_mass(motion: Motion) -> Array:
 
 
 def momentum(motion: Motion) -> Array:
-    """Spatial momentum [linear; angular about the world's origin] in world axes, 6 x 1: sum X_l^T I_l V_l."""
+    """Momentum [linear; angular about the world's origin] in world axes, 6 x 1: sum X_l^T I_l V_l."""
     t, h = motion.model.topology, [I @ V for I, V in zip(motion.I, motion.V, strict=True)]
     for i in reversed(t.links):
         h[t.parent[i]] = h[t.parent[i]] + motion.X[i].T @ h[i]

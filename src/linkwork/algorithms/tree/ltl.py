@@ -1,6 +1,6 @@
 """Branch-sparse factorisation of the mass matrix, M = L^T D L, and its solves.
 
-L is unit lower triangular with nonzeros only where a degree of freedom carries another: nothing fills in when the
+L is unit lower triangular with nonzeros only where a degree of freedom supports another: no fill-in when the
 elimination runs from the tips to the base. Featherstone, "Efficient factorization of the joint-space inertia matrix
 for branched kinematic trees", 2005. O(n d^2) to factor, O(n d) per solve, d the depth of the tree. With U = L^T this is
 the factorisation M = U D U^T of carpentier2021_proximal_sparse, IV-B.
@@ -18,7 +18,7 @@ from linkwork.model import Motion
 
 
 class LTL:
-    """A factorised symmetric positive definite matrix with the pattern of a tree, given by `parent` of each row.
+    """A factorised positive definite matrix with the pattern of a tree, given by `parent` of each row.
 
     With `least`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
     """
@@ -29,7 +29,7 @@ class LTL:
         for k in range(n):
             self.ancestors.append([parent[k], *self.ancestors[parent[k]]] if parent[k] >= 0 else [])
         H = [{j: M[i, j] for j in (i, *self.ancestors[i])} for i in range(n)]
-        # tips to base: divide row k by its pivot, and take its share out of all rows that carry it
+        # tips to base: divide row k by its pivot, and subtract its share from all rows that support it
         for k in reversed(range(n)):
             pivot = 1.0 / (H[k][k] if least is None else above(H[k][k], M[k, k], least[k, 0], xp))
             for i in self.ancestors[k]:
@@ -90,7 +90,7 @@ class LTL:
 
 
 def elimination_parents(parent: Sequence[int], cliques: Iterable[Iterable[int]]) -> list[int]:
-    """The parents that a matrix with the pattern of a tree needs once all entries within each of `cliques` are filled.
+    """The parents of a tree pattern in which all entries within each of `cliques` are filled.
 
     This is the elimination tree of a sparse Cholesky factorisation that starts with the last row (Liu, "The role of
     elimination trees in sparse factorization", 1990): the parent of a row is the last one before it that it touches.

@@ -1,7 +1,7 @@
-"""The mechanism that kernels compute with instead of the user's: the same one, in fewer operations.
+"""The rewritten model: the user's mechanism as kernels compute with it, in fewer operations.
 
-Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). What goes in
-and comes out is converted at the edges; only a moved free base needs that. Found once for each model.
+Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). Inputs
+and outputs are converted; only a moved free base needs that. Found once for each model.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from linkwork.rewrite.rooting import Based, based
 
 
 @dataclass(frozen=True)
-class Inside:
-    """A model that stands for another; `base` converts where its free base has another origin."""
+class Rewritten:
+    """A rewritten model; `base` converts coordinates where its free base has another origin."""
 
     model: Model
     base: Based | None = None
 
     def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
-        """The state of the user's model as one of this."""
+        """The user's configuration and velocity as those of this model."""
         if self.base is None:
             return Motion(self.model, q, v, xp)
         return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
@@ -37,19 +37,19 @@ class Inside:
         return a if self.base is None else self.base.acceleration(a, xp)
 
 
-def inside(model: Model, frames: str = "best") -> Inside:
-    """What to compute forward dynamics with: the model itself in "given" frames."""
+def rewritten(model: Model, frames: str = "best") -> Rewritten:
+    """The rewritten model for forward dynamics; the model itself in "given" frames."""
     if frames != "best":
-        return Inside(model)
+        return Rewritten(model)
     base = _based(model)
-    return Inside(cheaper(model)) if base is None else Inside(base.model, base)
+    return Rewritten(rewritten_model(model)) if base is None else Rewritten(base.model, base)
 
 
-def cheaper(model: Model, frames: str = "best") -> Model:
-    """The same with the user's origin of a free base: for functions with other results than accelerations."""
+def rewritten_model(model: Model, frames: str = "best") -> Model:
+    """The rewritten model with the user's base origin: for results other than accelerations."""
     return reframed(model) if frames == "best" else model
 
 
 @remembered
 def _based(model: Model) -> Based | None:
-    return based(model, cheaper(model))
+    return based(model, rewritten_model(model))
