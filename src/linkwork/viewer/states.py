@@ -1,4 +1,4 @@
-"""Where everything is over time: links, centre of mass, the two ends of each constraint and the force between them."""
+"""Poses over time: links, centre of mass, the two ends of each constraint and the force between them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def loops(model: Model) -> list[str]:
 
 
 def posture(model: Model) -> tuple[np.ndarray, list[str]]:
-    """The neutral position with its loops closed; a note if that cannot be, with the best position found."""
+    """The neutral position with its loops closed; a note and the best one found if they cannot be closed."""
     closing = loops(model)
     try:
         return assemble(model, model.neutral(), only=closing) if closing else model.neutral(), []
