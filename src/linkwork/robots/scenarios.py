@@ -54,11 +54,11 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     """Digit with a free base; each leg has three rods that close a loop. Closed at neutral q.
 
     - loops="connect": as the file has it, rods on ball joints whose ends meet points: nv 54, 18 rows.
-    - loops="rods": the same with rods on universal joints, which leave out their spin about themselves: nv 48, 18 rows.
+    - loops="rods": the same with rods on universal joints, which remove their spin about themselves: nv 48, 18 rows.
     - loops="cut": each rod is cut into two halves, one on the file's ball joint, one on a ball joint at the other end,
       which are welded: nv 72, 36 rows, the same motions.
     - loops="weld": springs locked, rods on universal joints and their ends welded: nv 44, 36 redundant rows, the
-      paper's sizes. Legs cannot move then; it is a test for solvers, not a robot.
+      paper's sizes. Legs cannot move then: a test case for solvers.
 
     `feet` welds both feet to the ground where they are in the neutral position, 12 rows more. Frames `left-hand`,
     `right-hand` are at the ends of the forearms.
@@ -132,7 +132,7 @@ def humanoid_allegros_cube(feet: bool = False) -> Model:
 
 
 IN_HAND = (REACH / 2, 0.02, 0.02)
-"""Where the cube is between the fingers and the thumb of a right hand (m)."""
+"""The centre of the cube between the fingers and the thumb of a right hand (m)."""
 
 
 def _grasped(model: Model, hands: Sequence[str]) -> Model:
@@ -199,7 +199,7 @@ def _on_universals(model: Model, rods: dict[str, Closure]) -> Model:
 
 
 def _swing(along: np.ndarray) -> Universal:
-    """A universal joint that leaves a rod along `along` without a turn about itself."""
+    """A universal joint that keeps a rod along `along` from spinning about itself."""
     across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
     return Universal(across, np.cross(along, across))
 
