@@ -246,7 +246,7 @@ class Sized(Kind):
         return x
 
 
-POSITION, VELOCITY = Sized("a position", _nothing, "nq"), Sized("a velocity", _nothing, "nv")
+POSITION, VELOCITY = Sized("a configuration", _nothing, "nq"), Sized("a velocity", _nothing, "nv")
 POSITIONS, VELOCITIES = Sized("positions", _nothing, "nq", True), Sized("velocities", _nothing, "nv", True)
 ANY_POSITION, ANY_VELOCITY = (Sized("finite numbers", _nothing, size, loose=True) for size in ("nq", "nv"))
 

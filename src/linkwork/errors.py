@@ -53,7 +53,7 @@ class StepWarning(UserWarning):
 
 
 class AssemblyError(LinkworkError):
-    """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
+    """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best one found."""
 
     def __init__(self, message: str, q: Any = None, gaps: tuple[tuple[str, float], ...] = ()) -> None:
         super().__init__(message)

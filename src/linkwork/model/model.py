@@ -373,7 +373,7 @@ class Model(Value):
         if not np.isfinite(found).all():
             raise InputError(
                 "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
-                "no direction; model.neutral() gives a valid position"
+                "no direction; model.neutral() gives a valid configuration"
             )
         return found
 
@@ -415,7 +415,7 @@ class Model(Value):
                 raise InputError(
                     f"q: the {what} {where} has length "
                     f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
-                    "model.normalised(q) makes it one, model.neutral() gives a valid position"
+                    "model.normalised(q) makes it one, model.neutral() gives a valid configuration"
                 )
 
     def check_forward(self) -> None:

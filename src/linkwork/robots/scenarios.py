@@ -1,7 +1,7 @@
 """Robots with closed loops, and robots that hold something together: the scenarios of Sathya and Carpentier's table II.
 
-Each function returns a Model with its constraints; `lw.assemble(model, model.neutral())` gives a closed position and
-`lw.random_state(model, seed)` any number of consistent states. Robot files are found by name (see zoo.py).
+Each function returns a Model with its constraints; `lw.assemble(model, model.neutral())` gives a closed configuration
+and `lw.random_state(model, seed)` any number of consistent states. Robot files are found by name (see zoo.py).
 `SCENARIOS` has them all, with the paper's sizes where it gives them:
 
     allegro_cube                       22 degrees of freedom, 12 rows     AH-cube-T
@@ -60,7 +60,7 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     - loops="weld": springs locked, rods on universal joints and their ends welded: nv 44, 36 redundant rows, the
       paper's sizes. Legs cannot move then: a test case for solvers.
 
-    `feet` welds both feet to the ground where they are in the neutral position, 12 rows more. Frames `left-hand`,
+    `feet` welds both feet to the ground where they are at neutral q, 12 rows more. Frames `left-hand`,
     `right-hand` are at the ends of the forearms.
     """
     model = load("digit")
@@ -115,8 +115,8 @@ def allegro_cube(hands: int = 1) -> Model:
 def humanoid_allegros_cube(feet: bool = False) -> Model:
     """Pinocchio's simple humanoid with Allegro hands ("left/", "right/") on its wrists, which hold a cube together.
 
-    nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are in the
-    neutral position.
+    nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are at neutral
+    q.
     """
     body = load("simple_humanoid")
     for ankle in ("l_ankle", "r_ankle") if feet else ():
@@ -182,7 +182,7 @@ def _halves(model: Model, rods: dict[str, Closure]) -> list[Model | Part]:
 
 
 def _welded(model: Model, rods: dict[str, Closure]) -> Model:
-    """Springs locked, rods on universal joints, their ends welded to what they meet in the neutral position."""
+    """Springs locked, rods on universal joints, their ends welded to what they meet at neutral q."""
     for link in model.links:
         if link.joint_name.endswith(("/shin", "/heel-spring")):
             model = _with_link(model, _jointed(link, Fixed()))

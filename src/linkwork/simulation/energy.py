@@ -62,7 +62,7 @@ def warn_of_energy(model: Model, dt: float, share: float, fastest: float, where:
     """Warn, once per place in the user's code as Python does, that the energy of a motion is off."""
     warnings.warn(
         f"the energy of '{model.name}' is off by {100 * share:.0f} % of what flows through its motion{where}: steps of "
-        f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular position. Take a "
+        f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular posture. Take a "
         "shorter dt, or integrator='rk4'",
         StepWarning,
         stacklevel=5,

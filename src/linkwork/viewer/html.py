@@ -55,7 +55,7 @@ def write_html(
     `q` are [x y z w]. Needs no package beyond the core ones.
     """
     if trajectory is not None and q is not None:
-        raise InputError("give a trajectory or a position q, not both")
+        raise InputError("give a trajectory or a configuration q, not both")
     scene = make_scene(model, triangles=triangles)
     if trajectory is not None:
         states = states_of(model, trajectory, fps)

@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Scene:
-    """The parts, how large the robot is in metres at its neutral position, and notes on what could not be drawn."""
+    """The parts, how large the robot is in metres at neutral q, and notes on what could not be drawn."""
 
     model: Model
     parts: tuple[Part, ...]
@@ -164,7 +164,7 @@ def _bodies(drawn: Drawn, triangles: int) -> list[Part]:
 
 
 def _size(model: Model, bodies: list[Part]) -> float:
-    """The longest edge of the box around all joints, masses and bodies at the neutral position."""
+    """The longest edge of the box around all joints, masses and bodies at neutral q."""
     poses = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY).poses
     points = [poses[i][1][:, 0] for i in model.topology.links]
     points += [poses[i][1][:, 0] + poses[i][0] @ l.inertia.com for i, l in enumerate(model.links) if l.inertia.mass > 0]

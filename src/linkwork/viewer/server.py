@@ -66,7 +66,7 @@ def view(
     Needs the extra `view`; `lw.write_html` needs none.
     """
     if trajectory is not None and q is not None:
-        raise InputError("give a trajectory or a position q, not both")
+        raise InputError("give a trajectory or a configuration q, not both")
     return Viewer(model, trajectory, q, host, port, fps, triangles, open_browser)
 
 

@@ -241,7 +241,7 @@ def _bar(
 
 
 def _join(b: Builder, a: str, a_length: float, c: str, c_length: float, cut: str, angle_between: float) -> None:
-    """The ends of two bars joined; the frame on the second has the axes of the first in the neutral position."""
+    """The ends of two bars joined; the frame on the second has the axes of the first at neutral q."""
     end = Placement.at((a_length, 0, 0))
     if cut == "fixed":
         b.link(f"{a}_pin", a, Revolute("z"), placement=end, inertia=cylinder(0.05, 0.01, 0.05), actuated=False)
