@@ -1,4 +1,4 @@
-"""`linkwork bench`: how fast, against what. The entry point that Linkwork's command line finds."""
+"""`linkwork bench`: benchmarks beside other libraries. The entry point that Linkwork's command line finds."""
 
 from __future__ import annotations
 
