@@ -169,7 +169,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """The planner's pick against what was measured so far."""
         use, measured = self.plan.use, {name: undisturbed(us) for name, us in self.took.items()}
-        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # the clock rate of the processor
+        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how much slower than at calibration
         predicted = {c.method: c.predicted[use] * now for c in self.plan.near if c.method in measured}
         return Verdict(self.name, use, self.plan.method, predicted, measured)
 
@@ -192,7 +192,7 @@ def _yardstick() -> Function:
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
     """How often the pick is within 5 % and 20 % of the best, the accuracy of predictions, the loss of fixed methods.
 
-    A method that was predicted to be slower than that, and so was not measured, counts as NEAR times slower.
+    A method that was not measured, because its prediction was over NEAR times the pick's, counts as NEAR times slower.
     """
     losses = np.array([v.loss for v in verdicts])
     errors = np.array([v.predicted[n] / v.measured[n] - 1 for v in verdicts for n in v.measured])

@@ -41,7 +41,7 @@ def print_circumstances(facts: dict[str, Any]) -> None:
 
 
 def print_peers(found: Peers) -> None:
-    """Which peers are missing, if any."""
+    """Print which peers are missing, if any."""
     if found.note:
         terminal().print(f"[yellow]{escape(found.note)}[/]", highlight=False)
 
