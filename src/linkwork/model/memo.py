@@ -13,10 +13,10 @@ P = ParamSpec("P")
 Found = TypeVar("Found")
 
 
-def remembered(find: Callable[Concatenate[Model, P], Found]) -> Callable[Concatenate[Model, P], Found]:
+def cached(find: Callable[Concatenate[Model, P], Found]) -> Callable[Concatenate[Model, P], Found]:
     """Cache the results of a function of a model and of hashable arguments in the model.
 
-    >>> @remembered
+    >>> @cached
     ... def weight(model: Model, g: float = 9.81) -> float:
     ...     return model.mass * g
 

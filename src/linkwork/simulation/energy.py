@@ -19,7 +19,7 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.spatial import linear
 
 SHARE = 0.5
@@ -69,7 +69,7 @@ def warn_of_energy(model: Model, dt: float, share: float, fastest: float, where:
     )
 
 
-@remembered
+@cached
 def swing(model: Model) -> float:
     """The weight of all links, each times its longest arm to the joint that its tree hangs on."""
     t, arms, total = model.topology, [0.0] * len(model.links), 0.0
@@ -130,7 +130,7 @@ def energies_of(model: Model, backend: str = "kernel") -> Energies:
     return _compiled(model) if backend == "kernel" else _executed(model)
 
 
-@remembered
+@cached
 def _compiled(model: Model) -> Energies:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program_cache import get_or_trace

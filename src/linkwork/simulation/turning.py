@@ -26,7 +26,7 @@ from linkwork.constraints import Closure, Coupling, Custom, Distance
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
 from linkwork.model.body import BodyInertia
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.spatial.rotations import quaternion_matrix, quaternion_normalised, quaternion_product
 
 RELATIVE = (Closure, Coupling, Custom, Distance)
@@ -109,7 +109,7 @@ def _solved(A: Array, b: Array, xp: Ops) -> Array:
     return rows.T @ b / (x.T @ yz)[0, 0]
 
 
-@remembered
+@cached
 def _carried(model: Model) -> list[BodyInertia]:
     """The subtree of each joint as one body in the frame of its link, in the neutral configuration."""
     bodies = [l.inertia for l in model.links]
