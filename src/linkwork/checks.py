@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: every argument is declared once, by its kind, and checked first.
+"""Checks of the arguments of public functions: each is declared once, by its kind.
 
     @checked(model=MODEL, dt=POSITIVE, steps=optional(whole(1)), method=optional(NAME))
     def rollout(model, *, dt=1e-3, steps=None, method=None): ...
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument must be, in words ("a number above 0"), and its conversion: `take` raises `Refused`."""
+    """What an argument must be ("a number above 0"), and its conversion: `take` raises `Refused`."""
 
     what: str
     take: Callable[[Any], Any] = field(repr=False)

@@ -41,7 +41,7 @@ class SingularError(LinkworkError):
 
 
 class ConvergenceWarning(UserWarning):
-    """Results of an iterative method that are not as accurate as asked for: `result.converged` says which."""
+    """Results of an iterative method that have not converged: `result.converged` says which."""
 
 
 class StepError(LinkworkError):
@@ -53,7 +53,7 @@ class StepWarning(UserWarning):
 
 
 class AssemblyError(LinkworkError):
-    """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best one found."""
+    """Loops that stay open: names and errors (m, rad) in `gaps`, largest first; `q` is the best found."""
 
     def __init__(self, message: str, q: Any = None, gaps: tuple[tuple[str, float], ...] = ()) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class AssemblyError(LinkworkError):
 
 
 class ActuationError(LinkworkError):
-    """Motors that cannot cause a motion: fewer than degrees of freedom, or accelerations that need others."""
+    """Motors that cannot cause a motion: too few, or accelerations that need others."""
 
 
 class MissingExtra(LinkworkError, ImportError):

@@ -1,4 +1,4 @@
-"""`linkwork bench calls`: the cost of a call from Python, for every function on one robot; and Pinocchio's bindings.
+"""`linkwork bench calls`: the cost of calls from Python for one robot, beside Pinocchio's bindings.
 
 Each function is measured three ways, in turns: called (`f(q, v)`), bound to fixed buffers (`f.bind()`), and its machine
 code alone, in a native loop over states, one at a time. The cost of a call is its time less that of the machine code.

@@ -1,4 +1,4 @@
-"""`linkwork bench`: benchmarks beside other libraries. The entry point that Linkwork's command line finds."""
+"""`linkwork bench`: benchmarks beside other libraries; the entry point of Linkwork's command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convergence of proximal methods, and their accuracy by penalty: the data of sathya2025, figures 10 and 11."""
+"""Convergence and accuracy of proximal methods: the data of sathya2025, figures 10 and 11."""
 
 from __future__ import annotations
 

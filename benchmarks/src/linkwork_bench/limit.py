@@ -1,4 +1,4 @@
-"""The utilisation of batch kernels: their vector operations against the most that the machine can issue.
+"""The utilisation of batch kernels: their vector operations against the machine's limit.
 
 The limit is measured, in turns with the kernel: a native loop of multiply-adds on full registers that depend on nothing
 (on current x86: two per cycle, at the clock rate that the processor has for such code). A kernel's vector operations
@@ -48,7 +48,7 @@ class Limit:
 
 
 class Cores:
-    """A contender: the same multiply-adds on one or several threads, the upper bound of what threads gain."""
+    """A contender: the same multiply-adds on some threads, the upper bound of what threads gain."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -1,4 +1,4 @@
-"""Linkwork's contenders: one compiled function, run over many states in native loops, and checked beforehand."""
+"""Linkwork's contenders: one compiled function, checked, then run over many states in native loops."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ MUJOCO = {
 
 @dataclass(frozen=True)
 class Peer:
-    """One algorithm of one library in one build, ready to be timed: its worst `error`, and `us` of a first run."""
+    """One algorithm of one library in one build: its worst `error`, and `us` of a first run."""
 
     role: str
     library: str
@@ -148,7 +148,7 @@ class Harness:
 
 @dataclass
 class Peers:
-    """All available peers; `note` says what is missing. `python`: bindings are used where there is no harness."""
+    """All available peers; `note` says what is missing. `python`: bindings replace a missing harness."""
 
     builds: list[Build]
     inputs: Path | None

@@ -76,7 +76,7 @@ ROBOTS = (
 
 
 def mechanisms() -> Iterator[tuple[str, Model]]:
-    """Every available mechanism by name: built in, and robots that are installed, with and without contacts."""
+    """Every available mechanism by name: built in, and installed robots, with and without contacts."""
     for name, make in {**TREES, **LOOPS}.items():
         yield name, make()
     for feet in (1, 2, 4):
@@ -190,7 +190,7 @@ def _yardstick() -> Function:
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """How often the pick is within 5 % and 20 % of the best, the accuracy of predictions, the loss of fixed methods.
+    """Shares of picks within 5 % and 20 % of the best, accuracy of predictions, loss of fixed methods.
 
     A method that was not measured, because its prediction was over NEAR times the pick's, counts as NEAR times slower.
     """

@@ -1,4 +1,4 @@
-"""The error of ignoring or reflecting rotors: joint torques of a geared leg on sinusoids, exact and approximate.
+"""The error of ignoring or reflecting rotors: joint torques of a geared leg on sinusoids.
 
 chignoli2023_clusters, section IX-B: all joints follow A sin(2 pi omega t), A = 0.5 rad, omega = 1.5 1/s. On the MIT
 Humanoid's leg the paper reports, for one joint, a root mean square error of 4.31 N m (39.2% of the largest torque)

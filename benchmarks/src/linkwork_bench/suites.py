@@ -215,7 +215,7 @@ def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = l
 
 
 def _checked(entry: Entry, kernel: Kernel) -> tuple[float, str, str]:
-    """The worst error over the checked states relative to each state's largest entry; why it is not timed; a note.
+    """The worst error relative to each state's largest entry; why it is not timed; a note.
 
     Iterative methods on either side may stop early in a few states that are nearly singular: the note says how often
     over all states, and the decision is made on the states on which the peers are checked.

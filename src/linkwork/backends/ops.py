@@ -20,7 +20,7 @@ left."""
 
 
 def threshold(xp: Ops, double: float) -> float:
-    """The rounding level in the precision of a backend, from that of float64: float32 has half the digits."""
+    """The rounding level of a backend, from that of float64: float32 has half the digits."""
     return double**0.5 if xp.single else double
 
 

@@ -57,7 +57,7 @@ def sdf_visuals(link: Element, pose: Place) -> Iterator[Visual]:
 
 
 def mjcf_visuals(m: Any, body: int) -> Iterator[Visual]:
-    """The geoms of a body of MuJoCo's compiled model that it shows by default, without planes and height fields."""
+    """The geoms of a body that MuJoCo shows by default, without planes and height fields."""
     for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
         if m.geom_group[g] >= SHOWN_GROUPS:
             continue

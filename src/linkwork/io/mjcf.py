@@ -91,7 +91,7 @@ class _Reader:
         return {j for a in actuators for j in (self._drives(a) or ())}
 
     def _drives(self, a: int) -> dict[int, float] | None:
-        """The joints that an actuator drives, with their coefficients in its length; None for other transmissions."""
+        """The joints of an actuator, with their coefficients in its length; None for other transmissions."""
         m, kinds = self.m, self.mj.mjtTrn
         kind, target = kinds(int(m.actuator_trntype[a])), int(m.actuator_trnid[a][0])
         gear = float(m.actuator_gear[a][0])
@@ -113,7 +113,7 @@ class _Reader:
         return out
 
     def _reflected(self) -> np.ndarray:
-        """What the armature of tendons and actuators adds to that of degrees of freedom; refused where it couples them.
+        """The armature of tendons and actuators by degree of freedom; refused where it couples them.
 
         A length l(q) with armature m adds m (dl/dq)^T (dl/dq) to the mass matrix: a number for one hinge or slide.
         """
@@ -185,7 +185,7 @@ class _Reader:
             )
 
     def _base(self, i: int, joints: list[int], base: str) -> Joint | None:
-        """The joint that replaces those of a root body; None where they are as asked for, or the body is no base."""
+        """The joint that replaces those of a root body; None where they stay, or the body is no base."""
         free = [self._kind(j) == self.mj.mjtJoint.mjJNT_FREE for j in joints]
         if base == ("free" if any(free) else "fixed"):
             return None

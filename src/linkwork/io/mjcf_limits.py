@@ -1,4 +1,4 @@
-"""Limits of MJCF files that are given to MuJoCo's compiler: bounded sizes, and no files but their own.
+"""Limits of MJCF files before MuJoCo compiles them: bounded sizes, and no files but their own.
 
 The compiler follows includes, copies what <replicate> and <attach> repeat, and allocates whatever sizes a file names.
 All of that is checked before: every included file and attached model is read here as the file itself is, copies

@@ -59,7 +59,7 @@ FREE = re.compile(
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot file. `base` is its default base: "fixed" or "free", or None where the file itself defines it."""
+    """A robot file. `base` is its default base: "fixed", "free", or None where the file defines it."""
 
     name: str
     path: Path

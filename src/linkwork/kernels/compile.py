@@ -95,7 +95,7 @@ def _begin(target: Target) -> None:
 
 
 def _reorder(yes: bool) -> None:
-    """LLVM's scheduler on or off: order.py has chosen the order, and it would take two thirds of the compile time."""
+    """LLVM's scheduler on or off: it takes two thirds of the compile time, and order.py has done its work."""
     llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
 
 
@@ -159,7 +159,7 @@ class Linked:
 
 
 class _Held(ref[Linked]):
-    """The engine of linked code. When that is deleted, this goes to a queue, with no Python code in between."""
+    """The engine of linked code. When that is deleted, this goes to a queue, without Python code."""
 
     engine: Any
 
@@ -196,7 +196,7 @@ def _link(objects: Sequence[bytes], names: Iterable[str], target: Target) -> tup
 
 
 def linkable(objects: Sequence[bytes]) -> bool:
-    """Whether this can be given to the linker, which aborts the process on damaged or incomplete object code."""
+    """Whether the linker can take this; it aborts the process on damaged or incomplete object code."""
     if not objects:
         return False
     if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):

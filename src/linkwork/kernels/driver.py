@@ -91,7 +91,7 @@ exit:
 
 
 def resuming(frame: Frame) -> str:
-    """Where the last call stopped, if this one continues it: ``%resumed``, and then ``%saved`` is the row."""
+    """Where the last call stopped, if this one continues it (``%resumed``): ``%saved`` is the row."""
     lines = [f"  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}"]
     for name, offset in (("paused", PAUSED), ("saved", ROW), ("since", TIME)):
         lines += field_of(f"%{name}", "%turn", offset, "i64")

@@ -104,7 +104,7 @@ def _entries(data: bytes, section: _Section, form: str) -> list[tuple[int, ...]]
 
 
 def complete(objects: Iterable[bytes], known: Iterable[str]) -> bool:
-    """Whether all objects are intact, and their undefined symbols are in others or among the `known` names."""
+    """Whether all objects are intact, and their undefined symbols in others or among `known`."""
     try:
         found = [symbols(data) for data in objects]
     except (ValueError, struct.error):

@@ -63,7 +63,7 @@ def problem() -> str | None:
 
 
 def missing() -> str | None:
-    """Why nothing can be cached, where that needs no warning: a home that does not exist or cannot be written."""
+    """Why nothing can be cached, without a warning: a home that does not exist or cannot be written."""
     path = directory()
     there = path and next((p for p in (path, *path.parents) if p.exists()), path)
     return f"nothing can be written to {there}" if there and not os.access(there, os.W_OK) else None

@@ -233,8 +233,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return result
 
     def middles(self) -> Iterator[str]:
-        """Pointers into constants and to the middle of every window, hidden from LLVM so that none is derived from
-        another."""
+        """Pointers into constants and windows, hidden from LLVM so that none is derived from another."""
         if self.constants:
             offset = -min(self.constants.values()) * self.shape.size
             yield f"  %constantsp = getelementptr i8, ptr @constants, i64 {offset}"

@@ -52,7 +52,7 @@ def _sources() -> str:
 
 
 def _casadi() -> str:
-    """The installed CasADi, by the folder that is named by its version: its metadata would take long to read."""
+    """The installed CasADi, by the folder named by its version: its metadata takes long to read."""
     found = find_spec("casadi")
     if found is None or found.origin is None:
         return ""

@@ -464,7 +464,7 @@ class _ArrayHeader(ctypes.Structure):
 
 @cache
 def object_words(dtype: str) -> bytes | None:
-    """Addresses of this Python and NumPy for these functions; None if the layout of objects is not as expected."""
+    """Addresses in this Python and NumPy for these functions; None if objects have another layout."""
     sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
     odd.flags.writeable = False
     pair = sample, odd
@@ -503,7 +503,7 @@ class Places(NamedTuple):
 
 
 def slots_in(result: type) -> dict[str, int]:
-    """Offsets of the ``__slots__`` of a class, by name; found in an instance that is filled with other objects."""
+    """Offsets of the ``__slots__`` of a class by name, found in an instance with known objects."""
     names = [n for c in result.__mro__ for n in getattr(c, "__slots__", ())]
     sample: Any = object.__new__(result)
     marks = {n: object() for n in names}

@@ -201,7 +201,7 @@ class Allocation:
 
 
 def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocation:
-    """Belady's choice of registers; the next use of a value that is in memory already counts as twice as far."""
+    """Belady's choice of registers; the next use of a value in memory counts as twice as far."""
     nodes = program.nodes
     uses: dict[int, list[int]] = {}
     for t in range(len(chunk) - 1, -1, -1):

@@ -79,8 +79,7 @@ class RolloutProgram:
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
     def parts(self) -> dict[str, Program]:
-        """The straight-line programs of the loop: `start` once, then `step` and `blend`, which decides which lanes
-        fail."""
+        """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail."""
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
         inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
         fresh: dict[str, list[int]] = {}

@@ -20,7 +20,7 @@ from linkwork.kernels.program import Program
 
 @dataclass(frozen=True)
 class Code:
-    """A chunk: node numbers in order of execution, and after each the values that are evicted from registers."""
+    """A chunk: node numbers in order of execution, and the values evicted from registers after each."""
 
     order: tuple[int, ...]
     allocation: Allocation
@@ -184,7 +184,7 @@ def _connect(
     keep: bool,
     results: set[int],
 ) -> dict[int, int]:
-    """Give a slot to every value that is read again from memory; slots are reused after their last reader.
+    """Give a slot to every value that is read from memory; slots are reused after their last reader.
 
     Results keep theirs; these are returned.
     """

@@ -141,7 +141,7 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
 
 
 def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
-    """The first round of shuffles at no cost: rows k and k + W/2 are combined as they are loaded, by halves."""
+    """The first round of shuffles at no cost: rows k and k + W/2 are loaded together, by halves."""
     half = shape.lanes // 2
     h, both = f"<{half} x {shape.scalar}>", ", ".join(f"i32 {k}" for k in range(shape.lanes))
     code = []

@@ -18,7 +18,7 @@ def tidy(R: np.ndarray) -> np.ndarray:
 
 
 def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
-    """Whether three columns are orthonormal and right-handed; without NumPy, for files with many placements."""
+    """Whether three columns are orthonormal and right-handed; without NumPy, for speed."""
 
     def dot(a: list[float], b: list[float]) -> float:
         return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]

@@ -1,4 +1,4 @@
-"""Building a model link by link, in any order; `build` sorts the tree, merges fixed joints and checks the model."""
+"""Building a model link by link, in any order; `build` sorts, merges fixed joints and checks."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Frame(Value):
 
 
 def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
-    """The armature of each degree of freedom of a joint, from one for all or one for each; `owner` is for messages."""
+    """The armature of each degree of freedom, from one for all or one for each; `owner` is for messages."""
     rotor = np.asarray(armature, dtype=float)
     if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
         raise ModelError(

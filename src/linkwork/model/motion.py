@@ -1,4 +1,4 @@
-"""The inputs of every algorithm: transforms, joint subspaces, velocities and velocity products of all links.
+"""The inputs of algorithms: transforms, joint subspaces, velocities, velocity products of all links.
 
 Link accelerations in Linkwork's recursions are *classical*: [acceleration of the point at the link's origin;
 angular acceleration], not spatial ones. With them the velocity products
@@ -109,7 +109,7 @@ class Motion:
         return out
 
     def _leaves_out(self, i: int) -> bool:
-        """Whether the linear part of c_i is left out of the recursions: link i has no mass, so it needs no force."""
+        """Whether the linear part of c_i is left out of the recursions: without mass it needs no force."""
         return self.model.links[i].inertia.mass == 0
 
     def bias(self, fext: Array | None) -> list[Array]:

@@ -1,4 +1,4 @@
-"""The topology of the tree: parents, subtrees, and the place of each joint's coordinates. Computed once."""
+"""The topology of the tree: parents, subtrees, and the place of each joint's coordinates."""
 
 from __future__ import annotations
 

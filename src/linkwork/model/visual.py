@@ -1,4 +1,4 @@
-"""Visuals of links: shapes for viewers only. The dynamics do not depend on them, and no digest contains them."""
+"""Visuals of links: shapes for viewers only. Neither the dynamics nor digests depend on them."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ class Sharded(RolloutKernel):
             )
 
     def _fetched(self, client: Any, future: Any, begin: int, end: int) -> dict[str, Any]:
-        """The result of a shard. It is lost if the last worker dies before it is fetched, and is not computed again."""
+        """The result of a shard; it is lost if the last worker dies before it is fetched."""
         with ThreadPoolExecutor(1) as fetcher:
             arriving = fetcher.submit(_result, future, begin, end)
             try:

@@ -1,4 +1,4 @@
-"""The task of a worker: one shard, by a kernel that it compiled for its own CPU or found in its cache."""
+"""The task of a worker: one shard, by a kernel compiled for its own CPU or from its cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The energy balance of a motion: energy gained that no force did work for shows that steps are too long.
+"""The energy balance of a motion: energy gained without work shows that steps are too long.
 
     gain = E - E_0 - W,    E = 1/2 v^T M v - sum_i m_i g . c_i,    W = sum of h (tau . (v + v+) / 2 + lam . J v)
 

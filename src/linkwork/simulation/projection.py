@@ -1,4 +1,4 @@
-"""Projection onto the constraints, after a step or at an impact: the smallest correction in the mass metric.
+"""Projection onto the constraints, after a step or at an impact: least in the mass metric.
 
     min 1/2 |d|_M^2   with   J d = target          d = M^-1 J^T (J M^-1 J^T)^+ target
 
@@ -36,7 +36,7 @@ Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np
 
 
 def correction(model: Model, method: str | None = None, backend: str = "kernel") -> Correction:
-    """The correction of a model's constraints as a function of q, and of the target and weight of each row."""
+    """The correction of a model's constraints as a function of q, targets and weights of the rows."""
     chosen = pick("forward_dynamics", method, model, modes=True)
     mu, flat = (None, 0.0) if chosen.prox is None else (chosen.prox.mu, chosen.prox.flat)
 

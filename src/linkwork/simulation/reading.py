@@ -1,4 +1,4 @@
-"""Reading trajectories from untrusted files: errors say what is wrong, and nothing in them is executed.
+"""Reading trajectories from untrusted files: nothing in them is executed.
 
 Sizes that a file states are compared with that of the file before anything is allocated: numbers take at most ROOM
 bytes and RATIO times the file (columns of zeros are packed a thousand times). Checksums are verified; a .csv or

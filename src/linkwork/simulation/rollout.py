@@ -68,7 +68,7 @@ SLOW = 0.1
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); and the extras of `record`.
+    """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv), `t` (N,), and extras.
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
@@ -140,7 +140,7 @@ class Step:
         return after
 
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
-        """The power of constraint forces, lam . J v: at the middle of the step where a stabilisation changes J v."""
+        """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
         h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
         motion = Inside(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
         for c in motion.model.constraints:
@@ -533,7 +533,7 @@ def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: flo
 
 
 def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are finite; their sum decides in most cases, because it propagates NaN and infinity."""
+    """Whether all entries are finite; their sum decides in most cases: it propagates NaN and infinity."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 

@@ -1,4 +1,4 @@
-"""Interactive simulation: a controller in Python, unilateral contacts, projection onto loops, a record.
+"""Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
 one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `ground` the

@@ -153,8 +153,7 @@ class Trajectory:
     @staticmethod
     @checked(path=PATH)
     def read(path: str | Path) -> Trajectory:
-        """Read what `save` wrote; InputError for any other file. Nothing in it is executed; its size bounds the
-        memory."""
+        """Read what `save` wrote; InputError for any other file. Nothing in it is executed."""
         from linkwork.simulation.reading import read_trajectory
 
         return read_trajectory(Path(path))
@@ -219,7 +218,7 @@ def column_units(model: Model) -> dict[str, tuple[str, ...]]:
 
 
 def _row_units(model: Model) -> list[str]:
-    """Units of the multipliers: N for translational rows, N m for rotational ones, "" where rows mix both."""
+    """Units of the multipliers: N for translational rows, N m for rotational ones, "" for both."""
     units: list[str] = []
     for c in model.constraints:
         if isinstance(c, Closure):

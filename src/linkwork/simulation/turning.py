@@ -1,4 +1,4 @@
-"""One semi-implicit step of joints that turn in space: forces change a momentum, which is then conserved.
+"""A semi-implicit step of joints that turn in space: forces change a momentum, then it is conserved.
 
 Velocities of such joints are in axes that turn with the body, and so their rates hold gyroscopic terms, which add
 energy to a fast motion if they are evaluated at the beginning of a step. So a step is split in two, with the inertia I
@@ -37,7 +37,7 @@ FLAT = 1e-9
 
 
 def turns(model: Model, i: int) -> bool:
-    """Whether the velocity of joint i is in rotating axes, and no constraint ties its subtree to another link."""
+    """Whether joint i has a velocity in rotating axes and no constraint between its subtree and others."""
     if not isinstance(model.links[i].joint, Free | Planar | Spherical):
         return False
     carried = set(model.topology.subtrees[i])
@@ -119,7 +119,7 @@ def _carried(model: Model) -> list[BodyInertia]:
 
 
 def _invertible(I: np.ndarray) -> np.ndarray:
-    """The inertia to split a step with: any is valid; a ball's where this one is singular about some axis."""
+    """The inertia to split a step with: any is valid; a ball's where this one is singular."""
     moments = np.linalg.eigvalsh(I)
     return _tidy(I) if moments[0] > FLAT * moments[-1] else np.eye(3)
 

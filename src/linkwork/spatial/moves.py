@@ -97,7 +97,7 @@ class Turn(Rotate):
         return I.turned(self.axis, self.c, self.s, self.R)
 
     def after(self, c: float, s: float) -> Turn:
-        """This turn after another about the same axis, by a constant angle: added to the angle where there is one."""
+        """This turn after another about the same axis by a constant angle, added to the angle if any."""
         if self.angle is not None and is_permutation(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])):
             c, s = float(np.round(c)), float(np.round(s))
         elif self.angle is not None:

@@ -36,7 +36,7 @@ def work(path: Path) -> int:
 
 
 def read_mesh(path: Path) -> list[Piece]:
-    """The pieces of a mesh file, each with its own colour if the file gives one; LoadError if it is malformed."""
+    """The pieces of a mesh file, with colours if the file gives them; LoadError if it is malformed."""
     readers = {".stl": _stl, ".obj": _obj, ".dae": read_collada}
     try:
         pieces = readers[path.suffix.lower()](path)

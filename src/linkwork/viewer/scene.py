@@ -37,7 +37,7 @@ TRIANGLES = 60_000
 
 @dataclass(frozen=True)
 class Part:
-    """A rigid part of a link, in its frame; its `kind` is "body", "inertia" (ellipsoids) or "joint" (axes)."""
+    """A rigid part of a link, in its frame; `kind` is "body", "inertia" (ellipsoids) or "joint" (axes)."""
 
     link: int
     kind: str
@@ -176,7 +176,7 @@ def _size(model: Model, bodies: list[Part]) -> float:
 
 
 def _ellipsoid(body: BodyInertia, size: float, density: float = 0.0) -> Surface | None:
-    """The solid ellipsoid of this mass and inertia; implausibly thin or wide ones are limited to what can be seen.
+    """The solid ellipsoid of this mass and inertia; extreme ones are limited to what can be seen.
 
     It shrinks to this density (kg/m^3) where it is lighter.
     """
@@ -206,7 +206,7 @@ def _pins(model: Model, i: int, size: float) -> Surface | None:
 
 
 def _bones(model: Model, i: int, size: float) -> Surface | None:
-    """From the link's origin to the joints and closures that it carries; none from the world to floating bases."""
+    """From the link's origin to the joints and closures that it carries, but not to floating bases."""
     ends = [l.placement.p for l in model.links[1:] if l.parent == i and l.joint.nv < 6]
     named = [model.frame(n) for c in model.constraints for n in (getattr(c, "a", None), getattr(c, "b", None)) if n]
     ends += [f.placement.p for f in named if f.link == i]

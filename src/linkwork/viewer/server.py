@@ -1,4 +1,4 @@
-"""The live viewer: a page in the browser, served by viser on this machine, that a Python program controls."""
+"""The live viewer: a page in the browser, served by viser, that a Python program controls."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def loops(model: Model) -> list[str]:
 
 
 def posture(model: Model) -> tuple[np.ndarray, list[str]]:
-    """The neutral configuration with its loops closed; a note and the best one found if they cannot be closed."""
+    """The neutral configuration with loops closed; if they cannot be, the best one found and a note."""
     closing = loops(model)
     try:
         return assemble(model, model.neutral(), only=closing) if closing else model.neutral(), []

@@ -24,7 +24,7 @@ CHAINS = (6, 12, 24, 48)
 
 
 def _stem_link(figures: Figures, method: str) -> list[tuple[float, float]]:
-    """The cost of one more link of the stem, by the number of branches whose rows are propagated through it."""
+    """The cost of one more link of the stem, by the number of branches whose rows pass through it."""
     out = []
     for b in BRANCHES:
         at = [x for c in pick(figures, (f"stem, {b} branches",)) if (x := figures.of(c, method)) is not None]

@@ -219,7 +219,7 @@ def _bars(chart: Chart, plot: Bars) -> None:
 
 
 def _key(chart: Chart, seen: Sequence[tuple[str, bool]]) -> tuple[float, Callable[[], None]]:
-    """Where the rows below the legend begin, and the function that draws it: entries from left to right, row by row."""
+    """Where the rows below the legend begin, and the function that draws it row by row."""
     x, y, entries = 4.0, chart.top + 8, []
     for method, hollow in seen:
         label = f"{method} (published)" if hollow else method

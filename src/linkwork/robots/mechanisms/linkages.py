@@ -207,7 +207,7 @@ def gripper(kind: str = "parallel", *, base: str = "fixed") -> Model:
 
 
 def meeting(centre: np.ndarray, radius: float, other: np.ndarray, other_radius: float, second: bool) -> np.ndarray:
-    """An intersection of two circles: that on the left of the line from `centre` to `other`, or the second one."""
+    """An intersection of two circles: left of the line from `centre` to `other`, or the second one."""
     d = other - centre
     span = float(np.linalg.norm(d))
     slack = 1e-12 * span

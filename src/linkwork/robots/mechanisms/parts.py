@@ -1,4 +1,4 @@
-"""Parts of all mechanisms: inertias of solid shapes, checked sizes, joints by name, closures that fit."""
+"""Parts of mechanisms: inertias of solid shapes, checked sizes, joints by name, closures that fit."""
 
 from __future__ import annotations
 
