@@ -1,10 +1,10 @@
-"""What public functions take: every argument is declared once, by its kind, and checked before anything else happens.
+"""Checks of the arguments of public functions: each is declared once, by its kind.
 
     @checked(model=MODEL, dt=POSITIVE, steps=optional(whole(1)), method=optional(NAME))
     def rollout(model, *, dt=1e-3, steps=None, method=None): ...
 
 A kind gives a value back as the function wants it (a float, an array of its own, a tuple of names), or refuses it with
-an error that says what was given and what is valid. What was left out is not checked: defaults are ours. Numbers are
+an error that says what was given and what is valid. Defaults are not checked. Numbers are
 real and finite, and of a size with which products of a few of them stay so; strings are never numbers, truth values
 are neither, and arrays have no masked entries.
 """
@@ -37,18 +37,18 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """A value that is not of a kind; the text says more, where there is more to say."""
+    """A value that is not of a kind; the text says why, where that is not obvious."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What an argument must be, in words ("a number above 0"), and how it is taken: `take` raises `Refused`."""
+    """What an argument must be ("a number above 0"), and its conversion: `take` raises `Refused`."""
 
     what: str
     take: Callable[[Any], Any] = field(repr=False)
 
     def checked(self, name: str, value: Any, given: Mapping[str, Any]) -> Any:
-        """The value as functions want it; `given` are the arguments before it, already checked."""
+        """The value as functions take it; `given` are the arguments before it, already checked."""
         try:
             return self.take(value)
         except Refused as more:
@@ -177,7 +177,7 @@ def real_array(value: Any) -> np.ndarray:
         raise Refused("entries are masked; fill them first")
     try:
         x = np.asarray(value)
-    except Exception as problem:  # of a foreign type's own conversion, or of lists of different lengths
+    except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
     if x.dtype.kind not in "fiub":
         raise Refused("it is complex" if x.dtype.kind == "c" else f"its entries are of type {x.dtype}")
@@ -187,7 +187,7 @@ def real_array(value: Any) -> np.ndarray:
 def _masked(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return any(_masked(x) for x in value if isinstance(x, list | tuple | np.ndarray))
-    # nobody has masked arrays who has not imported them, and that takes a while
+    # there are no masked arrays before numpy.ma is imported, which takes a while
     return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
@@ -246,7 +246,7 @@ class Sized(Kind):
         return x
 
 
-POSITION, VELOCITY = Sized("a position", _nothing, "nq"), Sized("a velocity", _nothing, "nv")
+POSITION, VELOCITY = Sized("a configuration", _nothing, "nq"), Sized("a velocity", _nothing, "nv")
 POSITIONS, VELOCITIES = Sized("positions", _nothing, "nq", True), Sized("velocities", _nothing, "nv", True)
 ANY_POSITION, ANY_VELOCITY = (Sized("finite numbers", _nothing, size, loose=True) for size in ("nq", "nv"))
 
@@ -441,7 +441,7 @@ PATH = Kind("a path (str or os.PathLike)", _path)
 
 
 def written(path: object, write: Callable[[], T]) -> T:
-    """What `write` gives, which writes to the path; an error that says why it could not."""
+    """The result of `write`, which writes to the path; an error says why it could not."""
     try:
         return write()
     except LinkworkError:

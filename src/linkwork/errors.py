@@ -14,7 +14,7 @@ class LinkworkError(Exception):
 
 
 class ModelError(LinkworkError):
-    """A mechanism that makes no sense: two parents, a cycle, an inertia that no body can have."""
+    """An invalid mechanism: two parents, a cycle, an inertia that no body can have."""
 
 
 class LoadError(ModelError):
@@ -22,7 +22,7 @@ class LoadError(ModelError):
 
 
 class NotFound(LinkworkError, KeyError):
-    """A name that nobody has; the message lists the valid ones."""
+    """An unknown name; the message lists the valid ones."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
@@ -37,23 +37,23 @@ class UnsupportedError(LinkworkError):
 
 
 class SingularError(LinkworkError):
-    """Equations without a solution in numbers: dependent rows or a singular posture, by a method that needs neither."""
+    """Equations that a method cannot solve: dependent rows or a singular posture, where it takes neither."""
 
 
 class ConvergenceWarning(UserWarning):
-    """Results that an iteration did not make as accurate as asked for: `result.converged` says which."""
+    """Results of an iterative method that have not converged: `result.converged` says which."""
 
 
 class StepError(LinkworkError):
-    """A motion that gains energy from nowhere: its time steps are too long for how fast it is."""
+    """A motion that gains energy without work: its time steps are too long for its speed."""
 
 
 class StepWarning(UserWarning):
-    """A motion whose energy is off by some percent: its time steps are long for how fast it is."""
+    """A motion whose energy is off by some percent: its time steps are long for its speed."""
 
 
 class AssemblyError(LinkworkError):
-    """Loops that stay open: `gaps` has their names and errors (m, rad), largest first, `q` the best position found."""
+    """Loops that stay open: names and errors (m, rad) in `gaps`, largest first; `q` is the best found."""
 
     def __init__(self, message: str, q: Any = None, gaps: tuple[tuple[str, float], ...] = ()) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class AssemblyError(LinkworkError):
 
 
 class ActuationError(LinkworkError):
-    """Motors that cannot cause a motion: too few for the ways to move, or accelerations that need others."""
+    """Motors that cannot cause a motion: too few, or accelerations that need others."""
 
 
 class MissingExtra(LinkworkError, ImportError):
@@ -76,7 +76,7 @@ class KernelError(LinkworkError):
 
 
 class ClusterError(LinkworkError):
-    """A cluster that cannot do its work: no scheduler, no workers, other versions there; says what to start."""
+    """A cluster that cannot be used: no scheduler, no workers, other versions there; says what to start."""
 
 
 class CacheWarning(UserWarning):
@@ -101,7 +101,7 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
 
 
 def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
-    """Warn, once for a place in the user's code as Python does, that results have not converged."""
+    """Warn, once per place in the user's code as Python does, that results have not converged."""
     failed = np.size(converged) - np.count_nonzero(converged)
     where = f" in {failed} of {len(converged)} states" if np.ndim(converged) else ""
     warnings.warn(

@@ -1,9 +1,9 @@
-"""What a fork waits for, and what an interrupt must not break: the work of LLVM, and imports.
+"""Safe forks and interrupts: both must not happen in the middle of LLVM's work or of imports.
 
-A child that is forked while a thread holds a lock never gets it: there are some in LLVM, in llvmlite and in Python's
-imports. An exception in the wrong place (Ctrl-C, on the main thread) never gives one back. So whoever compiles or links
-holds ``BUSY``, for which a fork waits, and LLVM is called on threads that hear no signals; a fork waits for these, and
-for threads that import any of this, too.
+A child that is forked while a thread holds a lock can never acquire it: LLVM, llvmlite and Python's imports have such
+locks. An exception in the wrong place (Ctrl-C, on the main thread) never releases one. So a thread that compiles or
+links holds ``BUSY``, for which a fork waits, and LLVM is called on threads that receive no signals; a fork waits for
+these, and for threads that import any of this, too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 Found = TypeVar("Found")
 
 BUSY = threading.RLock()
-"""Held while a kernel is made; what was made is then there for whoever waited."""
+"""Held while a kernel is made; threads that waited then find it made."""
 
 OURS = {"linkwork", "llvmlite", "casadi", "numpy", "distributed", *sys.stdlib_module_names}
-"""Packages that are imported when they are first needed; a user's own may take any time to import."""
+"""Packages that are imported when they are first needed; a fork does not wait for those of the user."""
 
 PATIENCE = 10.0
 """Seconds that a fork waits for an import, which takes less than one."""
@@ -34,12 +34,12 @@ _UNDER_WAY: set[Future[Any]] = set()
 
 
 def apart(function: Callable[..., Found], *arguments: Any) -> Found:
-    """What the function gives, called on another thread; an interrupt does not wait for it."""
+    """The result of a function called on another thread; an interrupt does not wait for it."""
     return begun(function, *arguments).result()
 
 
 def begun(function: Callable[..., Found], *arguments: Any) -> Future[Found]:
-    """The same under way on a thread of its own."""
+    """Start a function on a thread of its own."""
     pool = ThreadPoolExecutor(1, "linkwork")
     try:
         return submitted(pool, function, *arguments)
@@ -48,7 +48,7 @@ def begun(function: Callable[..., Found], *arguments: Any) -> Future[Found]:
 
 
 def submitted(pool: ThreadPoolExecutor, function: Callable[..., Found], *arguments: Any) -> Future[Found]:
-    """The same under way on a pool; a fork waits until it is done."""
+    """Start a function on a pool; a fork waits until it is done."""
     work = pool.submit(function, *arguments)
     _UNDER_WAY.add(work)
     work.add_done_callback(_UNDER_WAY.discard)
@@ -56,7 +56,7 @@ def submitted(pool: ThreadPoolExecutor, function: Callable[..., Found], *argumen
 
 
 def settled() -> None:
-    """Wait for what an interrupted call left under way."""
+    """Wait for work that an interrupted call left running."""
     while _UNDER_WAY:
         time.sleep(1e-3)
 
@@ -65,7 +65,7 @@ def _before() -> None:
     BUSY.acquire()
     settled()
     deadline = time.monotonic() + PATIENCE
-    acquire_lock()  # nobody begins an import from here on
+    acquire_lock()  # no thread begins an import from here on
     while _importing() and time.monotonic() < deadline:
         release_lock()
         time.sleep(1e-3)
@@ -73,7 +73,7 @@ def _before() -> None:
 
 
 def _importing() -> bool:
-    """Whether another thread is importing something of ours: it then owns the lock of that module."""
+    """Whether another thread is importing one of these packages: it then owns the lock of that module."""
     for name, lock in list(getattr(bootstrap, "_module_locks", {}).items()):
         owner = getattr(lock(), "owner", None)
         if name.partition(".")[0] in OURS and owner not in (None, threading.get_ident()):

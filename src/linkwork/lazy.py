@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first asked for."""
+"""Attributes that are computed when they are first used."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Value = TypeVar("Value")
 
 
 class cached_property(Generic[Value]):
-    """As `functools.cached_property`, without the lock that this has up to Python 3.11.
+    """`functools.cached_property` without the lock that it has up to Python 3.11.
 
-    One lock there serves all instances while a value is computed. A child that is forked meanwhile finds it closed for
-    ever. Here threads may compute the same value at once; all of them get the first.
+    One lock there serves all instances while a value is computed. A child that is forked meanwhile can never acquire
+    it. Here threads may compute the same value at once; all of them get the first.
     """
 
     def __init__(self, compute: Callable[[Any], Value]) -> None:

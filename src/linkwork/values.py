@@ -1,12 +1,12 @@
-"""Values: objects that are equal, hashed and pickled by what they contain.
+"""Values: objects that are compared, hashed and pickled by content.
 
 Two values are equal if they are of the same class and all their fields are: numbers and arrays by value (0.0 and -0.0
 are equal, NaN equals NaN, shape and type of an array count), sequences and mappings entry by entry in their order. What
 has no content to compare is equal to itself alone: functions, and objects of classes that are not Linkwork's, because
 their fields do not say what they do. Fields that do not take part in comparisons, and cached properties, are left out.
 
-A value does not change. Its content is hashed once (SHA-256, of which equality and `hash` are made); what is computed
-from it and cached is not pickled.
+A value does not change. Its content is hashed once (SHA-256, for equality and `hash`); cached properties are not
+pickled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Content(NamedTuple):
 
 
 class Value:
-    """Base of objects that are equal, hashed, copied and pickled by content."""
+    """Base of objects that are compared, hashed, copied and pickled by content."""
 
     @cached_property
     def _content(self) -> Content:
@@ -75,7 +75,7 @@ def content(*parts: Any) -> Content:
 
 
 def read_only(x: Any) -> Any:
-    """An array, or a mapping with arrays in it, that nobody can change."""
+    """The array, or the mapping with arrays in it, made read-only."""
     if isinstance(x, np.ndarray):
         x.setflags(write=False)
     elif isinstance(x, Mapping):
@@ -89,7 +89,7 @@ def uncached(x: object) -> dict[str, Any]:
 
 
 def ours(kind: type) -> bool:
-    """Whether a class is one of Linkwork's, whose sources are part of what programs are recalled by."""
+    """Whether a class is one of Linkwork's, whose sources are part of the keys of cached programs."""
     if kind.__module__.partition(".")[0] != __name__.partition(".")[0]:
         return False
     return getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
@@ -100,7 +100,7 @@ def _is_read_only(x: Any) -> bool:
 
 
 def _parts(x: object) -> Iterator[Any]:
-    """Class and fields of an object of Linkwork's, as things that have a content each."""
+    """Class and fields of an object of Linkwork's, each of which has a content."""
     yield f"{type(x).__module__}.{type(x).__qualname__}"
     named = ((f.name, getattr(x, f.name)) for f in fields(x) if f.compare) if is_dataclass(x) else uncached(x).items()
     for name, part in named:
@@ -109,7 +109,7 @@ def _parts(x: object) -> Iterator[Any]:
 
 
 def _write(x: Any, words: list[str], fleeting: list[Any]) -> None:
-    """Add words that differ wherever two contents differ, and to `fleeting` whatever has no content."""
+    """Add words that differ wherever two contents differ, and to `fleeting` objects without content."""
     kind = type(x)
     inside: Iterable[Any] = ()
     if kind in (str, bytes, int, bool, type(None)):

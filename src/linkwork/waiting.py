@@ -1,4 +1,4 @@
-"""Tells a person who waits at a terminal for longer than a second what for."""
+"""A line on the terminal that says what is being done, if that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 PATIENCE = 1.0
-"""Seconds after which it is told."""
+"""Seconds after which the line is printed."""
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """While this takes, say `what` is being done, in one line on stderr, if that is a terminal."""
+    """Print `what` is being done, in one line on stderr, if that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return

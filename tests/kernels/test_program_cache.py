@@ -35,7 +35,7 @@ def test_the_second_time_nothing_is_traced(empty_cache, monkeypatch, model) -> N
     first = lw.forward_dynamics(model)(*state).a
     monkeypatch.setattr(lw.functions.function.Function, "_written", never)
     again = lw.forward_dynamics(model)
-    assert isinstance(again._known, Sketch)
+    assert isinstance(again._cached_program, Sketch)
     assert np.array_equal(again(*state).a, first)
 
 
@@ -56,7 +56,7 @@ def test_damaged_notes_are_ignored(empty_cache) -> None:
         data[-1] ^= 0xFF
         path.write_bytes(bytes(data))
     again = lw.forward_dynamics(model)
-    assert not isinstance(again._known, Sketch)
+    assert not isinstance(again._cached_program, Sketch)
     assert np.array_equal(again(*state).a, expected)
 
 

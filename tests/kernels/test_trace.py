@@ -127,7 +127,7 @@ def test_mistakes_are_errors_and_not_guesses():
         bool(x[0, 0] < 1)
     with pytest.raises(ValueError, match="3 x 1 matrix times a 3 x 1"):
         x @ x
-    with pytest.raises(ValueError, match="does not spread"):
+    with pytest.raises(ValueError, match="does not broadcast"):
         x + xp.zeros(2)
     with pytest.raises(ValueError, match="do not stack"):
         xp.vstack([x, xp.zeros(2, 2)])

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 import linkwork as lw
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.robots.mechanisms import chain, four_bar
 
 CALLS: list[tuple[object, ...]] = []
 
 
-@remembered
+@cached
 def counted(model: lw.Model, n: int = 2, name: str = "x") -> list[object]:
     """What was asked for."""
     CALLS.append((model, n, name))
@@ -56,7 +56,7 @@ def test_models_have_each_their_own() -> None:
 
 
 def test_two_functions_do_not_share() -> None:
-    @remembered
+    @cached
     def other(model: lw.Model, n: int = 2, name: str = "x") -> str:
         return "other"
 
@@ -67,7 +67,7 @@ def test_two_functions_do_not_share() -> None:
 def test_nothing_is_kept_of_an_error() -> None:
     tried = []
 
-    @remembered
+    @cached
     def fails(model: lw.Model) -> int:
         tried.append(model)
         if len(tried) == 1:
@@ -84,7 +84,7 @@ def test_nothing_is_kept_of_an_error() -> None:
 def test_none_is_a_value() -> None:
     tried = []
 
-    @remembered
+    @cached
     def nothing(model: lw.Model) -> None:
         tried.append(model)
 
@@ -106,7 +106,7 @@ def test_values_die_with_the_model() -> None:
         def __init__(self, model: lw.Model) -> None:
             self.model = model
 
-    @remembered
+    @cached
     def large(model: lw.Model) -> Large:
         return Large(model)
 
@@ -134,7 +134,7 @@ def test_models_that_were_worked_with_die() -> None:
 def test_threads_get_the_first_value() -> None:
     gate = threading.Barrier(8)
 
-    @remembered
+    @cached
     def slow(model: lw.Model) -> object:
         gate.wait(20)  # all of them compute it
         return object()
@@ -149,7 +149,7 @@ def test_threads_get_the_first_value() -> None:
 def test_a_fork_in_the_middle_computes_for_itself() -> None:
     entered, gate = threading.Event(), threading.Event()
 
-    @remembered
+    @cached
     def slow(model: lw.Model) -> int:
         entered.set()
         gate.wait(20)

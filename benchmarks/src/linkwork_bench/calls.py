@@ -1,7 +1,7 @@
-"""linkwork bench calls: what a call from Python costs, for every function on one robot; and Pinocchio's bindings.
+"""`linkwork bench calls`: the cost of calls from Python for one robot, beside Pinocchio's bindings.
 
 Each function is measured three ways, in turns: called (`f(q, v)`), bound to fixed buffers (`f.bind()`), and its machine
-code alone, in a native loop over states, one at a time. What a call costs is its time less that of the machine code.
+code alone, in a native loop over states, one at a time. The cost of a call is its time less that of the machine code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOOP, STATES, ROUNDS = 1000, 50, 21
 """Calls in a round, states of a native loop (so few that results stay in the cache), rounds for a median."""
 
 CALL, BOUND, PEER = 1.0, 0.3, 2.0
-"""What is asked for: us of a call and of a bound call beyond the machine code, and how much faster than Pinocchio."""
+"""Targets: us of a call and of a bound call beyond the machine code, and how much faster than Pinocchio."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Cost:
 
     @property
     def beyond(self) -> tuple[float, float]:
-        """What a call and a bound call cost beyond the machine code."""
+        """The cost of a call and of a bound call beyond the machine code."""
         return self.call - self.kernel, self.bound - self.kernel
 
 
@@ -87,7 +87,7 @@ def peers(free: lw.Model, feet: list[str]) -> dict[str, Callable[[], Any]]:
     q = at.q_to(free.neutral())
     ours, theirs = lw.mass_matrix(free)(free.neutral()).M, pin.crba(model, data, q)
     if not np.isclose(np.trace(ours), np.trace(theirs)):
-        raise RuntimeError("Pinocchio's mass matrix is another one")
+        raise RuntimeError("Pinocchio's mass matrix differs")
     frames = [model.getFrameId(foot) for foot in feet]
 
     def kinematics() -> None:
@@ -132,7 +132,7 @@ def measured(f: Function, inputs: tuple[np.ndarray, ...], peer: Callable[[], Any
 
 
 def _timed(call: Callable[[], Any], times: int) -> float:
-    """Processor time of this thread: what others do meanwhile does not count."""
+    """Processor time of this thread, without other work on the machine."""
     begin = time.thread_time()
     for _ in range(times):
         call()
@@ -140,7 +140,7 @@ def _timed(call: Callable[[], Any], times: int) -> float:
 
 
 def costs(free: lw.Model, held: lw.Model, feet: list[str], rounds: int = ROUNDS) -> list[Cost]:
-    """What calls of all functions cost."""
+    """The cost of calls of all functions."""
     others, found = peers(free, feet), []
     for name, (f, inputs) in functions(free, held).items():
         found.append(Cost(name, f.method, *measured(f, inputs, others.get(name), rounds)))

@@ -1,4 +1,4 @@
-"""`linkwork bench`: how fast, against what. The entry point that Linkwork's command line finds."""
+"""`linkwork bench`: benchmarks beside other libraries; the entry point of Linkwork's command line."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Geared robots: cluster methods beside projection and Lagrange multipliers, as in chignoli2023_clusters.
 
 Tables II to IV of the paper have overheads in time over the cluster method; `PAPER` has them, and our table sets them
-beside ours, in operations and in time. Two more questions are measured here: what exact rotors cost against
-Pinocchio's `aba` of the same robot without them, and how methods grow with the number of links (fig. 11 and 13).
+beside ours, in operations and in time. Also measured: the cost of exact rotors against Pinocchio's `aba` of the same
+robot without them, and how methods grow with the number of links (fig. 11 and 13).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ HANDS = {
 
 
 def jobs(names: Sequence[str], peers: Peers, folder: Path, quick: bool) -> list[Job]:
-    """All there is to measure; robots whose files are not there are left out unless they are asked for."""
+    """All measurements; robots whose files are missing are left out unless they are asked for."""
     for name in names:
         if name not in ROBOTS:
             raise not_found("robot of this suite", name, ROBOTS)
@@ -122,7 +122,7 @@ def in_case(robot: Robot, case: str, constraints: Sequence[Any]) -> Robot:
 
 
 def forward_job(robot: Robot, case: str, constraints: Sequence[Any], methods: tuple[str, ...]) -> Job:
-    """Forward dynamics, with contacts and long loops besides gears or without; judged by `kkt`."""
+    """Forward dynamics, with contacts and long loops besides gears or without; checked against `kkt`."""
     at = in_case(robot, case, constraints)
     model = at.constrained(case)
     reference = cache(lambda: at.reference(case))

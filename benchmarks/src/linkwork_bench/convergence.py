@@ -1,4 +1,4 @@
-"""How fast proximal methods converge, and what a penalty costs in digits: the data of sathya2025, figures 10 and 11."""
+"""Convergence and accuracy of proximal methods: the data of sathya2025, figures 10 and 11."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ State = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def residuals(model: Model, method: str, state: State, mu: float, iterations: int = 11) -> list[float]:
-    """The largest |J a - k| after 1, 2, ... solves."""
+    """The largest |J a - k| after 1, 2, ... solver iterations."""
     motion = _motion(model, state)
     J, k = joint_space(motion)
     return [float(np.abs(J @ a - k).max()) for a in _accelerations(motion, method, state, mu, iterations)]

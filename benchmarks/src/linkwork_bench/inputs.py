@@ -1,6 +1,6 @@
 """The robots, states and constraint cases of a benchmark.
 
-With the peers' harness at hand, all come from its input folder, so that both sides have the same joints, inertias,
+With the peers' harness, all come from its input folder, so that both sides have the same joints, inertias,
 states and constraints to the last bit:
 
 - ``ROBOT.model``, text: ``gravity``, one ``joint INDEX PARENT KIND axis placement mass com inertia armature NAME`` per
@@ -120,16 +120,16 @@ class _Frames:
     """The ends of constraints that need a name, each once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[str, str, Placement]] = {}
+        self._ends: dict[tuple[str, str], tuple[str, str, Placement]] = {}
 
     def at(self, link: str, numbers: list[str]) -> str:
         if link == "world":
             return link
-        entry = (f"{link}_at{len(self._known)}", link, _placement(numbers))
-        return self._known.setdefault((link, " ".join(numbers)), entry)[0]
+        entry = (f"{link}_at{len(self._ends)}", link, _placement(numbers))
+        return self._ends.setdefault((link, " ".join(numbers)), entry)[0]
 
     def __iter__(self) -> Iterator[tuple[str, str, Placement]]:
-        return iter(self._known.values())
+        return iter(self._ends.values())
 
 
 def _constraint(words: list[str], names: list[str], frames: _Frames) -> Closure:

@@ -1,8 +1,8 @@
-"""How near a batch kernel comes to the machine: its vector operations against all that the machine can issue.
+"""The utilisation of batch kernels: their vector operations against the machine's limit.
 
 The limit is measured, in turns with the kernel: a native loop of multiply-adds on full registers that depend on nothing
-(on current x86: two per cycle, at whatever clock the processor grants such code). A kernel's vector operations are
-counted exactly: what is left of its program after fusing multiply-adds, and the arithmetic of every sine with its
+(on current x86: two per cycle, at the clock rate that the processor has for such code). A kernel's vector operations
+are counted exactly: what is left of its program after fusing multiply-adds, and the arithmetic of every sine with its
 cosine. Loads, stores and the transposition of rows into lanes are not counted, and take their share of the time.
 """
 
@@ -27,7 +27,7 @@ CHAINS, TURNS = 16, 4096
 """Independent multiply-adds in a turn of the loop (enough for 4 cycles of latency at four a cycle), and its turns."""
 
 LONG = 1 << 22
-"""Turns of a loop that takes so long (10 ms) that waking threads takes none of it."""
+"""Turns of a loop that takes so long (10 ms) that the time to wake threads is negligible."""
 
 _FREE = ("const", "input", "sin_of", "cos_of")
 _NOT_ARITHMETIC = re.compile(r"= (phi|load|getelementptr|bitcast|call i1)")
@@ -48,7 +48,7 @@ class Limit:
 
 
 class Cores:
-    """A contender: the same multiply-adds, on one thread or on several at once; what threads gain is at most this."""
+    """A contender: the same multiply-adds on some threads, the upper bound of what threads gain."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

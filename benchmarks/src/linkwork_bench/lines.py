@@ -13,7 +13,7 @@ from linkwork_bench.records import Record
 class Line:
     """One case: the peers, our best method by latency and by batch, and the ratios between them.
 
-    `theirs` is what there is to compare with: the peer's best build, or else its wheel or its Python bindings.
+    `theirs` is the comparison: the peer's best build, or else its wheel or its Python bindings.
     """
 
     function: str

@@ -1,15 +1,14 @@
-"""Measuring done right, in one place.
+"""The method of measurement.
 
-Contenders run in turns, round after round (forwards, then backwards), so that whatever else the machine does hits all
-of them alike. In a round, a contender makes passes over its states in a native loop, and the round's figure is the
-median over its passes. A result is the median over rounds with a 95 % interval from order statistics; ratios are
-taken round by round, between figures measured within seconds.
+Contenders run in turns, round after round (forwards, then backwards), so that other work on the machine affects all of
+them alike. In a round, a contender makes passes over its states in a native loop, and the round's figure is the median
+over its passes. A result is the median over rounds with a 95 % interval from order statistics; ratios are taken round
+by round, between figures measured within seconds.
 
-On a busy machine that is not enough: whose passes are shorter finds undisturbed moments more often. So passes of both
+On a busy machine that is not enough: shorter passes are undisturbed more often. So passes of both
 sides last equally long, and every reading comes with the share of a core that it got. A reading that got less than
-FAIR is tried again a few times, and if that does not help, the tables say how many figures are in doubt. Where a C
-compiler is at hand, both sides can be measured in processor time instead (`processor_time`), which other work does
-not add to.
+FAIR is tried again a few times, and if that does not help, the tables say how many figures are in doubt. With a C
+compiler, both sides can be measured in processor time instead (`processor_time`), which other work does not add to.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Reading(NamedTuple):
 
 
 class Contender(Protocol):
-    """Something that can be timed over one round of about so many seconds."""
+    """A contender: can be timed over one round of about so many seconds."""
 
     def round(self, budget: float) -> Reading: ...
 
@@ -156,7 +155,7 @@ int clock_gettime(clockid_t id, struct timespec *t) {
 
 @contextmanager
 def processor_time() -> Iterator[dict[str, str]]:
-    """The environment in which other programs measure processor time when they think they measure time."""
+    """The environment in which other programs measure processor time in place of time."""
     compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
     if compiler is None or not sys.platform.startswith("linux"):
         raise UnsupportedError("measuring processor time needs Linux and a C compiler: leave --processor-time out")
@@ -187,7 +186,7 @@ def cores() -> list[int]:
 
 
 def circumstances() -> dict[str, Any]:
-    """The machine, the versions, the date and how busy it is: what a figure means nothing without."""
+    """The machine, its load, the versions and the date of a run."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _first_line(Path("/proc/cpuinfo"), "model name") or platform.processor() or platform.machine(),

@@ -1,4 +1,4 @@
-"""Our side of a contest: one compiled function, run over many states in native loops, and checked beforehand."""
+"""Linkwork's contenders: one compiled function, checked, then run over many states in native loops."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Entry:
-    """A function with the states to run it on, and what says how wrong a kernel's results are (for every state)."""
+    """A function with the states to run it on, and the error of a kernel's results for every state."""
 
     method: str
     function: Function
@@ -104,13 +104,13 @@ class Entry:
         return Kernel(self.function.program, **options)
 
     def controls(self) -> list[np.ndarray]:
-        """The inputs as rows, with the settings of an iterative method behind them."""
+        """The inputs as rows, followed by the settings of an iterative method."""
         prox = self.function.prox
         settings = {} if prox is None else prox.controls
         return [*self.inputs, *(np.array([[x]]) for x in settings.values())]
 
     def error(self, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """How wrong the kernel's results are, by state: against the largest entry, and entry by entry."""
+        """The error of the kernel's results by state: relative to the largest entry, and entry by entry."""
         inputs = [x if len(x) > 1 else x[0] for x in self.controls()]
         out = kernel(*(np.asarray(x, kernel.dtype) for x in inputs))
         return self.errors([np.asarray(x, float) for x in out], kernel)
@@ -118,7 +118,7 @@ class Entry:
     def contenders(
         self, measures: Sequence[str], threads: int, conditions: Conditions = ANYWHERE
     ) -> dict[str, tuple[Contender, Kernel]]:
-        """What is to be measured, by name: latency, batch, float32, limit, threads (with one, cores, one core)."""
+        """The contenders by name: latency, batch, float32, limit, threads (with one, cores, one core)."""
         made: dict[str, tuple[Contender, Kernel]] = {}
         rows = self.controls()
         for measure in measures:
@@ -140,9 +140,9 @@ class Entry:
 
 
 class Calls:
-    """Calls from Python for one state: what the call costs is this less the latency.
+    """Calls from Python for one state: the cost of the call is this less the latency.
 
-    `way`: "function" calls what the factories hand out, "kernel" the kernel in it, "bound" a kernel on fixed buffers.
+    `way`: "function" calls what the factories return, "kernel" the kernel in it, "bound" a kernel on fixed buffers.
     """
 
     def __init__(self, entry: Entry, way: str, conditions: Conditions = ANYWHERE) -> None:
@@ -178,7 +178,8 @@ class Calls:
 def compile_times(make: Callable[[], Function]) -> dict[str, float]:
     """Seconds: to trace, to compile the batch form and the form for one state, and to have each from the cache.
 
-    "again" is what a later process needs for a function that was compiled before, both forms, with nothing known yet.
+    "again" is what a later process needs for a function that was compiled before, both forms, with empty caches in
+    memory.
     """
     from linkwork.kernels import program_cache
 

@@ -1,9 +1,9 @@
-"""The other side: Pinocchio and MuJoCo.
+"""The peers: Pinocchio and MuJoCo.
 
 Best through the C++ harness, whose build folders are given with ``--peers`` or in the environment variable
 LINKWORK_PEERS (several, separated like PATH): one compiled for this machine, and one compiled like the wheel that pip
 installs. Otherwise Pinocchio's Python bindings, if they are installed: then every figure contains the cost of a call
-from Python, which is measured and said.
+from Python, which is measured and reported.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ CHECKED = 200
 """How many states are checked, evenly spread: the same ones on both sides (see `checked_states`)."""
 
 NEAR, MOST = 1.4, 4
-"""How near to the fastest at first glance an algorithm must be to run in the rounds, and how many do at most."""
+"""How near to the fastest in a first measurement an algorithm must be to run in the rounds, and how many do at most."""
 
 LARGEST = 400
-"""Degrees of freedom up to which Pinocchio is asked: its data has four tensors of their cube, 32 GB for a thousand."""
+"""The most degrees of freedom for Pinocchio: its data has four tensors of their cube, 32 GB for a thousand."""
 
 ALGORITHMS = {
     "rnea": r"rnea",
@@ -56,7 +56,7 @@ MUJOCO = {
 
 @dataclass(frozen=True)
 class Peer:
-    """One algorithm of one library in one build, ready to be timed. `error` is its worst one; `us` a first glance."""
+    """One algorithm of one library in one build: its worst `error`, and `us` of a first run."""
 
     role: str
     library: str
@@ -90,7 +90,7 @@ class Build:
         return self.folder / "inputs" if (self.folder / "inputs").is_dir() else None
 
     def scout(self, program: str, inputs: Path, robot: str, case: str, host: Host) -> dict[str, Peer]:
-        """Every algorithm of a program on a case, checked and looked at once."""
+        """Every algorithm of a program on a case, checked and measured once."""
         key = (program, robot, case)
         if key not in self._seen:
             binary = self.folder / program
@@ -148,7 +148,7 @@ class Harness:
 
 @dataclass
 class Peers:
-    """All peers that are there; `note` says what is not. `python`: bindings stand in where there is no harness."""
+    """All available peers; `note` says what is missing. `python`: bindings replace a missing harness."""
 
     builds: list[Build]
     inputs: Path | None
@@ -158,8 +158,8 @@ class Peers:
     def fastest(self, function: str, robot: Robot, case: str, host: Host) -> list[Peer]:
         """For each role the algorithms that solve the case and may be the fastest, and MuJoCo's.
 
-        A first glance only rules out what is clearly slower; the rest runs in the rounds, and the fastest there counts,
-        as it does for our own methods.
+        A first measurement only excludes what is clearly slower; the rest runs in the rounds, and the fastest there
+        counts, as for our own methods.
         """
         if robot.model.nv > LARGEST:
             return []

@@ -1,8 +1,8 @@
-"""Is the planner right? Its predictions against measured kernels, on every mechanism at hand.
+"""The planner's predictions against measured kernels, on every available mechanism.
 
-A pick is judged against the quickest of all methods that could be it (those predicted to take more than NEAR times the
-pick are not compiled, so that a prediction that is off by more goes unseen). All mechanisms are measured in several
-sweeps: a neighbour who slows this machine for a minute then does not decide about any of them.
+A pick is judged against the fastest of all candidates (those predicted to take more than NEAR times the pick are not
+compiled, so that a prediction that is off by more is not detected). All mechanisms are measured in several sweeps, so
+that other work on the machine for a minute does not decide about any of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STATES, CLOSED = 512, 32
 ROUNDS, SWEEP = 41, 20
 """Rounds in which a few kernels are measured, and how many of them in a row where there are many mechanisms."""
 FIXED = ("lcaba", "prox_bbo", "prox_pv", "prox_ltl", "bbo", "pv", "ltl")
-"""Methods that somebody could settle on for everything."""
+"""Fixed methods that one could use for every mechanism."""
 MEASURES = {"state": "latency", "batch": "batch"}
 
 TREES: dict[str, Callable[[], Model]] = {
@@ -76,7 +76,7 @@ ROBOTS = (
 
 
 def mechanisms() -> Iterator[tuple[str, Model]]:
-    """Every mechanism at hand by name: built in, and robots that are installed, with and without contacts."""
+    """Every available mechanism by name: built in, and installed robots, with and without contacts."""
     for name, make in {**TREES, **LOOPS}.items():
         yield name, make()
     for feet in (1, 2, 4):
@@ -117,7 +117,7 @@ class Verdict:
 
     @property
     def loss(self) -> float:
-        """How many times longer the pick takes than the quickest."""
+        """How many times longer the pick takes than the fastest."""
         return self.measured[self.picked] / self.measured[self.best]
 
 
@@ -135,7 +135,7 @@ def states(model: Model, count: int = STATES) -> tuple[np.ndarray, np.ndarray, n
 def contenders(
     functions: Mapping[str, Function], inputs: Sequence[np.ndarray], use: str, processor_time: bool = False
 ) -> dict[str, Contender]:
-    """What is timed, by name; YARDSTICK is among them, because clocks of processors vary."""
+    """The contenders by name; YARDSTICK is among them, because clock rates of processors vary."""
     conditions, out = Conditions(processor_time=processor_time), {}
     yardstick = _yardstick(), states(_yardstick().model)
     for name, (function, given) in {**{n: (f, inputs) for n, f in functions.items()}, YARDSTICK: yardstick}.items():
@@ -153,7 +153,7 @@ def timed(contenders: Mapping[str, Contender], rounds: int = ROUNDS) -> dict[str
 
 @dataclass
 class Trial:
-    """A mechanism with the kernels of all methods that come near its plan's best; what they took is collected."""
+    """A mechanism with the kernels of all methods within NEAR times its plan's best, and their times."""
 
     name: str
     plan: Plan
@@ -161,7 +161,7 @@ class Trial:
     took: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, rounds: int) -> None:
-        """With buffers that are placed anew each time: one place in memory in twenty costs a fifth of the time."""
+        """With newly allocated buffers each time: one placement in twenty costs a fifth of the time."""
         for name, us in timed(self.make(), rounds).items():
             self.took.setdefault(name, []).extend(us)
 
@@ -169,7 +169,7 @@ class Trial:
     def verdict(self) -> Verdict:
         """The planner's pick against what was measured so far."""
         use, measured = self.plan.use, {name: undisturbed(us) for name, us in self.took.items()}
-        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how slow the clock runs
+        now = measured.pop(YARDSTICK) / machine().yardstick[use]  # how much slower than at calibration
         predicted = {c.method: c.predicted[use] * now for c in self.plan.near if c.method in measured}
         return Verdict(self.name, use, self.plan.method, predicted, measured)
 
@@ -190,15 +190,15 @@ def _yardstick() -> Function:
 
 
 def summary(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """How often the pick is within 5 % and 20 % of the best, what a prediction is worth, what one method loses.
+    """Shares of picks within 5 % and 20 % of the best, accuracy of predictions, loss of fixed methods.
 
-    A method that was predicted to be far off, and so was not measured, counts as NEAR times slower.
+    A method that was not measured, because its prediction was over NEAR times the pick's, counts as NEAR times slower.
     """
     losses = np.array([v.loss for v in verdicts])
     errors = np.array([v.predicted[n] / v.measured[n] - 1 for v in verdicts for n in v.measured])
 
     def lost(name: str) -> float:
-        without = "crba_ltl" if "ltl" in name else "aba"  # what it is on a tree without constraints
+        without = "crba_ltl" if "ltl" in name else "aba"  # its name on a tree without constraints
         took = []
         for v in verdicts:
             known = without if {"aba", "crba_ltl"} & v.measured.keys() else name

@@ -43,7 +43,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes two figures of different runs the same measurement."""
+        """The key by which figures of different runs are compared."""
         return (self.suite, self.function, self.robot, self.case, self.role, self.method, self.measure)
 
     @property
@@ -61,7 +61,7 @@ class Record:
 
     @property
     def undisturbed(self) -> float:
-        """The first decile: what it takes while nobody else uses the core, its caches or its other thread."""
+        """The first decile: the time without other work on the core, its caches or its other thread."""
         return undisturbed(self.samples)
 
     def line(self) -> str:
@@ -70,7 +70,7 @@ class Record:
 
 @dataclass
 class Results:
-    """What a run has measured so far; with a file, every figure is on disk as soon as it is known."""
+    """What a run has measured so far; with a file, every figure is on disk as soon as it is measured."""
 
     circumstances: dict[str, Any]
     records: list[Record] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """Steps per second: rollouts beside their own bare dynamics, and beside MuJoCo's mj_step on the same robot.
 
 Both sides take 1 ms steps with the same equality constraints; MuJoCo's contacts and limits are off. All contenders run
-on one thread, in turns. The bare dynamics are the kernel of one step's accelerations alone: what a rollout takes beyond
-it is its overhead (integrator, fate of lanes, forces taken in, records put out).
+on one thread, in turns. The bare dynamics are the kernel of one step's accelerations alone: the rest of a rollout is
+its overhead (integrator, failure of lanes, forces read, records written).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from linkwork_bench.ours import Native
 DT, STEPS, BATCH = 1e-3, 100, 256
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
 METHODS: dict[str, tuple[str | None, ...]] = {"go1": (None,), "cassie": (None, "prox_bbo")}
-"""What is measured of each robot; None is the default method."""
+"""The methods measured on each robot; None is the default one."""
 
 ROBOTS = tuple(METHODS)
 OVERHEADS = ("rollout", "tau over time", "every step recorded")
@@ -46,7 +46,7 @@ MORE = (
 
 @dataclass(frozen=True)
 class Contest:
-    """A robot standing or hanging, as both sides have it."""
+    """A robot standing or hanging, the same on both sides."""
 
     name: str
     model: Model
@@ -104,7 +104,7 @@ def contenders(case: Contest, method: str | None, conditions: Conditions) -> tup
 
 
 def bare(run: Rollout) -> Kernel:
-    """The accelerations of one step alone, with the same number of solves."""
+    """The accelerations of one step alone, with the same number of solver iterations."""
     step = run.step
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def measured(
 
 
 def save(file: Path | None, facts: dict[str, Any], found: list[dict[str, Any]]) -> None:
-    """Everything so far, one JSON object per line, the circumstances first."""
+    """All figures so far, one JSON object per line, the machine first."""
     if file is not None:
         file.write_text("".join(json.dumps(x) + "\n" for x in (facts, *found)))
 

@@ -1,4 +1,4 @@
-"""What ignoring or reflecting rotors costs: joint torques of a geared leg on sinusoids, exact and approximate.
+"""The error of ignoring or reflecting rotors: joint torques of a geared leg on sinusoids.
 
 chignoli2023_clusters, section IX-B: all joints follow A sin(2 pi omega t), A = 0.5 rad, omega = 1.5 1/s. On the MIT
 Humanoid's leg the paper reports, for one joint, a root mean square error of 4.31 N m (39.2% of the largest torque)
@@ -38,7 +38,7 @@ def torque_errors(
     t = np.arange(steps) / (steps * frequency)
     y = np.outer(amplitude * np.sin(W * t), np.ones(len(tree.velocities)))
     yd, ydd = np.outer(amplitude * W * np.cos(W * t), np.ones(len(tree.velocities))), -(W**2) * y
-    G = np.array([lw.expand(model, y[0], e).v for e in np.eye(y.shape[1])])  # gears: the same in every position
+    G = np.array([lw.expand(model, y[0], e).v for e in np.eye(y.shape[1])])  # gears: the same in every configuration
     q, v, a = y @ G, yd @ G, ydd @ G
 
     exact = lw.inverse_dynamics(model, method="c_rnea", backend=backend)(q, v, a).tau[:, tree.velocities]

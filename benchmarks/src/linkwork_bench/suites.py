@@ -1,4 +1,4 @@
-"""What is measured: the jobs of each suite, and how one job is run.
+"""The jobs of each suite, and how one job is run.
 
 A job is one function of one robot in one case. Its contenders are first checked against the reference accelerations of
 the states they will be timed on; those that disagree are reported and not timed. The rest run in interleaved rounds.
@@ -25,8 +25,8 @@ from linkwork_bench.peers import Host, Peers, checked_states
 from linkwork_bench.records import Record
 
 ENTRYWISE, ENTRYWISE_FLOAT32 = 1e-3, 1e-2
-"""Largest error of any single entry, relative to it if it is above one: a second look, because the accuracy that all
-libraries are held to is relative to the largest entry. In float32 it is asked of the median state."""
+"""Largest error of any single entry, relative to it if it is above one: a second check, because the accuracy required
+of all libraries is relative to the largest entry. In float32 it is asked of the median state."""
 
 KERNEL_ROBOTS = ("ur5", "panda", "solo12", "anymal_b", "go1", "allegro", "cassie", "icub_reduced", "talos_reduced")
 KERNEL_MEASURES = ("latency", "batch", "limit", "float32", "threads")
@@ -215,10 +215,10 @@ def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = l
 
 
 def _checked(entry: Entry, kernel: Kernel) -> tuple[float, str, str]:
-    """The worst error over the checked states relative to each state's largest entry; why not to time it; a note.
+    """The worst error relative to each state's largest entry; why it is not timed; a note.
 
-    Iterative methods on either side may stop early in the odd state that is next to singular: over all states it is
-    said how often that happens, and the decision is made on the states on which the peers are judged.
+    Iterative methods on either side may stop early in a few states that are nearly singular: the note says how often
+    over all states, and the decision is made on the states on which the peers are checked.
     """
     norm, entrywise = entry.error(kernel)
     chosen = checked_states(len(norm))

@@ -16,11 +16,11 @@ from linkwork_bench.targets import targets
 
 NOTES = {
     "kernels": "latency: one state at a time in a native loop; batch: many states per call, one thread; threads: a "
-    "large batch on all threads against one (cores: what nothing but multiply-adds gain, measured beside).\n"
+    "large batch on all threads against one (cores: the gain of multiply-adds alone, measured beside).\n"
     "The peers have no batches: their figure is one state in a C++ loop.\n"
     "of limit: vector operations against all that this machine issues, measured beside (limit.py); like the cost "
     "of calls from Python a property of the code, so of undisturbed rounds: first deciles.\n"
-    "crba: both write one triangle without what the tree leaves zero; Pinocchio over its own, ours packed, per state.",
+    "crba: both write one triangle without the zeros of the tree; Pinocchio over its own, ours packed, per state.",
     "constrained": "theirs: the fastest of Pinocchio's solvers that is exact or run to convergence, with a worst "
     "relative error of at most 1e-5 against a dense solve on the checked states; ours under the same condition. "
     "MuJoCo's constraints are soft.",
@@ -33,7 +33,7 @@ NOTES = {
 
 
 def table(suite: str, records: Sequence[Record]) -> RenderableType:
-    """Everything about one suite: its table, what was refused, notes and targets."""
+    """The output of one suite: its table, refusals, notes and targets."""
     rows = lines(records)
     names = {r.library for r in records if r.role != "ours" and r.samples}
     out = Table(
@@ -150,8 +150,8 @@ COMPILE = ("trace", "cold batch", "cold single", "cached batch", "cached single"
 
 
 def compile_table(records: Sequence[Record]) -> Table:
-    """Seconds to compile, and what a call from Python adds to the native time of one state."""
-    out = Table(title="compiling (s), and what a call from Python for one state adds (us)", title_justify="left")
+    """Seconds to compile, and the overhead of a call from Python for one state."""
+    out = Table(title="compiling (s), and the overhead of a call from Python for one state (us)", title_justify="left")
     for head in ("robot", "case", "method", *COMPILE, *CALLS):
         out.add_column(head, justify="left" if head in ("robot", "case", "method") else "right")
     for key, found in by_method(records).items():

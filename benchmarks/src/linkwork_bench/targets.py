@@ -1,4 +1,4 @@
-"""The figures that we want to reach in each suite, and what a run has reached."""
+"""The target figures of each suite, and what a run has reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkwork_bench.records import Record
 
 @dataclass(frozen=True)
 class Target:
-    """A figure that we want to reach; `value` is None if this run has not measured it."""
+    """A target figure; `value` is None if this run has not measured it."""
 
     text: str
     value: float | None
@@ -28,7 +28,7 @@ class Target:
 
 
 def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) -> list[Target]:
-    """What we want to reach in this suite, and what was reached."""
+    """The targets of this suite, and what was reached."""
 
     def of(*functions: str) -> list[Line]:
         return [line for line in rows if not functions or line.function in functions]
@@ -92,7 +92,7 @@ def targets(suite: str, rows: Sequence[Line], records: Sequence[Record] = ()) ->
 
 
 def _threads_target(rows: Sequence[Line]) -> Target:
-    """Scaling, where the threads got their cores: on a busy machine it says nothing about us."""
+    """Scaling with threads, where they got their cores: on a busy machine it is not measured."""
     text = "all threads against one, geometric mean"
     found = ratios(rows, "one", "threads")
     if any(line.threads is not None and line.threads.disturbed for line in rows):

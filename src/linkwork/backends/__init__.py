@@ -1,4 +1,4 @@
-"""One source, many machines: the operations that algorithms may use, executed by NumPy or traced by CasADi."""
+"""Backends: the operations that algorithms may use, executed by NumPy or traced by CasADi."""
 
 from __future__ import annotations
 

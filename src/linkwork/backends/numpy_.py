@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.backends.ops import SINGULAR, Array, Factor
 
 RANK = 1e-10
-"""Singular values this much smaller than the largest are noise: loops closed to twelve digits leave no less."""
+"""Singular values below this times the largest are rounding: loops closed to twelve digits leave no less."""
 
 
 class _Cholesky:

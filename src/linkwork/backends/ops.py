@@ -20,7 +20,7 @@ left."""
 
 
 def threshold(xp: Ops, double: float) -> float:
-    """What counts as rounding for the numbers at hand, from what does in float64: float32 has half the digits."""
+    """The rounding level of a backend, from that of float64: float32 has half the digits."""
     return double**0.5 if xp.single else double
 
 
@@ -33,11 +33,11 @@ class Factor(Protocol):
 
 
 class Ops(Protocol):
-    """What an algorithm may ask of a backend."""
+    """The operations of a backend."""
 
     name: str
     single: bool
-    """Whether what is computed is float32."""
+    """Whether results are float32."""
 
     def constant(self, a: Any) -> Array:
         """Numbers as a matrix of the backend; zeros and ones in it fold away when traced."""
@@ -68,7 +68,7 @@ class Ops(Protocol):
     def atan2(self, y: Array, x: Array) -> Array: ...
 
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
-        """Elementwise choice; both sides are evaluated, so both must be harmless."""
+        """Elementwise choice; both sides are evaluated, so both must be finite."""
         ...
 
     def is_zero(self, a: Array) -> bool:
@@ -103,7 +103,7 @@ class Ops(Protocol):
         """The x of least norm among those that minimise |a x - b|, for any rank of `a`.
 
         With `terms`, the squares of what entries of b are sums of, a backend without singular values gives NaN where
-        a x = b does not hold but for rounding: where b contradicts itself, or a is too near to a lower rank for it.
+        a x = b does not hold but for rounding: where b is not consistent, or a is too near to a lower rank.
         """
         ...
 

@@ -9,7 +9,7 @@ from linkwork.backends.ops import SINGULAR, Array, Factor, threshold
 NAN = float("nan")
 
 ROUNDINGS = {False: 1e-13, True: 1e-5}
-"""Some hundred roundings, of float64 and of float32."""
+"""Some hundred times the rounding error of float64 and of float32."""
 
 
 def above(pivot: Array, entry: Array, least: Array, xp: Any) -> Array:
@@ -89,8 +89,9 @@ class WrittenOut:
         """By proximal iteration, because singular values cannot be traced: x <- x + a^T (a a^T + rho)^-1 (b - a x).
 
         The error along a singular value s shrinks by rho / (s^2 + rho) each time, and b - a x is right to rounding,
-        which a a^T is not. x stays in the range of a^T, whatever the rank. What this resolves ends at s^2 = rho, and
-        what of b contradicts itself grows: `terms` find out; without them it is isolated by e <- e - G (G + rho)^-1 e.
+        which a a^T is not. x stays in the range of a^T, whatever the rank. Singular values are resolved down to s^2 =
+        rho, and the inconsistent part of b grows: `terms` detect it; without them it is isolated by e <- e - G (G +
+        rho)^-1 e.
         """
         rounding, G = ROUNDINGS[self.single], self.symmetric(a @ a.T)
         rho = rounding * sum(G[i, i] for i in range(G.shape[0]))

@@ -1,4 +1,4 @@
-"""What the commands of the command line have in common: arguments, options, and what they stand for."""
+"""Arguments and options that commands share, and how they are read."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def numbers(name: str, text: str | None, n: int, default: np.ndarray) -> np.ndar
 
 
 def printable(path: Path) -> str:
-    """A path as text; what is not text in it is left out."""
+    """A path as text, with characters that cannot be encoded replaced."""
     return str(path).encode("utf-8", "replace").decode()
 
 

@@ -73,7 +73,7 @@ def _installed() -> Any:
 def _loaded(entry: EntryPoint) -> Any:
     try:
         return typer.main.get_command(entry.load())
-    except Exception as problem:  # whatever its modules raise when imported
+    except Exception as problem:  # any error that its modules raise when imported
         raise UnsupportedError(
             f"the package '{DISTRIBUTION}' is installed but cannot be imported ({problem}): {INSTALL}, or uninstall it"
         ) from problem
@@ -131,7 +131,7 @@ def robot_command(
 
 
 def words(values: list[str] | None) -> list[str]:
-    """What an option says that may be repeated, and may have commas."""
+    """The values of an option that may be repeated or have commas."""
     return [word for value in values or [] for word in value.split(",") if word]
 
 
@@ -162,7 +162,7 @@ def able(task: str, model: Model, chosen: Sequence[str] = ()) -> list[str]:
 
 
 def defaults(model: Model) -> dict[str, str]:
-    """The method that Linkwork takes by itself, by task."""
+    """The default method of each task."""
     return {name: task.make(model).method for name, task in TASKS.items() if model.rows or name != "delassus"}
 
 

@@ -1,4 +1,4 @@
-"""`linkwork simulate`: let a robot move, and write down how."""
+"""`linkwork simulate`: simulate a robot and record its motion."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def simulate_command(
     dt: Annotated[float, typer.Option(help="Seconds per step.")] = 1e-3,
     integrator: Annotated[str, typer.Option(help="semi_implicit, rk4, midpoint, dormand_prince")] = "semi_implicit",
     method: Annotated[str | None, typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
-    q: Annotated[str | None, typer.Option(help="First positions, comma-separated (quaternions x,y,z,w).")] = None,
-    v: Annotated[str | None, typer.Option(help="First velocities, comma-separated.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="A random first state in which all loops are closed.")] = None,
+    q: Annotated[str | None, typer.Option(help="Initial configuration, comma-separated (quaternions x,y,z,w).")] = None,
+    v: Annotated[str | None, typer.Option(help="Initial velocity, comma-separated.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="A random initial state with all loops closed.")] = None,
     kp: Annotated[float, typer.Option(help="Stiffness that holds actuated joints where they start.")] = 0.0,
     kd: Annotated[float, typer.Option(help="Damping of actuated joints.")] = 0.0,
-    ground: Annotated[float | None, typer.Option(help="Height of a plane on which contacts come and go.")] = None,
-    restitution: Annotated[float, typer.Option(help="0: contacts stay where they hit; 1: they bounce back.")] = 0.0,
+    ground: Annotated[float | None, typer.Option(help="Height of the ground plane; contacts are unilateral.")] = None,
+    restitution: Annotated[float, typer.Option(help="Restitution of contacts: 0 inelastic, 1 elastic.")] = 0.0,
     stabilise: Annotated[bool, typer.Option("--stabilise", help="Let errors of constraints decay.")] = False,
     project: Annotated[bool, typer.Option("--project", help="Remove errors of constraints after each step.")] = False,
     every: Annotated[int, typer.Option(help="Record every so many steps.")] = 1,
@@ -54,7 +54,7 @@ def simulate_command(
     html: Annotated[Path | None, typer.Option(help="Write the replay as one HTML file that opens offline.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate a robot from its neutral position (loops closed), a given or a random state."""
+    """Simulate a robot from its neutral configuration (loops closed), a given or a random state."""
     model = constrained(load_robot(file, base), contact, connect)
     q0, v0 = _start(model, q, v, seed)
     started = time.perf_counter()

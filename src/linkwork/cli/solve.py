@@ -33,8 +33,8 @@ def solve_command(
     backend: Annotated[str, typer.Option(help="numpy, casadi or kernel.")] = "numpy",
     contact: ContactOption = None,
     connect: ConnectOption = None,
-    q: Annotated[str | None, typer.Option(help="Positions, comma-separated (quaternions x,y,z,w).")] = None,
-    v: Annotated[str | None, typer.Option(help="Velocities, comma-separated.")] = None,
+    q: Annotated[str | None, typer.Option(help="Configuration, comma-separated (quaternions x,y,z,w).")] = None,
+    v: Annotated[str | None, typer.Option(help="Velocity, comma-separated.")] = None,
     tau: Annotated[str | None, typer.Option(help="Joint forces, comma-separated.")] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Random q, v and tau from this seed where none is given.")

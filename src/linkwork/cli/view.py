@@ -32,13 +32,13 @@ def view_command(
     trajectory: Annotated[
         Path | None, typer.Option("-t", "--trajectory", help="A motion to replay: what simulate -o wrote (.npz, .csv).")
     ] = None,
-    q: Annotated[str | None, typer.Option(help="Positions to show, comma-separated (quaternions x,y,z,w).")] = None,
+    q: Annotated[str | None, typer.Option(help="Configuration to show, comma-separated (quaternions x,y,z,w).")] = None,
     html: Annotated[
         Path | None, typer.Option(help="Write one HTML file that opens offline, instead of starting a viewer.")
     ] = None,
     fps: Annotated[float, typer.Option(help="States per second of the motion that are shown.")] = 50.0,
-    triangles: Annotated[int, typer.Option(help="Meshes are thinned out to about so many in all.")] = TRIANGLES,
-    port: Annotated[int, typer.Option(help="Of the viewer; the next one that is free if it is taken.")] = 8080,
+    triangles: Annotated[int, typer.Option(help="Meshes are decimated to about so many in all.")] = TRIANGLES,
+    port: Annotated[int, typer.Option(help="Port of the viewer; the next free one if it is taken.")] = 8080,
     host: Annotated[str, typer.Option(help="0.0.0.0 shows the viewer to other machines too.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:

@@ -35,7 +35,7 @@ from linkwork.checks import (
 from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, SingularError, listing, not_found
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.model.model import MODEL
 
 Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -350,7 +350,7 @@ def _closing(model: Model, only: Sequence[str] | None) -> _Closing:
     return _Closing(model, tuple(positional[n] for n in which), _differentiated(model, which))
 
 
-@remembered
+@cached
 def _differentiated(model: Model, which: tuple[int, ...]) -> Residual:
     """phi(q) and D = (dphi/dq) dq/dv of some constraints, traced once: that takes longer than solving."""
     import casadi

@@ -17,7 +17,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import rows_jacobian, uncancelled
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
@@ -33,7 +33,7 @@ def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
     return _units(model, tuple(range(len(model.constraints)) if which is None else which))
 
 
-@remembered
+@cached
 def _units(model: Model, which: tuple[int, ...]) -> list[float]:
     plain = replace(model, constraints=tuple(model.constraints[n].original for n in which))
     felt = np.zeros(len(plain.constraints))

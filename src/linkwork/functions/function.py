@@ -145,7 +145,7 @@ class Function(Generic[R]):
     @property
     def operations(self) -> int:
         """Exact number of operations for one state; of iterative methods, up to the first solution."""
-        return int(self._known.operations)
+        return int(self._cached_program.operations)
 
     # calls
 
@@ -300,8 +300,8 @@ class Function(Generic[R]):
         return digest(self.name, self.model, self.method, self.dtype, *self._identity)
 
     @cached_property
-    def _known(self) -> Any:
-        """The program, or its cached form: a function that was compiled before is not traced again."""
+    def _cached_program(self) -> Any:
+        """The program, or its cached sketch: a function that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
         return get_or_trace(self._content, lambda: self.program)
@@ -312,10 +312,10 @@ class Function(Generic[R]):
         from linkwork.kernels.kernel import Kernel
 
         return Kernel(
-            self._known,
+            self._cached_program,
             dtype=self.dtype,
             threads=self.threads,
-            results=self._results(tuple(port.name for port in self._known.outputs)),
+            results=self._results(tuple(port.name for port in self._cached_program.outputs)),
             defaults=self.defaults,
             settings=self._settings,
         )

@@ -1,4 +1,4 @@
-"""How other libraries write the coordinates of one joint: its position, T with v' = T v, and (dT/dt) v."""
+"""The coordinates of one joint in other libraries: its position, T with v' = T v, and (dT/dt) v."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkwork.model import Placement
 
 
 class Same:
-    """Coordinates that both libraries write in the same way."""
+    """Coordinates that are the same in both libraries."""
 
     def __init__(self, joint: Joint) -> None:
         self.nq, self.nv = joint.nq, joint.nv
@@ -30,7 +30,7 @@ class Same:
 
 
 class Shifted(Same):
-    """One number that is `ref` there where ours is zero."""
+    """One coordinate, which is `ref` there where ours is zero."""
 
     def __init__(self, joint: Joint, ref: float) -> None:
         super().__init__(joint)

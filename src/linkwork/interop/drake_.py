@@ -39,8 +39,8 @@ def drake(
 ) -> Map:
     """The map between a model and a finalized `MultibodyPlant` with the same robot.
 
-    With a plant, joints pair up by name (`names` gives others) and are where it says. Without one, `order` lists our
-    joint names as Drake orders them; if that is left out too, Drake's order is taken to be ours.
+    With a plant, joints are paired by name (`names` gives others), at the indices of the plant. Without one, `order`
+    lists our joint names in Drake's order, by default that of the model.
     """
     pairs = []
     theirs = _ordered(model, order) if plant is None else _joints(plant)

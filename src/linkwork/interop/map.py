@@ -4,7 +4,7 @@ For each joint the other library's velocity is `T(q) v` with an orthogonal T (a 
 
     v' = T v,    a' = T a + (dT/dt) v,    tau' = T tau,    M' = T M T^T
 
-and a joint only has to say how its position is written, what its T is, and what (dT/dt) v is.
+so a codec has the position of a joint, its T, and (dT/dt) v.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from linkwork.model import Model
 
 @dataclass(frozen=True)
 class Pair:
-    """One of our joints: where it is here and there, and how its coordinates are written there."""
+    """One of our joints: the indices of its coordinates here and there, and its codec."""
 
     joint: str
     q: slice
@@ -39,9 +39,9 @@ PAIRED = optional(mapping(either(NAME, NAMES), "a dictionary from our names of j
 class Map:
     """From our coordinates to another library's (`..._to`) and back (`..._from`).
 
-    Arrays have the coordinates in their last axis: (n,) for one state, (B, n) for a batch. Where a `q` is needed
-    besides what is converted it is ours, with quaternions [x y z w]: velocities, accelerations and forces of free
-    joints turn with it.
+    Arrays have the coordinates in their last axis: (n,) for one state, (B, n) for a batch. A `q` that is needed besides
+    what is converted is ours, with quaternions [x y z w]: velocities, accelerations and forces of free joints are
+    rotated by it.
     """
 
     def __init__(self, model: Model, pairs: Sequence[Pair], nq: int, nv: int, library: str) -> None:
@@ -141,10 +141,10 @@ class Foreign:
 def matched(
     model: Model, theirs: Sequence[Foreign], names: Mapping[str, str | Sequence[str]] | None, library: str
 ) -> list[tuple[int, list[Foreign]]]:
-    """For each of our joints that moves (by its link) the joints of the other library that it is.
+    """For each of our moving joints (by its link) the corresponding joints of the other library.
 
-    By name; `names` gives other names, several where one of our joints is several of theirs; free joints that are
-    left over on both sides are taken in their order. What stays without a partner on either side is an error.
+    By name; `names` gives other names, several where one of our joints is several of theirs; the remaining free joints
+    of both sides are paired in order. A joint without a partner on either side is an error.
     """
     by_name = {f.name: f for f in theirs}
     given = dict(names or {})

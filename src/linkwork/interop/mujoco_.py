@@ -27,7 +27,7 @@ def mujoco(
 ) -> Map:
     """The map between a model and an `mujoco.MjModel` of the same robot.
 
-    Joints pair up by name (an unnamed one is called `<body>_joint`, as `lw.load` does); `names` gives other pairs, a
+    Joints are paired by name (an unnamed one is called `<body>_joint`, as `lw.load` does); `names` gives other pairs, a
     list where one of our joints is several of theirs: {"base": ["x", "y", "yaw"]} for a planar one. `lw.load` keeps
     MuJoCo's own values of joints with `ref`; pass `from_ref=True` for a model that is at zero in the file's pose.
     """

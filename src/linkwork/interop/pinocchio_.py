@@ -58,7 +58,7 @@ THEIRS = like("a pinocchio.Model", "njoints", "joints", "idx_qs")
 def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = None) -> Map:
     """The map between a model and a `pinocchio.Model` of the same robot.
 
-    Joints pair up by name; `names` ({ours: theirs}) gives others.
+    Joints are paired by name; `names` ({ours: theirs}) gives others.
     """
     theirs = []
     for k in range(1, pin_model.njoints):
@@ -186,7 +186,7 @@ def _joint(joint: Any, name: str) -> Joint:
 
 
 def _axis(joint: Any) -> object:
-    """A joint's axis: it says so, or its name ends in it, or its motion subspace shows it."""
+    """A joint's axis: from its attribute, the end of its type's name, or its motion subspace."""
     inner, name = joint.extract(), str(joint.shortname())
     if hasattr(inner, "axis"):
         return np.array(inner.axis)
@@ -207,8 +207,8 @@ def to_pinocchio(model: Model) -> Any:
     """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity. Constraints are left out.
 
     Links behind fixed joints become part of their parents, as Pinocchio does it. Joints keep their order, so that q, v
-    and tau are the same arrays. What Pinocchio cannot say is an UnsupportedError: links without weight, and armature of
-    a free joint in its parent's axes (MuJoCo's).
+    and tau are the same arrays. What Pinocchio cannot represent is an UnsupportedError: links without weight, and
+    armature of a free joint in its parent's axes (MuJoCo's).
     """
     pin = _pin("building a Pinocchio model")
     for link in model.links:
@@ -271,7 +271,7 @@ def _pin_joint(pin: Any, joint: Joint) -> Any:
 
 
 def _inertia(pin: Any, body: BodyInertia) -> Any:
-    """By parameters, because the constructor refuses real robots whose inertias are off in the last digits."""
+    """By inertial parameters: the constructor refuses inertias that are inconsistent in the last digits."""
     if body.mass == 0:
         return pin.Inertia(0.0, np.array(body.com), np.array(body.I))
     I = body.about_origin

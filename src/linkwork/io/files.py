@@ -1,4 +1,4 @@
-"""Which files a robot description may open: it may come from anybody, and reads nothing that is not its own.
+"""Which files a robot description may open: it is untrusted, and reads only files of its own.
 
 Its own is what lies, with symbolic links resolved, below
 - its folder;
@@ -7,7 +7,7 @@ Its own is what lies, with symbolic links resolved, below
 - folders that the user names: LINKWORK_ROBOTS, ROS_PACKAGE_PATH, and AMENT_PREFIX_PATH (share). Links in the latter two
   may lead elsewhere, as those of a workspace do.
 
-Folders that many share (/, /home, the temporary folder, one that anybody may write to) are nobody's package.
+Shared folders (/, /home, the temporary folder, world-writable ones) are no packages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_package(folder: Path) -> bool:
 
 
 def shared(folder: Path) -> bool:
-    """Whether a folder is one that many have files in."""
+    """Whether a folder is shared by many users."""
     folder = Path(os.path.realpath(folder))
     user = os.path.expanduser("~")  # stays "~" for a user without a home
     home = Path(os.path.realpath(user)) if os.path.isabs(user) else Path("/")
@@ -64,7 +64,7 @@ def shared(folder: Path) -> bool:
 
 
 def is_own(path: Path, folders: Iterator[Path] | list[Path]) -> bool:
-    """Whether a file is below one of the folders, where its links lead; or below one that the user names."""
+    """Whether a file, with links resolved, is below one of the folders or below one that the user names."""
     real = Path(os.path.realpath(path))
     plain = Path(os.path.normpath(os.path.abspath(path)))
     return any(_below(real, Path(os.path.realpath(f))) for f in (*folders, *given_folders(ROBOTS))) or any(
@@ -91,7 +91,7 @@ def checked(path: Path, home: Path, what: str, limit: int) -> Path:
 
 
 def regular_size(path: Path, what: str) -> int:
-    """The size of a file that is one: not a folder, pipe or device, which may block or never end."""
+    """The size of a regular file; a folder, pipe or device, which may block or never end, is refused."""
     where = "" if what == str(path) else f" ({path})"
     try:
         found = os.stat(path)

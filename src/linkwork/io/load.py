@@ -1,4 +1,4 @@
-"""Loading a robot from a file or by name, whatever its format."""
+"""Loading a robot from a file of any format, or by name."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def load(
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or the name of a robot that `linkwork.robots` finds.
 
     `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
-    found from the content; `format` ("urdf", "mjcf", "sdf") only insists on it. `base` says how the root hangs on the
-    world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and a robot
-    loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed
-    joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81)
-    where it has none.
-    `cut` names joints of an SDF file's graph that become closures; without it a spanning tree is chosen.
+    detected from the content; `format` ("urdf", "mjcf", "sdf") only asserts it. `base` is the joint between the root
+    and the world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and
+    a robot loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links
+    behind fixed joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0,
+    -9.81) where it has none. `cut` names joints of an SDF file's graph that become closures; without it a spanning tree
+    is chosen.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
@@ -65,7 +65,7 @@ def load(
         kind = _format(root, format)
         if cut and kind != "sdf":
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
-        with np.errstate(all="ignore"):  # absurd numbers end in the checks of the model, not in warnings
+        with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
             builder = _readers(cut)[kind](root, data, path, base or suggested)
             model = builder.build(merge_fixed)
             _check_inertias(root, builder, model)
@@ -110,11 +110,11 @@ def _format(root: Element, wanted: str | None) -> str:
 
 
 def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
-    """Refuse what breaks the dynamics, tell of what no body can have.
+    """Refuse inertias that break the dynamics, warn about others that no body can have.
 
-    Real files have inertias with a negative principal moment that do no harm, on small parts behind fixed joints or
-    where the offset of the mass outweighs it. Harm is done where a moving link, with all that is fixed to it, has a
-    negative moment about an axis through its joint.
+    Real files have inertias with a negative principal moment that are harmless, on small parts behind fixed joints or
+    where the offset of the mass outweighs it. The dynamics break where a moving link, with all that is fixed to it, has
+    a negative moment about an axis through its joint.
     """
     for link in model.links[1:]:
         least = _least(link.inertia.about_origin)

@@ -1,6 +1,6 @@
-"""The visuals of robot files, as they stand there: shapes, places, colours, and meshes by name.
+"""The visuals of robot files: shapes, placements, colours, and meshes by name.
 
-They are read when a viewer asks for them (`Look`). A visual that cannot be understood is left out with a warning.
+They are read when a viewer needs them (`Look`). A visual that cannot be read is left out with a warning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from linkwork.model.body import Placement
 from linkwork.model.visual import Box, Colour, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Visual
 
 Place = Callable[[Element], Placement]
-"""Reads where an element is: <origin> or <pose>."""
+"""Reads the pose of an element: <origin> or <pose>."""
 
 MAX_VISUALS = 5_000
 SHOWN_GROUPS = 3
@@ -57,7 +57,7 @@ def sdf_visuals(link: Element, pose: Place) -> Iterator[Visual]:
 
 
 def mjcf_visuals(m: Any, body: int) -> Iterator[Visual]:
-    """The geoms of a body of MuJoCo's compiled model that it shows by itself; planes and height fields are left out."""
+    """The geoms of a body that MuJoCo shows by default, without planes and height fields."""
     for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
         if m.geom_group[g] >= SHOWN_GROUPS:
             continue
@@ -134,7 +134,7 @@ def _geom_shape(m: Any, g: int) -> Shape | None:
 def _unknown(geometry: Element) -> LinkworkError:
     known = ("box", "sphere", "cylinder", "capsule", "mesh")
     found = listing([e.tag for e in geometry.children])
-    return geometry.error(f"no shape that is known; there is {found}, and {listing(known)} are drawn")
+    return geometry.error(f"no supported shape; there is {found}, and {listing(known)} are drawn")
 
 
 def _three(values: np.ndarray) -> tuple[float, float, float]:

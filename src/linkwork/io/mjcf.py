@@ -1,6 +1,6 @@
 """MJCF, read by MuJoCo's own compiler.
 
-The compiled model says it all: bodies, joints (several per body become a chain of massless links), anchors, axes,
+The compiled model has everything: bodies, joints (several per body become a chain of massless links), anchors, axes,
 `ref`, armature, inertias, sites (frames here), gravity, and the equality constraints connect, weld and joint, by body
 or by site. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose of the file; only the order
 within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes here).
@@ -9,7 +9,7 @@ Armature of a free joint acts on the velocity in world axes, as there; that of a
 joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
 
 Not modelled: damping, springs, friction loss, gravity compensation, tendons, actuators, contacts, equalities that are
-not active at the start. A geometry whose mesh is missing is passed over where the body's inertia is given.
+not active at the start. A geometry whose mesh is missing is ignored where the body's inertia is given.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from linkwork.model.model import WORLD, Limits
 from linkwork.model.visual import Look
 
 TORQUE_SCALE = 10
-"""Where the data of a weld says how much its rotational rows count; with zero it holds a point only."""
+"""Index in the data of a weld of the weight of its rotational rows; with zero it holds a point only."""
 
 
 def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None) -> Builder:
@@ -91,7 +91,7 @@ class _Reader:
         return {j for a in actuators for j in (self._drives(a) or ())}
 
     def _drives(self, a: int) -> dict[int, float] | None:
-        """The joints that an actuator drives, and by what they count in its length; None if it acts on other things."""
+        """The joints of an actuator, with their coefficients in its length; None for other transmissions."""
         m, kinds = self.m, self.mj.mjtTrn
         kind, target = kinds(int(m.actuator_trntype[a])), int(m.actuator_trnid[a][0])
         gear = float(m.actuator_gear[a][0])
@@ -113,7 +113,7 @@ class _Reader:
         return out
 
     def _reflected(self) -> np.ndarray:
-        """What the armature of tendons and actuators adds to that of degrees of freedom; refused where it couples them.
+        """The armature of tendons and actuators by degree of freedom; refused where it couples them.
 
         A length l(q) with armature m adds m (dl/dq)^T (dl/dq) to the mass matrix: a number for one hinge or slide.
         """
@@ -185,7 +185,7 @@ class _Reader:
             )
 
     def _base(self, i: int, joints: list[int], base: str) -> Joint | None:
-        """The joint that replaces those of a root body; None where they are what is asked for, or nobody's base."""
+        """The joint that replaces those of a root body; None where they stay, or the body is no base."""
         free = [self._kind(j) == self.mj.mjtJoint.mjJNT_FREE for j in joints]
         if base == ("free" if any(free) else "fixed"):
             return None
@@ -288,7 +288,7 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
         out = mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
         for geom in out.geoms:
             geom.contype = geom.conaffinity = 0
-        out.compiler.discardvisual = False  # what cannot collide stays
+        out.compiler.discardvisual = False  # geoms that cannot collide stay
         return out
 
     try:
@@ -301,7 +301,7 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
             return bare.compile()
     except LoadError:
         raise
-    except Exception as problem:  # whatever the compiler raises, it is about the file
+    except Exception as problem:  # any error that the compiler raises is about the file
         message = " ".join(str(problem).split())
         raise root.error(f"MuJoCo's compiler refuses it: {message}; correct the file") from problem
 

@@ -1,8 +1,8 @@
-"""What an MJCF file may ask of MuJoCo's compiler, which is handed the file itself: bounded numbers, and its own files.
+"""Limits of MJCF files before MuJoCo compiles them: bounded sizes, and no files but their own.
 
-The compiler follows includes, copies what <replicate> and <attach> repeat, and makes room for whatever sizes a file
-names. All of that is looked at before: every included file and attached model is read here as the file itself is,
-copies multiply, and every file that is named must be one of the robot's own (io/files.py).
+The compiler follows includes, copies what <replicate> and <attach> repeat, and allocates whatever sizes a file names.
+All of that is checked before: every included file and attached model is read here as the file itself is, copies
+multiply, and every file that is named must be one of the robot's own (io/files.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_FILES = 1_000
 MAX_ASSETS = 128 * 2**20
 """Bytes of meshes and textures, each as often as it is named."""
 HULL = 8
-"""How much longer a mesh takes of which the convex hull is needed."""
+"""How much longer a mesh takes that needs its convex hull."""
 MAX_PIXELS = 2**25
 MAX_HEIGHTS = 2**23
 """Of all textures, of all height fields; and cells of flexible bodies, in MAX_BODIES."""
@@ -35,7 +35,7 @@ MAX_POINTS = 100 * MAX_RESOLUTION**2
 MAX_ROOM = 1_000
 """Entries that a file reserves for users: keyframes, user data, samples."""
 MAX_NESTED = 8
-"""Models in models in models."""
+"""Depth of models that attach models."""
 
 COPIES = {"replicate", "composite", "flexcomp"}
 ROOM = {("numeric", "size"), ("user", "dim"), ("contact", "num")}
@@ -52,14 +52,14 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def check(root: Element, data: bytes, path: Path | None) -> None:
-    """Refuse what would keep the compiler busy for ever, take all memory, or read files of others."""
+    """Refuse files that would take the compiler unbounded time or memory, or read files of others."""
     home = (path.parent if path is not None else Path()).absolute()
     _Document(root, data, home, _Total(home)).check()
 
 
 @dataclass
 class _Total:
-    """What all files of a robot have together: the folder of the first, and how much there is."""
+    """What all files of a robot share: the folder of the first, and the sizes so far."""
 
     home: Path
     read: int = 0
@@ -99,7 +99,7 @@ class _Document:
         self.attached: dict[str, tuple[float, float]] = {}
 
     def check(self) -> tuple[float, float]:
-        """How many bodies and elements the compiler makes of it."""
+        """How many bodies and elements the compiler makes of a file."""
         for element in self.elements:
             _check_numbers(element)
             self._check_areas(element)
@@ -228,7 +228,7 @@ class _Document:
         self.total.bound(element, f"'{name}'", size, MAX_HEIGHTS if element.tag == "hfield" else MAX_PIXELS)
 
     def _check_areas(self, element: Element) -> None:
-        """What is as large as a product of numbers."""
+        """Elements whose size is a product of numbers."""
         for tag, sides, limit in AREAS:
             if element.tag == tag:
                 area = _product([max(1.0, n) for a in sides for n in _numbers(element, a)])
@@ -238,7 +238,7 @@ class _Document:
 
 
 def _check_numbers(element: Element) -> None:
-    """Sizes that the compiler makes room for, and numbers that are none."""
+    """Sizes that the compiler allocates, and entries that are not numbers."""
     for attribute, text in element.attributes.items():
         if attribute != "name" and "nan" in text.lower().split():
             raise element.error(f"the attribute '{attribute}' is {text!r}; finite numbers are needed")
@@ -258,7 +258,7 @@ def _bounded(element: Element, what: str, value: float, limit: int) -> None:
 
 
 def _numbers(element: Element, attribute: str) -> list[float]:
-    """What the words of an attribute count, without regard to signs; the compiler complains of those that are none."""
+    """The numbers of an attribute, without signs; the compiler refuses words that are none."""
     out = []
     for word in element.get(attribute, "").split()[:100]:
         try:
@@ -276,7 +276,7 @@ def _product(values: list[float]) -> float:
 
 
 def _refuse_other_readings(root: Element, data: bytes) -> None:
-    """The compiler has an XML reader of its own: what it could read otherwise than ours is refused."""
+    """The compiler has its own XML reader: text that it could read differently from ours is refused."""
     if b"<!DOCTYPE" in data:
         raise root.error("it has a document type (<!DOCTYPE), which MJCF files do not have; remove it")
     declared = re.match(rb"\s*(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']*)", data)

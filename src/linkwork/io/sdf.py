@@ -4,7 +4,7 @@ A spanning tree is chosen (see spanning.py) that keeps fixed joints, then joints
 limits first, which are the driven ones), and cuts ball joints first, unless the user names the joints to cut; a cut
 joint becomes a `Closure` of its own type, closed at zero.
 A part of the graph that no joint ties to the world has a free base, at its canonical link. Where the tree runs
-through a joint from child to parent, the joint is turned round: angles and lengths keep their signs; the quaternion
+through a joint from child to parent, the joint is reversed: angles and lengths keep their signs; the quaternion
 of a ball joint is then the inverse.
 
 Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, nested models (their names are
@@ -47,11 +47,11 @@ CLOSED_BY = {
 FREEDOM = {"fixed": 0, "universal": 2, "revolute2": 2, "ball": 3}
 MAX_NAMES = 3 * MAX_LINKS
 GRAVITY = (0.0, 0.0, -9.8)
-"""Of a <world> that says nothing about it."""
+"""Gravity of a <world> that gives none."""
 
 
 def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
-    """The robot of an <sdf> element. `base` says how a model that no joint ties to the world hangs on it."""
+    """The robot of an <sdf> element. `base` is the joint of a model that no joint ties to the world."""
     return _Reader(root).read(base, cut)
 
 
@@ -74,7 +74,7 @@ class _Edge:
 
     @property
     def in_graph(self) -> GraphJoint:
-        """What the choice of the spanning tree looks at."""
+        """The data by which the spanning tree is chosen."""
         return GraphJoint(self.name, self.parent, self.child, FREEDOM.get(self.kind, 1), self.limited)
 
 

@@ -1,9 +1,9 @@
 """From a graph of links and joints to a tree and the joints that are cut.
 
 Kruskal's algorithm keeps joints in order of preference as long as they join parts that are not joined yet; whatever is
-left closes a loop and is cut. Preferred are joints that are dear to cut: fixed ones (six rows), then those with one
-freedom (five), driven ones first, then those with more. Among equals, joints near the root come first, so that a loop
-is cut where it is farthest from the root: its two branches are equally long, which keeps trees shallow and
+left closes a loop and is cut. Joints that are expensive to cut are preferred: fixed ones (six rows), then those with
+one freedom (five), driven ones first, then those with more. Among equals, joints near the root come first, so that a
+loop is cut where it is farthest from the root: its two branches are equally long, which keeps trees shallow and
 eliminations short.
 """
 
@@ -17,7 +17,7 @@ from linkwork.errors import ModelError, listing, not_found
 
 @dataclass(frozen=True)
 class GraphJoint:
-    """A joint between two links; `freedom` is the number of ways to move that it leaves."""
+    """A joint between two links; `freedom` is its number of degrees of freedom."""
 
     name: str
     parent: str
@@ -31,8 +31,8 @@ def spanning_tree(
 ) -> tuple[list[GraphJoint], list[GraphJoint]]:
     """The joints of the tree and those that are cut, both in the order given.
 
-    `roots` are the links that count as near: the world, a canonical link. Joints named in `cut` are cut; it is an
-    error if that takes the graph apart.
+    `roots` are the links that count as near: the world, a canonical link. Joints named in `cut` are cut; it is an error
+    if that disconnects the graph.
     """
     known = {j.name for j in joints}
     for name in cut:

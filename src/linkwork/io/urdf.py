@@ -151,7 +151,7 @@ class _Reader:
             mimic = joint.child("mimic")
             if mimic is not None and _moves(joint):
                 (dependent.add if self._mimic(name, mimic) else dangling.append)(name)
-        if dangling:  # real files have this
+        if dangling:  # occurs in real files
             self.root.warn(f"the joints {listing(dangling)} mimic joints that are not there; they are left free")
         ties = [*self.root.all("coupling"), *self.root.all("loop")]
         if len(ties) > MAX_CONSTRAINTS:

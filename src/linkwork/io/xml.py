@@ -1,6 +1,6 @@
-"""Reading XML that anybody may have written: no entity expansion, no network, bounded size, line numbers kept.
+"""Reading untrusted XML: no entity expansion, no network, bounded size, line numbers kept.
 
-All robot formats come through `parse`; every complaint about a file is an `Element.error`, which names the file,
+All robot formats come through `parse`; every error about a file is an `Element.error`, which names the file,
 the line and the element.
 """
 
@@ -28,7 +28,7 @@ MAX_CONSTRAINTS = 4_000
 
 
 class LoadWarning(UserWarning):
-    """Something in a robot file that is surely a mistake of its author, yet does not keep it from being loaded."""
+    """A mistake in a robot file that does not keep it from being loaded."""
 
 
 @dataclass
@@ -49,12 +49,12 @@ class Element:
         return LoadError(f"{self.file}, line {self.line}, {label}: {problem}")
 
     def warn(self, problem: str) -> None:
-        """Tell of a mistake that can be passed over."""
+        """Warn about a mistake that can be ignored."""
         warnings.warn(LoadWarning(str(self.error(problem))), stacklevel=2)
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Turn a complaint of the model's own checks into one that names this element."""
+        """Turn an error of the model's own checks into one that names this element."""
         try:
             yield
         except LoadError:

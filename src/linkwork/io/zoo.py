@@ -54,12 +54,12 @@ FREE = re.compile(
     r"|pr2|quadrotor|quadruped|r2|romeo|sigmaban|simple_humanoid|skydio|solo|spot|talos(?!_left_arm)|tello|upkie"
     r"|valkyrie)(?![a-z0-9]*_leg$)"
 )
-"""Names of robots that walk or fly: their root is free."""
+"""Robots that walk or fly: their root is free."""
 
 
 @dataclass(frozen=True)
 class Robot:
-    """A robot file. `base` is the base that suits it: "fixed" or "free", or None where the file itself says."""
+    """A robot file. `base` is its default base: "fixed", "free", or None where the file defines it."""
 
     name: str
     path: Path
@@ -75,7 +75,7 @@ def names() -> list[str]:
 
 @checked(name=NAME)
 def find(name: str) -> Robot:
-    """The robot called `name`: its file and the base that suits it."""
+    """The robot called `name`: its file and default base."""
     if not name:
         raise not_found("robot", name, names())
     known = robots()
@@ -221,7 +221,7 @@ def _cached_description(name: str) -> Robot | None:
                 module = import_module(f"robot_descriptions.{candidate}")
             finally:
                 _cache.clone_to_cache = clone
-        except Exception:  # a module of a foreign package, run on whatever is in the cache
+        except Exception:  # a module of a foreign package may raise anything
             continue
         for attribute in ("URDF_PATH", "MJCF_PATH"):
             path = Path(getattr(module, attribute, ""))

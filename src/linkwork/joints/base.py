@@ -1,4 +1,4 @@
-"""What every joint type says about itself."""
+"""The interface of joint types."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Joint(Value):
         super().__setattr__(name, value)
 
     def moves(self, q: Array, xp: Ops) -> tuple[Move, ...]:
-        """The moves from the frame before the joint to the frame behind it."""
+        """The moves from the parent frame to the child frame."""
         raise NotImplementedError
 
     def subspace(self, q: Array, xp: Ops) -> Array:
-        """S, 6 x nv: the motions the joint allows, in child coordinates."""
+        """The motion subspace S, 6 x nv, in child coordinates."""
         raise NotImplementedError
 
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
@@ -45,7 +45,7 @@ class Joint(Value):
         return xp.zeros(6)
 
     def integrate(self, q: Array, v: Array, xp: Ops) -> Array:
-        """The position after moving with the constant joint velocity `v` for unit time."""
+        """The joint position after moving with the constant joint velocity `v` for unit time."""
         return q + v
 
     def difference(self, q0: Array, q1: Array, xp: Ops) -> Array:
@@ -57,14 +57,14 @@ class Joint(Value):
         return v
 
     def normalised(self, q: Array, xp: Ops) -> Array:
-        """The nearest valid position: unit quaternions and the like."""
+        """The nearest valid joint position: unit quaternions and the like."""
         return q
 
     def neutral(self) -> np.ndarray:
         return np.zeros(self.nq)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """A position anywhere in the joint's range: angles in +-pi, lengths in +-1 m."""
+        """A random joint position: angles in +-pi, lengths in +-1 m."""
         return rng.uniform(-1.0, 1.0, self.nq)
 
     def describe(self) -> str:

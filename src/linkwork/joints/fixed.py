@@ -1,4 +1,4 @@
-"""Fixed joint: no freedom. The builder merges links behind fixed joints into their parents unless told otherwise."""
+"""Fixed joint: no degree of freedom. The builder merges links behind it into their parents by default."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from linkwork.spatial.rotations import (
 class Free(Joint):
     """Six degrees of freedom.
 
-    `armature_axes` says whose axes the linear part of an armature is constant in: "link", as Pinocchio has it (m vdot),
-    or "parent", as MuJoCo has it (m times the acceleration of the link's origin, m (vdot + w x v)).
+    `armature_axes` are the axes in which the linear part of an armature is constant: "link", as Pinocchio has it (m
+    vdot), or "parent", as MuJoCo has it (m times the acceleration of the link's origin, m (vdot + w x v)).
     """
 
     kind, nq, nv = "free", 7, 6

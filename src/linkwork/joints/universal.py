@@ -25,7 +25,7 @@ class Universal(Joint):
         return (turn_about(self.axis, q[0, 0], xp), turn_about(self.second, q[1, 0], xp))
 
     def _first_axis(self, q: Array, xp: Ops) -> Array:
-        """The first axis, seen from behind the second turn."""
+        """The first axis in child coordinates."""
         return turn_about(self.second, q[1, 0], xp).vector(xp.constant(self.axis))
 
     def subspace(self, q: Array, xp: Ops) -> Array:
@@ -33,7 +33,7 @@ class Universal(Joint):
         return xp.vstack([xp.zeros(3, 2), turning])
 
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
-        """The first axis turns backwards with the second: -v1 v2 second x first."""
+        """The apparent rate of the first axis times v1: -v1 v2 second x first."""
         turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (v[0, 0] * v[1, 0])
         return xp.vstack([xp.zeros(3), -turning])
 

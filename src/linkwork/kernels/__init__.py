@@ -1,11 +1,11 @@
 """From a traced function to machine code: program, lowering, compilation, cache, and the kernel that users call.
 
-The stages, in order: ``trace`` (an algorithm run on ``matrices`` of ``values``), ``program`` (what it left behind;
-``from_casadi`` reads CasADi functions), ``simplify`` (what is not needed goes), ``fuse`` (multiply-adds, sines in
-pairs), ``order`` and ``schedule`` (what when, and where in memory), ``lower``, ``vector_math``, ``transpose`` and
-``driver`` (LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk, in a ``folder`` that is
-trusted), ``executable`` (in memory), ``task`` (a call, with helpers of the ``pool``), ``kernel`` (for users).
-``iterate`` is for programs with a loop, ``c_source`` for the way out to C.
+The stages, in order: ``trace`` (an algorithm run on ``matrices`` of ``values``), ``program`` (the operations it
+recorded; ``from_casadi`` reads CasADi functions), ``simplify`` (no dead code), ``fuse`` (multiply-adds, sines in
+pairs), ``order`` and ``schedule`` (the order of execution, the layout of memory), ``lower``, ``vector_math``,
+``transpose`` and ``driver`` (LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk, in a
+``folder`` that is trusted), ``executable`` (in memory), ``task`` (a call, with helpers of the ``pool``), ``kernel``
+(for users). ``iterate`` is for programs with a loop, ``c_source`` for export to C.
 """
 
 from linkwork.kernels.c_source import export

@@ -1,4 +1,4 @@
-"""The user's arrays at the edge of a kernel: what is taken as it is, what is copied, what is refused."""
+"""The user's arrays as a kernel's inputs and outputs: used in place, copied or refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def take_inputs(
 def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """A new array that starts on a cache line, and if its rows are long (matrices), each of them does.
 
-    Vectors that lie across two lines take twice the time to write: a batch of mass matrices took a fifth longer.
+    Vectors that straddle two lines take twice the time to write: a batch of mass matrices took a fifth longer.
     """
     rows, width = shape[0], math.prod(shape[1:]) * dtype.itemsize
     step = -(-width // CACHE_LINE) * CACHE_LINE if width >= LONG_ROW else width

@@ -1,4 +1,4 @@
-"""Programs as standalone C99: no headers but math.h, no memory but the stack, no library behind it.
+"""Programs as standalone C99: no header but math.h, no memory but the stack, no library.
 
 ``void name(const double *q, ..., double *a, ...)``: one pointer per port, inputs first, matrices row by row, as in
 Python. An iterative program becomes three static functions and the loop around them, with the same stopping rule
@@ -31,7 +31,7 @@ def c_source(program: Program | IterativeProgram, name: str | None = None) -> st
 
 
 def c_header(program: Program | IterativeProgram, name: str | None = None) -> str:
-    """The header that goes with it: the prototype, and the sizes of all ports as macros."""
+    """The C header: the prototype, and the sizes of all ports as macros."""
     name = identifier(name or program.name)
     guard = f"LINKWORK_{name.upper()}_H"
     sizes = "\n".join(
@@ -100,7 +100,7 @@ def _parameters(inputs: Sequence[Port], outputs: Sequence[Port]) -> str:
 
 
 def _function(program: Program, name: str, kind: str) -> str:
-    """One straight function. Nothing is stored before all is computed, so outputs may overlap inputs."""
+    """One straight-line function. Outputs are stored after all is computed, so they may overlap inputs."""
     used = {node[1] for node in program.nodes if node[0] == "input"}
     taken = {port.name for port in program.inputs}
     lines = [f"    (void){identifier(p.name)};" for k, p in enumerate(program.inputs) if k not in used]
@@ -152,7 +152,7 @@ def _number(value: float) -> str:
 
 
 def _loop(program: IterativeProgram, name: str) -> str:
-    """The three parts and the loop; an iteration writes its outputs beside the state, which then takes them over."""
+    """The three parts and the loop; an iteration writes to a second state, which is then copied back."""
     parts = {"start": program.start, "iterate": program.iterate, "finish": program.last}
     functions = "\n".join(_function(part, f"{name}_{role}", "static void") for role, part in parts.items())
     outputs = {port.name for port in program.last.outputs}

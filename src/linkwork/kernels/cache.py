@@ -1,10 +1,10 @@
 """Object code on disk, so that a kernel is compiled once per machine.
 
 A file is named by its key: a digest of the program, the options, the CPU with its features, the version of LLVM
-and the source of this package. It holds the key, the seal of what follows (see
-:mod:`linkwork.kernels.folder`), and the object code. Files are written beside and moved into place, so that readers see
-all or nothing; a file whose key or seal does not match, or that holds nonsense, is never used. The oldest files go when
-the cache outgrows its limit.
+and the source of this package. It holds the key, a keyed digest of what follows (its seal, see
+:mod:`linkwork.kernels.folder`), and the object code. Files are written under another name and moved into place, so that
+readers see all or nothing; a file whose key or seal does not match, or whose content is malformed, is never used. The
+least recently used files are deleted when the cache exceeds its limit.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ def load_note(key: str) -> dict[str, Any] | None:
 
 
 def save_note(key: str, note: dict[str, Any]) -> None:
-    """Store a few words about something, under the same rules as images."""
+    """Store a note, under the same rules as images."""
     _keep(NOTE, key, json.dumps(note).encode())
 
 
 def _opened(kind: bytes, key: str) -> bytes | None:
-    """What a file of this kind holds behind kind, key and seal, if all three are right."""
+    """The content of a file of this kind after kind, key and seal, if all three are right."""
     data, head = folder.read(key + SUFFIX), kind + bytes.fromhex(key)
     if data is None or data[: len(head)] != head:
         return None
@@ -119,7 +119,7 @@ def _keep(kind: bytes, key: str, payload: bytes) -> None:
 
 
 def evict(limit: int) -> int:
-    """Delete the files that were not used for longest until the rest fit; the number deleted."""
+    """Delete the least recently used files until the rest fit; the number deleted."""
     files = sorted(_files(), key=lambda entry: entry[2])
     total = sum(size for _, size, _ in files)
     deleted = 0
@@ -140,7 +140,7 @@ def encode(image: Image) -> bytes:
 
 
 def decode(payload: bytes) -> Image | None:
-    """The image; None if anything in it makes no sense."""
+    """The image; None if it is malformed."""
     try:
         (length,) = struct.unpack_from("<I", payload)
         about = json.loads(payload[4 : 4 + length])

@@ -27,8 +27,8 @@ from linkwork.kernels.operations import LIBM
 from linkwork.kernels.target import Target
 
 CHUNK, LOOPS = 1, 2
-"""LLVM's levels for straight-line code and for the loops around it. In straight-line code, which is optimised before it
-gets there, the second level finds nothing and takes three to five times as long."""
+"""LLVM's levels for straight-line code and for the loops around it. Straight-line code is optimised before LLVM sees
+it: the second level finds nothing there and takes three to five times as long."""
 
 
 def level_of(module: str) -> int:
@@ -58,17 +58,18 @@ class Emitter:
         return [work.result() for work in self._work]
 
     def cancel(self) -> None:
-        """Give up what has not begun."""
+        """Cancel what has not begun."""
         for work in self._work:
             work.cancel()
 
 
 @contextmanager
 def emitter(target: Target) -> Iterator[Emitter]:
-    """Something to append modules to, while more of them are written.
+    """Compile the modules that are appended while more of them are written.
 
-    An exception leaves at once; chunks that LLVM is compiling just then are finished behind it, and dropped. The next
-    compilation begins beside them: nothing is shared but the option of `_reorder`, whose changes keep their order.
+    An exception is raised at once; chunks that LLVM is compiling at that time are finished in the background, and
+    dropped. The next compilation may begin meanwhile: nothing is shared but the option of `_reorder`, whose changes
+    keep their order.
     """
     with BUSY:
         while _RESTORING:
@@ -94,16 +95,16 @@ def _begin(target: Target) -> None:
 
 
 def _reorder(yes: bool) -> None:
-    """LLVM's scheduler on or off: the order is ours already, and it would take two thirds of the compile time."""
+    """LLVM's scheduler on or off: it takes two thirds of the compile time, and order.py has done its work."""
     llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
 
 
 _RESTORING: list[Future[None]] = []
-"""What puts the scheduler back; at most one, as BUSY is held."""
+"""The task that restores the scheduler; at most one, as BUSY is held."""
 
 
 def assembly(module: str, target: Target) -> str:
-    """The assembly text of a module, to look at."""
+    """The assembly text of a module, for inspection."""
     machine = target.machine(level_of(module))
     _reorder(False)
     try:
@@ -121,8 +122,8 @@ def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.
 def _emit_one(text: str, target: Target) -> bytes:
     """Object code of one module, in a context of its own.
 
-    llvmlite guards every call with one lock. Code generation is the one call that takes long, and it is safe
-    beside others as long as contexts and target machines are not shared, so that call goes around the lock.
+    llvmlite guards every call with one lock. Code generation is the one call that takes long, and it is thread-safe as
+    long as contexts and target machines are not shared, so it is called without the lock.
     """
     context = llvm.create_context()
     module = _parse(text, target, context)
@@ -158,7 +159,7 @@ class Linked:
 
 
 class _Held(ref[Linked]):
-    """The engine behind linked code. When that goes, this is put into a queue, with no step of Python in between."""
+    """The engine of linked code. When that is deleted, this goes to a queue, without Python code."""
 
     engine: Any
 
@@ -169,7 +170,7 @@ _SWEEPING: dict[int, object] = {}
 
 
 def _start_sweeping() -> None:
-    """A thread of this process that lets go of engines: an interrupt elsewhere must not meet LLVM."""
+    """A thread of this process that deletes engines: an interrupt must not be raised inside LLVM."""
     mine = object()
     if _SWEEPING.setdefault(os.getpid(), mine) is mine:
         threading.Thread(target=_sweep, name="linkwork", daemon=True).start()
@@ -195,7 +196,7 @@ def _link(objects: Sequence[bytes], names: Iterable[str], target: Target) -> tup
 
 
 def linkable(objects: Sequence[bytes]) -> bool:
-    """Whether this can be given to the linker, which ends the process over what is damaged or incomplete."""
+    """Whether the linker can take this; it aborts the process on damaged or incomplete object code."""
     if not objects:
         return False
     if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):
@@ -204,7 +205,7 @@ def linkable(objects: Sequence[bytes]) -> bool:
 
 
 RUNTIME = ("memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_")
-"""What compiled code may need besides."""
+"""External functions that compiled code may call."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How many cores this process may use: those it may run on, and no more than its container has time for."""
+"""How many cores this process may use: its CPU affinity, and the CPU quota of its container."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """At least one; a share of a core that is left over does not count, because threads that wait for it stall."""
+    """At least one, rounded down: a thread on a fraction of a core stalls the others."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(min(allowed, quota())))
 
 
 @cache
 def quota(root: Path = Path("/")) -> float:
-    """Cores' worth of time that the control groups of this process have (Linux); infinite without a limit.
+    """The CPU quota of this process' control groups, in cores (Linux); infinite without a limit.
 
-    A group has what the tightest of those around it has. Version 2 writes "quota period" into `cpu.max`, version 1
+    The smallest quota of a group and its ancestors counts. Version 2 writes "quota period" into `cpu.max`, version 1
     into two files; a container sees its own group as the root, or the whole path below the root.
     """
     return min((share for group in _groups(root) for share in _shares(group)), default=float("inf"))
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """The folders of the groups, and of all around them."""
+    """The folders of the groups and of their ancestors."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:

@@ -3,11 +3,11 @@
 ``run(table, begin, end, workspace)`` works on rows ``begin`` to ``end`` of a batch. ``table`` holds for every input
 and then every output a pointer and a distance between rows (in elements; 0 repeats one row for all). Rows are
 transposed in registers, W x W elements at a time, because lanes are states and arrays are batch-first. The last,
-incomplete tile repeats the last row in its idle lanes, which never changes what the others compute.
+incomplete tile repeats the last row in its idle lanes, which never changes the results of the others.
 
-No call of ``run`` takes long, so that whoever calls hears signals in between. Behind the workspace are the words of a
-*turn*. Tiles, iterations and steps take from its ``FUEL``; without any left, ``run`` notes where it is, returns 1, and
-goes on from there in the next call. ``ODD`` becomes nonzero when an output is not a number.
+No call of ``run`` takes long, so that the caller can handle signals in between. After the workspace are the words of a
+*turn*. Tiles, iterations and steps consume its ``FUEL``; when it is used up, ``run`` saves where it is, returns 1, and
+continues from there in the next call. ``ODD`` becomes nonzero when an output is not a number.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.transpose import transposition
 
 TURN = 64
-"""Bytes of a turn, behind the workspace."""
+"""Bytes of a turn, after the workspace."""
 
 FUEL, PAUSED, ROW, TIME, BEGIN, STOP, ODD = range(0, 56, 8)
-"""Its words: instructions left; whether it is to be continued, in which row and step; rows taken; numbers or not."""
+"""Its words: instructions left; whether to continue, in which row and step; rows taken; whether any NaN came out."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ exit:
 
 
 def resuming(frame: Frame) -> str:
-    """Where the last call stopped, if this one is to go on: ``%resumed``, and then ``%saved`` is the row."""
+    """Where the last call stopped, if this one continues it (``%resumed``): ``%saved`` is the row."""
     lines = [f"  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}"]
     for name, offset in (("paused", PAUSED), ("saved", ROW), ("since", TIME)):
         lines += field_of(f"%{name}", "%turn", offset, "i64")
@@ -100,7 +100,7 @@ def resuming(frame: Frame) -> str:
 
 
 def burning(cost: int) -> str:
-    """Take the fuel for what follows, or pause."""
+    """Consume the fuel for what follows, or pause."""
     return f"""  %at_fuel = getelementptr i8, ptr %turn, i64 {FUEL}
   %fuel = load i64, ptr %at_fuel, align 8
   %enough = icmp sgt i64 %fuel, 0
@@ -111,7 +111,7 @@ go:
 
 
 def pausing(time: str = "0") -> str:
-    """Note where this call stops, and return."""
+    """Save where this call stops, and return."""
     return f"""pause:
   store i64 1, ptr %at_paused, align 8
   store i64 %row, ptr %at_saved, align 8
@@ -120,7 +120,7 @@ def pausing(time: str = "0") -> str:
 
 
 def judging(frame: Frame) -> list[str]:
-    """Note whether anything that this tile gave is not a number."""
+    """Set ``ODD`` if an output of this tile is not a number."""
     outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
     lines = []
     if frame.shape.lanes == 1:
@@ -144,9 +144,9 @@ def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
 
 
 def move(shape: Shape, function: str, k: int, places: Sequence[int], row: str = "%row") -> str:
-    """The code that takes port ``k`` in or out of the tile; with one lane, a row is copied as it is.
+    """The code that moves port ``k`` into or out of the tile; with one lane, a row is copied as it is.
 
-    ``%odd{k}`` says whether something that was taken out is not a number; with one lane, ``judging`` asks for it.
+    ``%odd{k}`` says whether an output is not a number; with one lane, ``judging`` computes it.
     """
     if not places:
         return ""
@@ -202,7 +202,7 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
 def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int) -> list[str]:
     """Steps of an iterative program after its start: iterate and blend while any lane is active, then finish.
 
-    ``calls`` has the step calls of its parts; slot ``active`` holds what ``test`` says of each lane.
+    ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane.
     """
     any_lane = "%on" if shape.lanes == 1 else "%any"
     reduce = f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on)" * (shape.lanes > 1)

@@ -1,7 +1,7 @@
-"""Whether object code is what a linker expects (ELF, 64 bits): LLVM's ends the process over what is not.
+"""Whether object code is valid for a linker (64-bit ELF): LLVM's aborts the process on what is not.
 
-Everything that it follows is looked at: sections, names, symbols, and what is to be relocated. Whether the
-instructions make sense is not: files are sealed (see :mod:`linkwork.kernels.folder`), and this is for accidents.
+Everything that the linker reads is checked: sections, names, symbols and relocations. Instructions are not: files are
+sealed (see :mod:`linkwork.kernels.folder`), and this check is against accidental damage.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ KINDS = (0, 1, SYMTAB, STRTAB, RELA, 7, NOBITS, 0x6FFF4C03, 0x70000001)
 LARGEST_ALIGNMENT = 4096
 
 RELOCATIONS = {62: (1, 2, 4, 9, 10, 11, 24, 25, 26, 41, 42), 183: range(257, 313)}
-"""Ways to relocate that LLVM's linker knows, by machine: x86-64, ARM."""
+"""Relocation types of LLVM's linker, by machine: x86-64, ARM."""
 
 WIDE = (1, 24, 25, 257, 260)
 """Those of 64 bits."""
 
 ABSOLUTE = 0xFFF1
-"""The section of symbols that have none."""
+"""The section index of undefined symbols."""
 
 
 class Symbols(NamedTuple):
-    """The names that object code has, and those that it needs."""
+    """The symbols that object code defines, and those that it needs."""
 
     defined: set[str]
     missing: set[str]
@@ -93,7 +93,7 @@ def _symbols(data: bytes, sections: list[_Section], table: _Section) -> tuple[Sy
 
 
 def _strings(data: bytes, section: _Section) -> _Section:
-    """The section, if it has names, each of which ends."""
+    """The section, if it is a string table whose names are all terminated."""
     _need(section.kind == STRTAB and section.size > 0 and data[section.offset + section.size - 1] == 0)
     return section
 
@@ -104,7 +104,7 @@ def _entries(data: bytes, section: _Section, form: str) -> list[tuple[int, ...]]
 
 
 def complete(objects: Iterable[bytes], known: Iterable[str]) -> bool:
-    """Whether all objects are intact, and each has what it needs in the others or among the known names."""
+    """Whether all objects are intact, and their undefined symbols in others or among `known`."""
     try:
         found = [symbols(data) for data in objects]
     except (ValueError, struct.error):

@@ -57,7 +57,7 @@ class Executable:
         self.done = ctypes.CFUNCTYPE(ctypes.c_bool, pointer, number)(self._linked.address("all_done"))
         self.leave = ctypes.CFUNCTYPE(None, pointer, number)(self._linked.address("leave"))
         self.bound = ctypes.CFUNCTYPE(number, pointer, number)(self._linked.address("run_bound"))
-        # a call that holds the interpreter's lock must not keep other threads waiting for long
+        # a call that holds the interpreter's lock must be short
         self._direct = image.cost <= LONG and has_objects(image.lanes, image.workspace, outputs)
         self._methods: dict[str, _MethodDef] = {}
         self._free: deque[Workspace] = deque()
@@ -76,8 +76,8 @@ class Executable:
     def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:
         """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.objects`).
 
-        What it gives is true if it is to be continued. Short ones are a built-in function of Python too; long ones let
-        other threads run meanwhile.
+        It returns true if it is to be continued. Short ones are a built-in function of Python; long ones release the
+        interpreter's lock.
         """
         if words is None or self.image.cost * -(-rows // self.image.lanes) > LONG:
             return partial(self.bound, context.ctypes.data, FRESH)
@@ -86,7 +86,7 @@ class Executable:
     def _method(self, name: str, arguments: int, self_: bytes, *kept: Any) -> Callable[..., Any]:
         """Machine code as a built-in function of Python, with these bytes as its object.
 
-        In the place of its module it holds what must live as long as it does: the code, and ``kept``.
+        Its module slot holds what must live as long as it does: the code, and ``kept``.
         """
         method = self._methods.get(name)
         if method is None:
@@ -97,7 +97,7 @@ class Executable:
         return function
 
     def borrow(self) -> Workspace:
-        """A workspace that nobody else uses until it is given back; after an exception, it is not."""
+        """A workspace for exclusive use until it is returned; after an exception it is dropped."""
         try:
             return self._free.pop()
         except IndexError:
@@ -109,7 +109,7 @@ class Executable:
 
 
 def loaded(key: str, outputs: Sequence[Port]) -> Executable | None:
-    """What the cache has under this key, if all that is needed is in it."""
+    """The cached image of this key, if it is complete."""
     image = cache.load(key)
     try:
         return None if image is None else Executable(image, outputs)

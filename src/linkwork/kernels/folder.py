@@ -1,8 +1,8 @@
-"""The folder that the cache is in: where it is, whether machine code from it may be run, and its files.
+"""The folder of the cache: where it is, whether machine code from it may be run, and its files.
 
-Whoever can write to it can have this process run anything. So it must belong to this user, and nobody else may write
-to it or to its files; it is made so (0700, files 0600). If it is not so, it is neither read nor written, which is said
-once. A secret in it, which nobody else can read, tells files that this user's Linkwork wrote from all others.
+Anyone who can write to it can have this process run any code. So it must belong to this user, and no other user may
+write to it or to its files; it is created so (modes 0700 and 0600). Otherwise it is neither read nor written, with one
+warning. A secret in it, readable by this user alone, authenticates files that this user's Linkwork wrote.
 
 ``LINKWORK_CACHE`` names another folder, or is ``off``.
 """
@@ -63,14 +63,14 @@ def problem() -> str | None:
 
 
 def missing() -> str | None:
-    """Why nothing can be kept, where that is nobody's fault: a home that does not exist or cannot be written."""
+    """Why nothing can be cached, without a warning: a home that does not exist or cannot be written."""
     path = directory()
     there = path and next((p for p in (path, *path.parents) if p.exists()), path)
     return f"nothing can be written to {there}" if there and not os.access(there, os.W_OK) else None
 
 
 def usable() -> Path | None:
-    """The folder, if it may be used; says once why not."""
+    """The folder, if it may be used; otherwise warn once why not."""
     path, why = directory(), problem()
     if path is None or why is None:
         return path
@@ -79,7 +79,7 @@ def usable() -> Path | None:
 
 
 def read(name: str) -> bytes | None:
-    """The content of a file, if it is there and nobody else can have written it."""
+    """The content of a file, if it exists and no other user can have written it."""
     folder = usable()
     if folder is None:
         return None
@@ -101,7 +101,7 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, data: bytes) -> None:
-    """All or nothing, so that others never see half a file; a folder that cannot be written is no reason to fail."""
+    """Write a file atomically; a folder that cannot be written is no error."""
     folder = usable()
     if folder is not None:
         with contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ def write(name: str, data: bytes) -> None:
 
 
 def seal(data: bytes) -> bytes | None:
-    """A digest that only this user's Linkwork can make; None if there is no place for its secret."""
+    """A digest that only this user's Linkwork can compute; None if its secret cannot be stored."""
     secret = read(SECRET)
     if secret is None or len(secret) != 32:
         secret = _new_secret(replace=secret is not None)
@@ -126,7 +126,7 @@ def _new_secret(replace: bool) -> bytes | None:
             if replace:
                 os.replace(made, folder / SECRET)
             else:
-                os.link(made, folder / SECRET)  # unless another process was faster: then its secret counts
+                os.link(made, folder / SECRET)  # unless another process was first: then its secret is used
         except OSError:
             pass
         finally:
@@ -137,7 +137,7 @@ def _new_secret(replace: bool) -> bytes | None:
 
 
 def _written(folder: Path, data: bytes) -> str:
-    """The path of a new file with this content, which only this user can read."""
+    """The path of a new file with this content, readable by this user alone."""
     for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         missing.mkdir(0o700, exist_ok=True)
     handle, path = tempfile.mkstemp(dir=folder, prefix=TEMPORARY)
@@ -151,7 +151,7 @@ def _written(folder: Path, data: bytes) -> str:
 
 
 def _distrust(status: os.stat_result, path: str, kind: object, remedy: str) -> str | None:
-    """Why nothing from there may be run; None if it may."""
+    """Why code from there must not be run; None if it may."""
     if not kind(status.st_mode):  # type: ignore[operator]
         return f"{path} is not a {'folder' if kind is stat.S_ISDIR else 'file'}"
     if not hasattr(os, "geteuid"):

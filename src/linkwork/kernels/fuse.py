@@ -1,8 +1,8 @@
-"""Operations that the hardware does in one: multiply-add, sine with cosine, and signs that cost nothing.
+"""Fused operations: multiply-add, sine with cosine, and signs that cost nothing.
 
-A product disappears into the sums that use it when *all* of its uses can take it; a sum takes one product, of two
-the one that is ready last, so that the other runs before it. Fusing is decided here and not by the compiler, so
-that one lane, eight lanes and every chunk round alike.
+A product is fused into the sums that use it when *all* of its uses can take it; a sum takes one product, of two the one
+that is ready last, so that the other is computed before it. Fusing is decided here and not by the compiler, so that one
+lane, eight lanes and every chunk round alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LATENCY = {"div": 14, "sqrt": 18, "const": 0, "input": 0, "sin_of": 0, "cos_of":
 
 @lru_cache(maxsize=8)
 def fuse(program: Program) -> Program:
-    """Sincos pairs, fused multiply-adds, swallowed signs. (Kept for a while: both forms of a kernel start from it.)"""
+    """Sincos pairs, fused multiply-adds, swallowed signs. (Cached: both forms of a kernel start from it.)"""
     return remove_dead(swallow_signs(fuse_products(pair_sines(program)))).check()
 
 

@@ -6,8 +6,8 @@ The program takes the user's inputs and a state `x`, and gives
     x_next, residual            of a step from x,
     anything else               the outputs, from x.
 
-Whatever a step or the outputs need that does not depend on x is computed once, at the start, and handed on: the
-factorisations of an iterative solver find their place by themselves.
+Whatever a step or the outputs need that does not depend on x is computed once, at the start, and handed on: this moves
+the factorisations of an iterative solver to the start.
 """
 
 from __future__ import annotations

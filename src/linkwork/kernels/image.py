@@ -1,4 +1,4 @@
-"""The way from a program to an image: the object code of its chunks and its driver, ready to cache or to link."""
+"""From a program to an image: the object code of its chunks and its driver, ready to cache or to link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
 
 SINCOS, MOVED = 40, 2
-"""What sines and cosines of a register take, and a number of every lane moved in or out, in instructions."""
+"""Instructions for the sines and cosines of a register, and for moving one number of every lane in or out."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Options:
     def register(self) -> int:
         """How many numbers a vector register of the target holds; one of 256 bits at most for single states.
 
-        Some hundred products in registers of 512 bits lower a processor's clock, by a fifth on Ice Lake: what sines of
-        one state gain by them, the rest of its program loses several times.
+        Some hundred products in registers of 512 bits lower a processor's clock, by a fifth on Ice Lake: the rest of
+        the program loses several times what the sines of one state gain.
         """
         lanes = self.target.lanes("float64" if self.scalar == "double" else "float32")
         return lanes if self.lanes > 1 else min(lanes, 32 // self.shape.size)
@@ -71,7 +71,7 @@ def build(program: Program | IterativeProgram, options: Options) -> Image:
 
 
 class Modules(Protocol):
-    """What takes IR modules: a list, or something that compiles them."""
+    """A sink for IR modules: a list, or something that compiles them."""
 
     def append(self, module: str, /) -> None: ...
 
@@ -103,7 +103,7 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     """Write the modules of an iterative program: the chunks of its parts, and a driver with the loop.
 
     All parts share one workspace: inputs and state are found there by name. An iteration writes its results
-    beside the state (names with a prime); ``blend`` takes them over in the lanes that are still active.
+    beside the state (names with a prime); ``blend`` copies them to the state in the lanes that are still active.
     """
     layout = Layout(max(options.lanes, options.register))
     primes = {"iterate": "'", "finish": "''"}

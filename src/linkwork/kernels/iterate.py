@@ -1,12 +1,12 @@
 """Programs with a loop: start, iterate until the residual is small, finish.
 
-Three straight programs speak to each other by the names of their ports. ``start`` takes the user's inputs and
+Three straight-line programs are connected by the names of their ports. ``start`` takes the user's inputs and
 gives a state and a ``residual`` of one element. ``iterate`` takes any of the inputs and of the state, and gives a
 new ``residual`` and whatever part of the state it changes; the rest (factors, say) is handed on as it is.
 ``finish`` turns inputs and state into outputs; without it, the outputs are the state that ``iterate`` changes.
 
-Every lane has a mind of its own: it stops, and keeps its state, when its residual is at most its ``tolerance``
-(or is not a number), or after its ``max_iterations``. Both are inputs, behind the user's. The outputs end with
+Every lane stops on its own, and its state no longer changes, when its residual is at most its ``tolerance``
+(or is not a number), or after its ``max_iterations``. Both are inputs, after the user's. The outputs end with
 ``iterations`` and ``residual``, or, if ``finish`` certifies what it gives, with one ``report`` of three numbers.
 """
 
@@ -33,8 +33,8 @@ CERTIFICATE = ("violation", "bound")
 """Outputs of a ``finish`` that certifies the others: they are right if the violation is at most tolerance * bound."""
 
 REPORT = Port("report", (3,))
-"""What a certified program gives instead: solves (the first included), the violation, and 1, or NaN if it is too large.
-A NaN is noticed by whoever notices results that are not numbers."""
+"""The report of a certified program: solver iterations (the first included), the violation, and 1, or NaN if it is too
+large. A check for results that are not numbers finds that NaN."""
 
 
 class IterativeProgram:
@@ -95,7 +95,7 @@ class IterativeProgram:
         return self
 
     def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
-        """The loop in NumPy: what every kernel of this program means."""
+        """The loop in NumPy: the definition of what every kernel of this program computes."""
         inputs, batch = broadcast(self.inputs, arrays, np.dtype(dtype))
         rows = 1 if batch is None else batch
         everything = {
@@ -125,15 +125,15 @@ class IterativeProgram:
         return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
 
     def parts(self) -> dict[str, Program]:
-        """The straight programs that a kernel is made of; what was fused and ordered for one form serves the others."""
+        """The straight-line programs of a kernel, fused and ordered once for all of its forms."""
         return self._parts
 
     @cached_property
     def _parts(self) -> dict[str, Program]:
         """The parts; the driver calls them in its loop.
 
-        ``finish`` makes the report too, if there is one. ``test`` decides which lanes go on; ``blend`` takes over what
-        ``iterate`` left under primed names.
+        ``finish`` makes the report too, if there is one. ``test`` decides which lanes continue; ``blend`` copies the
+        primed outputs of ``iterate`` to the state.
         """
         start = _also(self.start, Port("iterations", _ONE), 0.0)
         control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
@@ -167,7 +167,7 @@ class IterativeProgram:
 
 
 def _selection(ports: Sequence[Port]) -> Program:
-    """The finish that hands out parts of the state as they are."""
+    """The finish that returns parts of the state as they are."""
     nodes: list[Node] = [("input", k, e) for k, port in enumerate(ports) for e in range(port.size)]
     results, place = [], 0
     for port in ports:
@@ -177,7 +177,7 @@ def _selection(ports: Sequence[Port]) -> Program:
 
 
 def _reporting(finish: Program) -> Program:
-    """The finish with a report in the place of its certificate."""
+    """The finish with a report in place of its certificate."""
     n, k = len(finish.nodes), len(finish.inputs)
     results = {port.name: list(nodes) for port, nodes in zip(finish.outputs, finish.results, strict=True)}
     (violation,), (bound,) = (results.pop(name) for name in CERTIFICATE)

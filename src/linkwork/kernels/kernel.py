@@ -1,4 +1,4 @@
-"""Kernels: what users call. Arrays in, named tuple of arrays out; one state or a batch; one thread or all."""
+"""Kernels, as users call them: arrays in, named tuple of arrays out; one state or a batch; one thread or all."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ Single = Callable[[Sequence[ArrayLike], Any], Any]
 
 @cache
 def result_type(name: str, fields: tuple[str, ...]) -> Any:
-    """The class of results with these fields: one for all functions that have the same."""
+    """The class of results with these fields: one for all functions that share them."""
     return namedtuple(_type_name(name), fields, rename=True)
 
 
 class Results(NamedTuple):
     """How results are made: a class of tuples, or one with ``slots`` in which the outputs lie, in their order.
 
-    ``attached`` is an object that goes with every result in the slot ``at``, and with it the inputs in ``kept``, which
+    ``attached`` is an object stored with every result in the slot ``at``, together with the inputs in ``kept``, which
     has their slots by name.
     """
 
@@ -63,7 +63,7 @@ class Results(NamedTuple):
         return result
 
     def places(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Places | None:
-        """Where machine code finds everything in them; None if it does not."""
+        """The offsets of everything in them, for machine code; None if it cannot make them."""
         if not self.slots:
             return Places(self.type, tuple(ITEMS + 8 * k for k in range(len(outputs))))
         at = slots_in(self.type)
@@ -79,9 +79,10 @@ class Kernel:
 
     ``kernel(x, y, ...)`` takes every input as its port's shape or behind one batch axis; inputs without that axis
     serve every state of the batch. It returns a named tuple of outputs (or what ``results`` says), batched if any input
-    was. Two forms are compiled when first needed (``prepare`` does it ahead): one state at a time, and ``lanes`` states
-    at once. ``dtype`` is the kernel's arithmetic; inputs of other real types are converted. ``threads`` splits batches.
-    Inputs at the end that have a default may be left out; those that are ``settings`` are never given.
+    was. Two forms are compiled when first needed (``prepare`` does so ahead of time): one state at a time, and
+    ``lanes`` states at once. ``dtype`` is the kernel's arithmetic; inputs of other real types are converted.
+    ``threads`` splits batches. Inputs at the end that have a default may be left out; those that are ``settings`` are
+    never given.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class Kernel:
         return self._general(arrays, out) if result is None else (result, True)
 
     def bind(self, batch: int | None = None) -> Bound[Any]:
-        """Fixed buffers and a call without arguments: the least overhead there is."""
+        """Fixed buffers and a call without arguments: the least overhead."""
         return Bound(self, batch)
 
     def c_source(self) -> str:
@@ -170,7 +171,7 @@ class Kernel:
         return self.program.source()
 
     def _form(self, lanes: int) -> Executable:
-        """The executable with this many lanes: known, cached on disk, or compiled now."""
+        """The executable with this many lanes: from memory, from the disk cache, or compiled now."""
         form = self._forms.get(lanes)
         if form is None:
             with BUSY:
@@ -208,7 +209,7 @@ class Kernel:
         )
 
     def _complete(self, arrays: Sequence[ArrayLike]) -> bool:
-        """Whether nothing is missing, and nothing too much."""
+        """Whether the number of arguments is right."""
         return len(arrays) <= len(self.given) and all(x is not None for x in self._defaults[len(arrays) :])
 
     def _single_call(self, strict: bool) -> Single:
@@ -241,7 +242,7 @@ class Kernel:
         return new or (lambda *arrays: None)
 
     def _words(self, strict: bool) -> bytes | None:
-        """What built-in functions must know to make results; None if they cannot."""
+        """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
             return None
@@ -253,9 +254,9 @@ class Kernel:
         return self._results.type, self._results.attached, *self._kept, *self._defaults
 
     def _general(self, arrays: Sequence[ArrayLike], out: Any) -> tuple[Any, bool]:
-        """Any valid call: convert what must be converted, split what is worth it; and whether it gives numbers."""
+        """Any valid call: convert inputs, split large batches; and whether all results are numbers."""
         if not self._complete(arrays):
-            take_inputs(self.given, arrays, self.dtype)  # says what is missing
+            take_inputs(self.given, arrays, self.dtype)  # raises for what is missing
         everything: list[Any] = [*arrays, *self._defaults[len(arrays) :]]
         inputs, batch = take_inputs(self.inputs, everything, self.dtype)
         outputs = take_outputs(self.outputs, out, self.dtype, batch)

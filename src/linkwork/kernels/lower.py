@@ -1,8 +1,8 @@
 """From a chunk of a scheduled program to LLVM IR: one function, one basic block.
 
 ``chunk_k(workspace, workspace)`` runs its operations on one tile: W states, side by side in vector
-registers. Stores go through the first pointer and loads through the second. That they are the same is kept from the
-compiler: it would otherwise undo, load by load, the decisions of :mod:`linkwork.kernels.order`.
+registers. Stores go through the first pointer and loads through the second. The compiler must not see that they are
+equal: it would otherwise undo, load by load, the decisions of :mod:`linkwork.kernels.order`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
 WINDOW = 256
 """Slots that are addressed from one pointer, in their middle. Offsets of up to 128 registers take one byte of an
-AVX-512 instruction instead of four: a tenth less code, which is more than the instruction cache holds, 1 to 4 % less
+AVX-512 instruction instead of four: a tenth less code, and as that exceeds the instruction cache, 1 to 4 % less
 time."""
 
 
@@ -69,7 +69,7 @@ ATTRIBUTES = 'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="51
 
 
 STRAIGHT = "; straight-line code\n"
-"""The first line of a chunk, by which it is told from loops (compile.py)."""
+"""The first line of a chunk, which distinguishes it from loops (compile.py)."""
 
 
 def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
@@ -94,7 +94,7 @@ class _Chunk:
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self.name: dict[int, str] = {}  # node -> its value in this chunk
-        self.masks: dict[int, str] = {}  # node -> its truth, where that is how it was computed
+        self.masks: dict[int, str] = {}  # node -> its mask, where it was computed as one
         self.fresh = 0
         self.windows: set[tuple[str, int]] = set()
 
@@ -195,7 +195,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return text
 
     def constant(self, value: float) -> str:
-        """A constant where it is used: a memory operand of that instruction, not a register for all of the chunk."""
+        """A constant where it is used: a memory operand of that instruction, not a register throughout the chunk."""
         if value == 0.0:
             return self.shape.constant(0.0)
         address = self.emit(f"getelementptr i8, ptr %constants, i64 {self.constants[value] * self.shape.size}")
@@ -233,7 +233,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return result
 
     def middles(self) -> Iterator[str]:
-        """Pointers into constants and to the middle of every window; LLVM is kept from deriving one from another."""
+        """Pointers into constants and windows, hidden from LLVM so that none is derived from another."""
         if self.constants:
             offset = -min(self.constants.values()) * self.shape.size
             yield f"  %constantsp = getelementptr i8, ptr @constants, i64 {offset}"

@@ -1,6 +1,6 @@
-"""The recording backend: matrices of references to the values of a program that is being written.
+"""The recording backend: matrices of references to the values of the program that is being traced.
 
-An algorithm that runs on it leaves a straight line of scalar operations behind. Constants fold and equal values are
+An algorithm that runs on it records a straight line of scalar operations. Constants fold and equal values are
 shared while it runs (kernels/values.py), so a trace costs what the structure of the robot needs: microseconds per
 operation, linear in the size of the mechanism.
 """
@@ -123,7 +123,7 @@ class Matrix:
 
 
 class Tracer(WrittenOut):
-    """A backend that writes one program, of no more than `limit` operations, for float64 or for `single` precision."""
+    """A backend that records one program, of no more than `limit` operations, for float64 or for `single` precision."""
 
     name = "tracing"
 
@@ -233,7 +233,7 @@ def _matrix(values: Values, x: Any) -> Matrix:
 
 
 def _elementwise(values: Values, operation: Callable[[int, int], int], a: Any, b: Any) -> Matrix:
-    """Entry by entry; a number, a row or a column goes with every entry, column or row."""
+    """Entry by entry, with broadcasting of numbers, rows and columns."""
     a, b = _matrix(values, a), _matrix(values, b)
     if a.shape != b.shape:
         rows, columns = (x if y == 1 else y for x, y in zip(a.shape, b.shape, strict=True))
@@ -250,7 +250,7 @@ def _spread(a: Matrix, rows: int, columns: int) -> Matrix:
         return Matrix(a.values, (rows, columns), [x for x in a.refs for _ in range(columns)])
     if a.shape == (1, columns):
         return Matrix(a.values, (rows, columns), list(a.refs) * rows)
-    raise ValueError(f"a {a.shape[0]} x {a.shape[1]} matrix does not spread to {rows} x {columns}")
+    raise ValueError(f"a {a.shape[0]} x {a.shape[1]} matrix does not broadcast to {rows} x {columns}")
 
 
 def _compared(kind: str, values: Values, a: Any, b: Any) -> Matrix:

@@ -1,7 +1,7 @@
 """Notes in the disk cache, by the content that something was made from: model, method, options.
 
-As much of Linkwork's own source as runs when a function is traced or planned is part of their key, so that a note is
-never older than the code that it is about. `None` as content stands for what must not be cached.
+The source of Linkwork that runs when a function is traced or planned is part of their key, so that a change of it
+invalidates them. `None` as content stands for what must not be cached.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from linkwork.kernels import cache
 
 
 def get(content: str | None) -> dict[str, Any] | None:
-    """The note of this content, if there is one."""
+    """Get the note of this content, if there is one."""
     return None if content is None else cache.load_note(_key(content))
 
 
 def put(content: str | None, note: dict[str, Any]) -> dict[str, Any]:
-    """Write the note of this content for later processes, and give it back."""
+    """Put the note of this content on disk for later processes, and return it."""
     if content is not None:
         cache.save_note(_key(content), note)
     return note
 
 
 def get_or_put(content: str | None, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The note of this content, or what `make` gives, written as its note."""
+    """Get the note of this content, or put the one that `make` returns."""
     note = get(content)
     return put(content, make()) if note is None else note
 
 
 def invalidate() -> None:
-    """Read the sources again before the next note: for measuring, and for tests."""
+    """Invalidate the digest of the sources: for benchmarks and tests."""
     _sources.cache_clear()
 
 
@@ -52,7 +52,7 @@ def _sources() -> str:
 
 
 def _casadi() -> str:
-    """The installed CasADi, by the folder that says its version: to read that takes longer than all else here."""
+    """The installed CasADi, by the folder named by its version: its metadata takes long to read."""
     found = find_spec("casadi")
     if found is None or found.origin is None:
         return ""
@@ -88,7 +88,7 @@ FILES = (
     "simulation/reading.py",
     "simulation/trajectory.py",
 )
-"""Those in them that only read files and show results: a model has its content, wherever it came from."""
+"""Those in them that only read files and show results: no trace depends on them."""
 
 
 def sources(root: Path) -> list[Path]:

@@ -1,28 +1,28 @@
-"""Ways from Python into a kernel, as LLVM IR.
+"""Entry points from Python into a kernel, as LLVM IR.
 
 For one state, a call through ctypes costs more than a small kernel; built-in functions take and give NumPy arrays:
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
-  when something has to be looked at in Python first, when it takes long, or (if ``self`` asks for it) when not all
-  outputs are numbers. Inputs at the end may be left out if ``self`` has what stands for them.
+  when Python has to convert something first, when it takes long, or (if ``self`` asks for it) when not all outputs are
+  numbers. Inputs at the end may be left out if ``self`` has defaults for them.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.
-- ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True to go on with.
+- ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True if it is to be
+  continued.
 
-Through ctypes, where 1 means that the call used up its fuel and is to be continued, so that signals are heard:
+Through ctypes, where 1 means that the call used up its fuel and is to be continued after signals were handled:
 
 - ``run_bound(context, mode)``: begin, end, workspace and table in one block of memory.
 - ``run_shared(table, progress, size, end, workspace, mode)``: until none are left, take ``size`` rows and run on them.
-  Threads that share ``progress`` share the work, and whoever is slowed down takes less of it.
-- ``all_done(progress, end)``: whether all rows are done, now or very soon; waking a thread that sleeps takes longer.
-- ``leave(progress, end)``: let helpers stop, and wait until none of them works any more.
+  Threads that share ``progress`` share the work, and a slow thread takes less of it.
+- ``all_done(progress, end)``: whether all rows are done, now or very soon (a short spin: waking a thread takes longer).
+- ``leave(progress, end)``: stop helpers, and wait until all of them have returned.
 
 ``mode`` is ``FRESH``, ``FURTHER`` (go on) or ``HELPING`` (do not return before the end, or before others ``leave``).
 ``progress`` has the words: rows taken, rows done, whether to stop, helpers inside, whether an output is not a number.
 
 Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
-the words of :func:`object_words` and what each function needs behind them. An array object starts with: header, data,
-nd, dimensions, strides, base, descr, flags; that it does, and a tuple as it is expected, is tested before anything is
-called.
+the words of :func:`object_words`, followed by what each function needs. An array object starts with: header, data,
+nd, dimensions, strides, base, descr, flags; this layout, and that of a tuple, is tested before anything is called.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ BYTES = bytes.__basicsize__ - 1
 """Where the content of a bytes object starts."""
 
 ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
-"""Where ``self`` has the addresses of the array type, the dtype, None and True, and where more begins."""
+"""Offsets in ``self`` of the array type, the dtype, None and True, and of what follows them."""
 
 TYPE, STRICT, MOST, ATTACHED, AT, PORTS = range(BEHIND, BEHIND + 48, 8)
 """For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
-object that goes with the result and where in it (0: none), and where the words of ports begin. An output has two: the
-array that every call gives, if it has no entries, and its place in the result. An input has two: the address of what
-stands for it if it is not given, and its place in a result that has something attached (0: none)."""
+object attached to the result and its offset there (0: none), and where the words of ports begin. An output has two: the
+array that every call returns, if it has no entries, and its offset in the result. An input has two: the address of its
+default, and its offset in a result that has something attached (0: none)."""
 
 ITEMS = 24
 """Where the items of a tuple start."""
@@ -68,10 +68,10 @@ TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
 """Where ``progress`` has its words, in bytes, and how many there are."""
 
 LOOKS = 100_000
-"""How often a thread looks whether others are done before it goes to sleep: for some 50 microseconds."""
+"""How often a thread polls whether others are done before it sleeps: for some 50 microseconds."""
 
 YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-"""The system's function that lets other threads run."""
+"""The system's function that yields to other threads."""
 
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
@@ -82,7 +82,7 @@ _EMPTY_ARRAY = 184
 
 
 def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
-    """Whether a kernel has ``run_new`` and ``run_given``: one lane, on the stack, with something to give."""
+    """Whether a kernel has ``run_new`` and ``run_given``: one lane, on the stack, with at least one output."""
     return lanes == 1 and workspace <= STACK_LIMIT and bool(outputs) and outputs[0].size > 0
 
 
@@ -347,7 +347,7 @@ refuse:
 
 
 def _attach(frame: Frame) -> str:
-    """A function that gives a result what goes with it: an object, and those of the inputs that have a place in it."""
+    """A function that stores in a result the attached object, and the inputs that have an offset in it."""
     code = []
     for k in range(len(frame.inputs)):
         code += [
@@ -377,9 +377,9 @@ input{len(frame.inputs)}:
 
 
 def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = None) -> str:
-    """A function that fills the table from arrays, and says whether all are as they must be.
+    """A function that fills the table from arrays, and returns whether all are valid.
 
-    ``defaults`` is where the words of what stands for missing ones begin; without it, all must be there.
+    ``defaults`` is where the words of defaults begin; without it, no array may be missing.
     """
     code, ports = [], list(ports)
     for k, port in enumerate(ports):
@@ -434,7 +434,7 @@ refuse:
 
 
 def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
-    """Go on only if all these pairs are equal."""
+    """Continue only if all these pairs are equal."""
     if not equal:
         return [f"  br label %{following}"]
     lines = [f"  %{name}_{k} = icmp eq {kind} {a}, {b}" for k, (a, b, kind) in enumerate(equal)]
@@ -464,7 +464,7 @@ class _ArrayHeader(ctypes.Structure):
 
 @cache
 def object_words(dtype: str) -> bytes | None:
-    """What these functions must know about this Python and NumPy; None if their objects are not as they expect."""
+    """Addresses in this Python and NumPy for these functions; None if objects have another layout."""
     sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
     odd.flags.writeable = False
     pair = sample, odd
@@ -490,9 +490,9 @@ def object_words(dtype: str) -> bytes | None:
 
 
 class Places(NamedTuple):
-    """How results are made: of which class, where in them outputs lie, and an object with its place that goes along.
+    """How results are made: their class, the offsets of outputs, and an attached object with its offset.
 
-    ``inputs`` are the places of inputs that are kept with it, in the order of ports (0: not kept).
+    ``inputs`` are the offsets of inputs that are stored with it, in the order of ports (0: not stored).
     """
 
     result: type
@@ -503,7 +503,7 @@ class Places(NamedTuple):
 
 
 def slots_in(result: type) -> dict[str, int]:
-    """Where objects of a class with ``__slots__`` have them, by name; seen in one that is filled with other objects."""
+    """Offsets of the ``__slots__`` of a class by name, found in an instance with known objects."""
     names = [n for c in result.__mro__ for n in getattr(c, "__slots__", ())]
     sample: Any = object.__new__(result)
     marks = {n: object() for n in names}
@@ -518,8 +518,8 @@ def words_for_results(
 ) -> bytes:
     """The object of ``run_new`` and ``run_given``.
 
-    ``kept`` are outputs that every call gives, by place (None: made anew), and ``defaults`` what stands for inputs; of
-    these the first ``most`` can be given.
+    ``kept`` are outputs that every call returns, by place (None: a new one), and ``defaults`` those of inputs, the
+    first ``most`` of which can be given.
     """
     outputs = [w for x, at in zip(kept, places.outputs, strict=True) for w in (0 if x is None else id(x), at)]
     at = places.inputs or (0,) * len(defaults)
@@ -534,7 +534,7 @@ def _words(*values: int) -> bytes:
 
 @cache
 def python_functions() -> dict[str, int]:
-    """The addresses of what the code above calls, of Python and of the system."""
+    """The addresses of the functions of Python and of the system that the code above calls."""
     names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 FREE = frozenset({"const", "input", "sin_of", "cos_of", "guarded"})
-"""Kinds that do not count: data, the two halves of a ``sincos``, and what only tells whether inputs are numbers."""
+"""Kinds that do not count: data, the two halves of a ``sincos``, and checks that inputs are numbers."""
 
 UNARY = (
     "neg", "sqrt", "fabs", "sign", "not", "floor", "ceil", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",

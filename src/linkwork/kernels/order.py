@@ -1,16 +1,16 @@
 """The order of operations, and which values stay in registers.
 
 A processor with 32 registers runs a program of thousands of operations; every value that does not fit is stored and
-loaded again. Three classic ideas keep that traffic low, and compilers apply none to blocks of this size:
+loaded again. Three classic methods keep that traffic low; compilers apply none of them to blocks of this size:
 
 - *Order*: of all operations that could come next, take one that leaves the fewest values alive. A chain of uses is
-  followed while it lasts, and branches of a tree finish one after another. Ties decide much: they follow the program,
-  or one of two orders that were made the same way from the end (of all operations whose users are placed, the one that
-  asks for the fewest new values), whichever keeps the fewest values in memory.
-- *Waiting*: a result is there some cycles after its operation began. What would have to wait for longer than the
-  processor looks ahead steps back while others can go on: up to a fifth less time for one state.
-- *Eviction* (Belady): when registers run out, the value whose next use is furthest away goes to the workspace, and
-  comes back as an operand in memory.
+  followed while it lasts, and branches of a tree finish one after another. Ties matter: they follow the program, or one
+  of two orders made likewise from the end (of all operations whose users are placed, the one that needs the fewest new
+  values), whichever needs the fewest values in memory.
+- *Latency*: a result is ready some cycles after its operation began. Operations that would wait for longer than the
+  processor looks ahead are postponed while others are ready: up to a fifth less time for one state.
+- *Eviction* (Belady): when registers run out, the value whose next use is furthest away is stored in the workspace, and
+  read back as a memory operand.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEMORY = frozenset({"input", "sin_of", "cos_of"})
 
 LATENCY = {"div": 32, "sqrt": 40}
 USUAL_LATENCY = 8
-"""Until a result is there, counted in operations that could begin meanwhile: two per cycle."""
+"""Latency of a result, in operations that could begin meanwhile: two per cycle."""
 
 AHEAD = 40
 """How far the processor looks ahead for an operation that need not wait, in the same unit."""
@@ -45,7 +45,7 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
 
 
 class _Graph:
-    """Who uses what in a block, by place: its nodes have the first places, values from outside the ones after."""
+    """Users and operands in a block, by place: its nodes have the first places, values from outside the next ones."""
 
     def __init__(self, program: Program, block: Sequence[int]) -> None:
         nodes, self.size = program.nodes, len(block)
@@ -128,7 +128,7 @@ def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
 
 
 def _backward(graph: _Graph, sign: int) -> list[int]:
-    """From the end: of operations whose users are placed, the one that asks for the fewest values not yet asked for.
+    """From the end: of operations whose users are placed, the one that needs the fewest values not needed so far.
 
     Ties: the last of the program, or with ``sign`` -1 the first.
     """
@@ -172,7 +172,7 @@ def _backward(graph: _Graph, sign: int) -> list[int]:
 
 
 def _in_memory(graph: _Graph, sequence: Sequence[int]) -> int:
-    """About how many slots and stores an order needs: the most values alive at once, and those kept for long."""
+    """About how many slots and stores an order needs: the most values alive at once, and long-lived ones."""
     begin, end = [0] * len(graph.users), [0] * len(graph.users)
     for t, v in enumerate(sequence):
         begin[v] = t
@@ -201,7 +201,7 @@ class Allocation:
 
 
 def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocation:
-    """Belady's choice of what to keep. A value that is in memory anyway is the better one to drop."""
+    """Belady's choice of registers; the next use of a value in memory counts as twice as far."""
     nodes = program.nodes
     uses: dict[int, list[int]] = {}
     for t in range(len(chunk) - 1, -1, -1):

@@ -1,11 +1,11 @@
 """A persistent pool of threads for native calls.
 
-Whoever calls works on its own job, and pool threads only help: if all of them are busy for others, the caller does
-everything itself. So no call ever waits for a thread to become free, and any number of Python threads may call kernels
-at once. The pool starts on first use, and again in a forked child.
+The calling thread works on its own job, and pool threads only help: if all are busy, the caller does everything itself.
+So no call ever waits for a thread to become free, and any number of Python threads may call kernels at once. The pool
+starts on first use, and again in a forked child.
 
-An exception may come between any two instructions (Ctrl-C, say). So there is no lock that it could leave closed, and
-the last thing that a call does, in one call of machine code, is to stop its helpers.
+An exception may be raised between any two instructions (Ctrl-C, say). So there is no lock that it could leave locked,
+and the last thing that a call does, in one call of machine code, is to stop its helpers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 PATIENCE = 0.05
-"""Seconds after which somebody who waits for helpers looks around."""
+"""Seconds between two calls of ``look()`` while a caller waits for helpers."""
 
 
 def nothing() -> None:
@@ -32,7 +32,7 @@ class _Job:
         self.error: BaseException | None = None
 
     def join(self) -> None:
-        """Help until nothing is left to do; whoever comes too late finds nothing to help with."""
+        """Help until nothing is left to do; a late helper returns at once."""
         self.entered.append(None)
         try:
             self.help()
@@ -41,7 +41,7 @@ class _Job:
         self.left.put(None)
 
     def wait(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Let nobody in any more; wait until everybody has left, or nothing is missing."""
+        """Admit no more helpers; wait until all have left, or all work is done."""
         self.help = nothing
         missing = len(self.entered)
         while missing and not done():
@@ -53,7 +53,7 @@ class _Job:
 
 
 class Pool:
-    """Helpers for whoever has work; see :meth:`run`."""
+    """Helper threads for any caller; see :meth:`run`."""
 
     def __init__(self) -> None:
         self._reset()
@@ -75,9 +75,9 @@ class Pool:
     ) -> None:
         """Call ``work()`` here, and ``help()`` on up to ``threads - 1`` other threads that are free.
 
-        Return when all have returned, or earlier, when ``done()`` says that nothing of the work is missing. ``stop()``
-        ends every call, also one that ends by an exception: it has helpers leave, and returns when they have.
-        ``look()`` is called now and then while this thread waits.
+        Return when all have returned, or earlier, when ``done()`` says that all work is done. ``stop()`` ends every
+        call, also one that raises an exception: it stops helpers, and returns when they have left. ``look()`` is called
+        now and then while this thread waits.
         """
         job = _Job(help)
         try:

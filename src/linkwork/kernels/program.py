@@ -6,7 +6,7 @@ whose arguments are numbers of earlier nodes. Two kinds carry data instead: ``("
 element of output port ``p``. That is all: no types, no memory, no control flow.
 
 The NumPy interpreter below is the definition of what a program means; the passes (``simplify``, ``fuse``,
-``schedule``) rewrite programs without changing what the interpreter says, up to rounding.
+``schedule``) rewrite programs without changing the interpreter's results, up to rounding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Port(NamedTuple):
 class Program:
     """Straight-line scalar code with named inputs and outputs.
 
-    ``source`` gives the same as a CasADi function, where there is one.
+    ``source`` is the same function for CasADi, where there is one.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Program:
         name: str,
         source: Callable[[], ca.Function] | None = None,
     ) -> Program:
-        """A program whose nodes and results are made when first asked for; kernels in the cache never need them."""
+        """A program whose nodes and results are made when first asked for; kernels from the cache never need them."""
         program = cls(inputs, outputs, (), (), name, source)
         program._content, program._digest = content, digest
         return program
@@ -94,7 +94,7 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """A name for the content: programs with the same digest compute the same."""
+        """A digest of the content: programs with the same digest compute the same."""
         if self._digest is None:
             text = repr((self.inputs, self.outputs, list(self.nodes), self.results))
             self._digest = hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Traced programs by content: a function that was compiled before need not be traced to be called again.
 
-In this process the programs themselves are kept, the last few of them. For later processes a note on disk (notes.py)
-says which program came out of a content: its ports and its digest, by which its object code is found.
+In this process the last few programs themselves are cached. For later processes a note on disk (notes.py) has the ports
+and the digest of the program of a content; its object code is found by that digest.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from linkwork.lazy import cached_property
 
 Whole = Program | IterativeProgram
 RECENT = 8
-"""How many programs are kept in a process: as many as the planner compares."""
+"""How many programs are cached in a process: as many as the planner compares."""
 
 _programs: dict[str, Whole] = {}
 
 
 def get(content: str | None) -> Whole | None:
-    """The program of this content, if it was traced in this process not long ago."""
+    """Get the program of this content, if it was traced in this process recently."""
     return None if content is None else _programs.get(content)
 
 
 def put(content: str | None, program: Whole) -> Whole:
-    """Keep a program in this process for a while, and give it back."""
+    """Put a program into the cache of this process, and return it."""
     global _programs
     if content is not None:
-        kept = {**_programs, content: program}  # a new one: other threads may be looking into the old one
+        kept = {**_programs, content: program}  # a new dictionary: other threads may be reading the old one
         _programs = dict(list(kept.items())[-RECENT:])
     return program
 
 
 def invalidate() -> None:
-    """Drop all that this process keeps of programs, as if it had just begun: for measuring."""
+    """Invalidate all programs that this process has cached, as in a new process: for benchmarks."""
     global _programs
     _programs = {}
     fuse.cache_clear()
@@ -47,7 +47,7 @@ def invalidate() -> None:
 
 
 class Sketch:
-    """Ports, digest and operations of a program; whatever else is asked of it comes from the program, traced then."""
+    """Ports, digest and operations of a program; any other attribute traces the program."""
 
     def __init__(self, note: dict[str, Any], trace: Callable[[], Whole]) -> None:
         self.name, self.digest, self._trace = note["name"], note["digest"], trace
@@ -64,7 +64,7 @@ class Sketch:
 
 
 def get_or_trace(content: str | None, trace: Callable[[], Whole]) -> Whole | Sketch:
-    """The program that `trace` gives, or a sketch of it if there is a note about this content."""
+    """The program that `trace` returns, or a sketch of it if there is a note of this content."""
     made: list[Whole] = []
 
     def note() -> dict[str, Any]:

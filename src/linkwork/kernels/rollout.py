@@ -1,13 +1,13 @@
 """Programs that step through time: a whole horizon inside one native loop.
 
-One straight program is the step. Its ports are told apart by name: *state* ports are inputs and outputs, *timed*
-inputs change with time (each value is held for some steps), all other inputs are fixed over the horizon, and all
-other outputs (forces, say) are *extras*. The state stays in the workspace of its tile; only the timed inputs and,
-every so many steps, what is recorded are transposed.
+One straight-line program is the step. Its ports are distinguished by name: *state* ports are inputs and outputs,
+*timed* inputs change with time (each value is held for some steps), all other inputs are fixed over the horizon, and
+all other outputs (forces, say) are *extras*. The state stays in the workspace of its tile; only the timed inputs and,
+every so many steps, the recorded outputs are transposed.
 
-Every lane has a fate of its own. A lane *fails* when a step gives something that is not a number, or a state whose
-length exceeds the input ``limit``: it then keeps its last good state, its extras are zero, and its neighbours never
-notice. ``survived`` counts the steps that each lane took.
+Every lane fails on its own. A lane *fails* when a step gives something that is not a number, or a state whose length
+exceeds the input ``limit``: it then keeps its last valid state, its extras are zero, and other lanes are not affected.
+``survived`` counts the steps that each lane took.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class RolloutProgram:
         self.timed = tuple(inputs[n] for n in timed)
         self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
         self.extras = tuple(p for p in step.outputs if p.name not in state)
-        self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may be called the same
+        self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may have the same name
 
     @property
     def digest(self) -> str:
@@ -79,7 +79,7 @@ class RolloutProgram:
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
     def parts(self) -> dict[str, Program]:
-        """The straight programs of the loop: `start` once, then `step` and `blend`, which settles each lane's fate."""
+        """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail."""
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
         inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
         fresh: dict[str, list[int]] = {}
@@ -226,7 +226,7 @@ exit:
 
 
 def _prefetch(frame: Frame, k: int) -> list[str]:
-    """Ask for the rows of the next time: they are far apart, and waiting for them took a fifth of Go1's step."""
+    """Prefetch the rows of the next time: they are far apart, and waiting for them took a fifth of Go1's step."""
     shape, code = frame.shape, [f"  %next{k} = getelementptr {frame.shape.scalar}, ptr %port{k}, i64 %time{k}"]
     for lane in range(shape.lanes):
         name = f"{k}_{lane}"
@@ -261,7 +261,7 @@ class RolloutKernel:
         self._forms: dict[int, Executable] = {}
 
     def form(self, lanes: int) -> Executable:
-        """The executable with this many lanes: known, cached on disk, or compiled now."""
+        """The executable with this many lanes: from memory, from the disk cache, or compiled now."""
         form = self._forms.get(lanes)
         if form is None:
             with BUSY:

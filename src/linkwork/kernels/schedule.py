@@ -1,4 +1,4 @@
-"""Where things are and when they happen: steps, chunks, and the workspace that connects them.
+"""The schedule of a program: steps, chunks, and the workspace that connects them.
 
 A scheduled program is a list of *steps*. A code step is a chunk of straight-line operations that compiles to one
 function; a sincos step evaluates all sines and cosines whose arguments are known by then in one call, so that even
@@ -20,7 +20,7 @@ from linkwork.kernels.program import Program
 
 @dataclass(frozen=True)
 class Code:
-    """A chunk: node numbers in order of execution, and after each the values that give up their registers."""
+    """A chunk: node numbers in order of execution, and the values evicted from registers after each."""
 
     order: tuple[int, ...]
     allocation: Allocation
@@ -37,7 +37,7 @@ class Sincos:
 
 
 class Layout:
-    """The workspace as it grows: regions of slots, some of them known by name."""
+    """The workspace while it is laid out: regions of slots, some of them named."""
 
     def __init__(self, padding: int = 1) -> None:
         self.padding, self.size = padding, 0
@@ -50,7 +50,7 @@ class Layout:
         return start
 
     def port(self, name: str, count: int) -> int:
-        """The region of this name, new or known."""
+        """The region of this name, allocated if new."""
         if name not in self.named:
             self.named[name] = self.region(count)
         return self.named[name]
@@ -79,10 +79,10 @@ def schedule(
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
     ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names,
-    outputs under their names with ``suffix``. Unless inputs are to be kept for others, their slots are used again
-    once they have been read for the last time: the smaller the workspace, the better it fits the cache. With
-    ``share``, outputs have the slots that are free when they are computed, equal ones the same, found in the
-    schedule's ``outputs`` and not in the layout.
+    outputs under their names with ``suffix``. Unless inputs must stay for other programs, their slots are reused once
+    they have been read for the last time: the smaller the workspace, the better it fits the cache. With ``share``,
+    outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
+    ``outputs``, not in the layout.
     """
     blocks, batches = arranged(program)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -184,9 +184,9 @@ def _connect(
     keep: bool,
     results: set[int],
 ) -> dict[int, int]:
-    """Give a slot to every value that is read again from memory; slots are used again after their last reader.
+    """Give a slot to every value that is read from memory; slots are reused after their last reader.
 
-    Results have theirs for good; which, is returned.
+    Results keep theirs; these are returned.
     """
     nodes = program.nodes
     flat = [i for step in steps if isinstance(step, Code) for i in step.order]
@@ -264,7 +264,7 @@ class _Lines:
                 self.soon[c] -= 1
 
     def choose(self, free: list[int]) -> int:
-        """The slot given back last whose class nobody reads soon."""
+        """The slot freed last whose class is not read soon."""
         for k in range(len(free) - 1, max(len(free) - 1 - self.CLASSES, -1), -1):
             if not self.soon[free[k] % self.CLASSES]:
                 return free.pop(k)

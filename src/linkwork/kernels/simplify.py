@@ -25,7 +25,7 @@ def finished(program: Program, values: Values, results: Sequence[Sequence[int]])
 def share_reciprocals(program: Program) -> Program:
     """``x / d, y / d, ...`` become ``r = 1 / d; x * r, y * r, ...``: a division costs sixteen products.
 
-    CasADi turns ``x * (1 / d)`` into ``x / d``; this undoes it, at one more rounding per quotient.
+    CasADi turns ``x * (1 / d)`` into ``x / d``; this reverses it, at one more rounding per quotient.
     """
     quotients = Counter([node[2] for node in program.nodes if node[0] == "div"])
     if all(count == 1 for count in quotients.values()):

@@ -1,4 +1,4 @@
-"""What machine code is made for: triple, CPU, features, and the vectors that they offer."""
+"""The target of machine code: triple, CPU, features, and width of vector registers."""
 
 from __future__ import annotations
 

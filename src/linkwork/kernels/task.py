@@ -1,7 +1,7 @@
 """One native call over many rows: on the thread that makes it, and with helpers if it takes long enough.
 
-A task holds all that its machine code reads and writes by address: whoever works on it holds it, and with it the
-memory, whatever becomes of the caller. The caller works in turns of some milliseconds, between which Python hears
+A task owns all memory that its machine code addresses: every thread that works on it holds a reference, so the memory
+outlives a caller that was interrupted. The caller works in turns of some milliseconds, between which Python handles
 signals; helpers work until the end, or until the caller stops them.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.executable import Executable
 
 PARALLEL, TAKEN = 1_000_000, 100_000
-"""Instructions from which on other threads are worth waking (half a millisecond), and what each takes at a time."""
+"""Instructions above which other threads are woken (half a millisecond), and how many each takes at a time."""
 
 
 class Task:
@@ -42,7 +42,7 @@ class Task:
         if threads == 1 or tiles * self.cost < PARALLEL:
             work()
         else:
-            # both are machine code with arguments that exist already: between them and Python is nothing to interrupt
+            # both are machine code with arguments that exist already: no Python code between them can be interrupted
             stop = partial(self.form.leave, ctypes.c_void_p(self.at), ctypes.c_int64(self.count))
             done = partial(self.form.done, self.at, self.count)
             POOL.run(work, self._help, done, stop, min(threads, -(-self.count // self.size)), look)

@@ -1,4 +1,4 @@
-"""From an algorithm to a program: run it once on matrices of symbols, and keep what it did."""
+"""From an algorithm to a program: run it once on matrices of symbols, and record its operations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def trace(
     guard: bool = False,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
-    """The program that `body(xp, symbol)` writes: it declares its inputs, and returns its outputs by name.
+    """The program that `body(xp, symbol)` records: it declares its inputs, and returns its outputs by name.
 
-    A trace that needs more than `limit` operations is given up with `Outgrown`. What counts as rounding is that of
-    float64, or of `single` precision. With `guard`, an input that no output depends on makes the first of them NaN if
-    it is not a number; all others reach an output anyway. `shapes` are for outputs of other than two axes.
+    A trace that needs more than `limit` operations raises `Outgrown`. Rounding is that of float64, or of `single`
+    precision. With `guard`, an input that no output depends on makes the first of them NaN if it is not a number; all
+    others reach an output anyway. `shapes` are for outputs of other than two axes.
     """
     xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
@@ -41,7 +41,7 @@ def trace(
 
 
 def _guarded(xp: Tracer, output: Matrix, results: list[int]) -> Matrix:
-    """The output, whose first entry also looks at the inputs that none of the results depends on."""
+    """The output, whose first entry also checks the inputs that none of the results depends on."""
     nodes = xp.values.nodes
     needed, stack = set[int](), [r >> 1 for r in results]
     while stack:

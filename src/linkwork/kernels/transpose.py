@@ -2,10 +2,9 @@
 
 ``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
 vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
-table (offsets in bytes), because outputs are kept where there is room, and equal ones (zeros, a symmetric matrix)
-once. It says whether something in them is not a number. Whole tiles are transposed in registers, W x W elements at a
-time, the last ones of a row together with some that were moved before; the last, incomplete tile goes element by
-element.
+table (offsets in bytes), because outputs are stored in free slots, and equal ones (zeros, a symmetric matrix) once. It
+returns whether any output is not a number. Whole tiles are transposed in registers, W x W elements at a time, the last
+block of a row overlapping the one before; the last, incomplete tile is moved element by element.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from linkwork.kernels.lower import Shape
 
 WATCHES = 4
-"""Sums that watch for numbers: as many as products that a processor has under way while one of them waits."""
+"""Independent sums that detect NaN: as many as multiply-adds are in flight at a time."""
 
 _PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row, i64 %end"
 
@@ -38,7 +37,7 @@ declare i1 @llvm.vector.reduce.or.v{shape.lanes}i1({m})
 def _odd(shape: Shape) -> str:
     """``odd(x, n)``: whether any of n numbers in a row is NaN or infinite.
 
-    Their exponent is all ones: one more in its last place, and it runs over into the sign.
+    Their exponent is all ones: adding one in its last place overflows into the sign.
     """
     size, n = shape.size, 128 // shape.size
     bits, fraction = (f"i{8 * size}", 52 if size == 8 else 23)
@@ -142,7 +141,7 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
 
 
 def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
-    """The first round of shuffles for nothing: rows k and k + W/2 are put together as they are loaded, by halves."""
+    """The first round of shuffles at no cost: rows k and k + W/2 are loaded together, by halves."""
     half = shape.lanes // 2
     h, both = f"<{half} x {shape.scalar}>", ", ".join(f"i32 {k}" for k in range(shape.lanes))
     code = []
@@ -168,7 +167,7 @@ def _watch(shape: Shape, rows: list[str], tag: str) -> list[str]:
 
 
 def _watched(shape: Shape) -> tuple[str, str]:
-    """The sums at the head of the loop, and what they say behind it."""
+    """The sums at the head of the loop, and the test of them after it."""
     v, w = shape.vector, shape.lanes
     used = range(min(WATCHES, w))
     last = {j: max(k for k in range(w) if k % WATCHES == j) for j in used}

@@ -1,8 +1,8 @@
 """The algebra of scalar values: value numbering with signs, and constants that fold.
 
 Every value is a *signed reference*: node number times two, plus one when the value is the negative of the node.
-Negation is then free, ``a - b`` and ``b - a`` share a node, ``(-a) * b`` is ``-(a * b)``, and so on; what signs remain
-at the end are given back as ``neg`` nodes, or taken up by subtractions and fused operations.
+Negation is then free, ``a - b`` and ``b - a`` share a node, ``(-a) * b`` is ``-(a * b)``, and so on; signs that remain
+at the end become ``neg`` nodes, or are absorbed by subtractions and fused operations.
 
 The algebra is that of finite numbers (``x * 0 = 0``, ``x - x = 0``): it may lose a NaN, but never makes one.
 """
@@ -50,7 +50,7 @@ class Values:
         assert (self.constant(0.0), self.constant(1.0)) == (ZERO, ONE)
 
     def number(self, node: Node) -> int:
-        """The number of this node, new or known."""
+        """The number of this node, added if new."""
         n = self._number.get(node)
         if n is None:
             n = self._number[node] = len(self.nodes)

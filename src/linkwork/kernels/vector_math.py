@@ -2,10 +2,10 @@
 
 Cody and Waite: ``n = round(2 x / pi)``, ``r = x - n pi/2`` with pi/2 in three parts. With fused multiply-add the
 first product is exact, so full-precision parts serve up to |x| < 1e5 even next to multiples of pi/2. Without it,
-the parts are short enough for exact products, and what the differences lose is carried along in a tail; float32
+the parts are short enough for exact products, and the rounding errors of the differences are summed in a tail; float32
 then reduces in float64. Then fdlibm's minimax polynomials on |r| <= pi/4 (Cephes' for float32), and the quadrant's
-swap and signs: at most 1.8 units in the last place, whichever way. Larger, infinite and NaN arguments leave for the
-C library, lane by lane.
+swap and signs: at most 1.8 units in the last place either way. Larger, infinite and NaN arguments are passed to the C
+library, lane by lane.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The mechanism as data: links, joints, frames, topology, and the readers of robot files."""
+"""The mechanism as data: links, joints, frames and topology."""
 
 from __future__ import annotations
 

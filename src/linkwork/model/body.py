@@ -1,4 +1,4 @@
-"""Numbers that describe one link: where its joint sits, and how its mass is spread."""
+"""Parameters of one link: the placement of its joint, and its inertia."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tidy(R: np.ndarray) -> np.ndarray:
 
 
 def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
-    """Whether three columns are orthonormal and right-handed; in plain numbers, as large files have many placements."""
+    """Whether three columns are orthonormal and right-handed; without NumPy, for speed."""
 
     def dot(a: list[float], b: list[float]) -> float:
         return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -162,7 +162,8 @@ INERTIA = instance(BodyInertia, "a linkwork.BodyInertia")
 class Moments(BodyInertia):
     """Mass, first moment h and rotational inertia I, all about the link's origin, that need not be those of a body.
 
-    Where parts of a body count as another's, h may be left without mass. There is no centre of mass: `com` is zero.
+    Where parts of a body are lumped into another's, h may be nonzero without mass. There is no centre of mass: `com` is
+    zero.
     """
 
     h: np.ndarray = field(default_factory=lambda: np.zeros(3))

@@ -1,4 +1,4 @@
-"""Building a model link by link, in any order; `build` sorts the tree, merges fixed joints and checks it all."""
+"""Building a model link by link, in any order; `build` sorts, merges fixed joints and checks."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Builder:
         actuated: bool = True,
         weightless: BodyInertia | None = None,
     ) -> None:
-        """Add a link: the joint's frame has `placement` in the parent link; the link's frame is behind the joint.
+        """Add a link: the joint's frame has `placement` in the parent link; the link's frame follows the joint.
 
         `weightless` is the part of its inertia that gravity does not pull.
         """
@@ -124,14 +124,14 @@ class Builder:
 
     @checked(name=NAME, link=NAME, placement=optional(PLACEMENT))
     def frame(self, name: str, link: str, placement: Placement | None = None) -> None:
-        """Name a place on a link, for contacts, loops and outputs."""
+        """Add a frame: a named place on a link, for contacts, loops and outputs."""
         if name in self._frames:
             raise ModelError(f"frame '{name}' is there already; frame names must be unique")
         self._frames[name] = (link, placement or Placement())
 
     @checked(link=NAME, inertia=INERTIA, weightless=optional(INERTIA))
     def load(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> None:
-        """Add mass to a link that is there already, a part of it perhaps weightless; the world takes any."""
+        """Add mass to an existing link, part of it perhaps weightless; the world takes any."""
         if link != WORLD:
             if link not in self._drafts:
                 raise ModelError(f"there is no link '{link}' to add mass to. Links: {listing(self._drafts)}")
@@ -141,7 +141,7 @@ class Builder:
 
     @checked(link=NAME, visuals=instance(Visual, "a Visual"))
     def visual(self, link: str, *visuals: Visual) -> None:
-        """Say what a link that is there already looks like, or the world; more of it each time."""
+        """Add visuals to an existing link, or to the world."""
         self.look(link, Look(Given(visuals)))
 
     @checked(link=NAME, looks=instance(Look, "a Look"))

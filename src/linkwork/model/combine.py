@@ -1,4 +1,4 @@
-"""Several models in one: side by side, or one carried by a link of another."""
+"""Combining models: side by side, or one carried by a link of another."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BASES = ("keep", "fixed")
 @checked_class(model=MODEL, prefix=NAME, to=NAME, placement=PLACEMENT, base=optional(choice("base of a part", BASES)))
 @dataclass(frozen=True)
 class Part:
-    """A model on its way into a combination.
+    """A model as part of a combination.
 
-    Its links, joints, frames and constraints are called `prefix` + name there. What hung on the world hangs on `to`
-    (a link or frame of a part before it, under its new name, or "world"), with `placement` in it. base="fixed" takes a
-    floating base (free, planar) away, so that its link becomes part of what carries it; "keep" leaves it; the default
-    keeps it on the world and takes it away elsewhere. A fixed base has lost its mass to the world already: load a
-    robot that is to be carried with base="free".
+    Its links, joints, frames and constraints are called `prefix` + name there. Its world becomes `to` (a link or frame
+    of a part before it, under its new name, or "world"), with `placement` in it. base="fixed" removes a floating base
+    (free, planar), so that its link becomes part of the link that carries it; "keep" leaves it; the default keeps it on
+    the world and removes it elsewhere. A fixed base is part of the world, without its mass: load a robot that is to be
+    carried with base="free".
     """
 
     model: Model
@@ -41,11 +41,11 @@ class Part:
         return self.to == WORLD and not X.p.any() and bool(np.all(np.eye(3) == X.R))
 
     def renamed(self, name: str) -> str:
-        """What a link, joint, frame or constraint of the part is called in the combination."""
+        """The name of a link, joint, frame or constraint of the part in the combination."""
         return WORLD if name == WORLD and self.on_world else self.prefix + name
 
     def takes_away(self, link: Link) -> bool:
-        """Whether a link of the part is a floating base that becomes part of what carries it."""
+        """Whether a link of the part is a floating base that is merged into the link that carries it."""
         fixed = self.base == "fixed" or (self.base is None and self.to != WORLD)
         return fixed and link.parent == 0 and isinstance(link.joint, Free | Planar)
 
@@ -61,10 +61,10 @@ def combine(*parts: Model | Part, name: str | None = None, gravity: object = Non
 
     >>> lw.combine(robot, lw.Part(hand, "left/", to="left_wrist"), lw.Part(box, "box/"))
 
-    Constraints come along and speak of the same links, frames and joints under their new names; what they call the
-    world is then what the part hangs on. Links are sorted depth first: the positions of parts on the world follow one
-    another in q, those of a carried part come where the branch is. All parts have the same gravity, or `gravity` says.
-    `merge_fixed` makes all links behind fixed joints part of their parents.
+    Constraints are kept, with the new names of their links, frames and joints; their "world" becomes what the part is
+    attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in q, those of a
+    carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it. `merge_fixed`
+    makes all links behind fixed joints part of their parents.
     """
     if not parts:
         raise InputError("combine needs at least one model")
@@ -85,10 +85,10 @@ def combine(*parts: Model | Part, name: str | None = None, gravity: object = Non
 
 
 def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
-    """The links, frames and constraints of a part; `at` learns where its names are."""
+    """The links, frames and constraints of a part; `at` gets the places of its names."""
     model, name = part.model, part.renamed
     carrier, on_carrier = at[part.to]
-    places = [(carrier, on_carrier @ part.placement)]  # of each link of the part: on which link, and where
+    places = [(carrier, on_carrier @ part.placement)]  # per link of the part: the link that it is on, and where
     taken = [n for n in (*(name(l.name) for l in model.links[1:]), *map(name, model.frames)) if n in at]
     if taken:
         raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")

@@ -1,4 +1,4 @@
-"""The memo of a model: what functions found out about it, for as long as it lives."""
+"""The memo of a model: results of functions of it, cached for as long as it lives."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ P = ParamSpec("P")
 Found = TypeVar("Found")
 
 
-def remembered(find: Callable[Concatenate[Model, P], Found]) -> Callable[Concatenate[Model, P], Found]:
-    """A function of a model, and of hashable arguments, that is computed once for each model and these arguments.
+def cached(find: Callable[Concatenate[Model, P], Found]) -> Callable[Concatenate[Model, P], Found]:
+    """Cache the results of a function of a model and of hashable arguments in the model.
 
-    >>> @remembered
+    >>> @cached
     ... def weight(model: Model, g: float = 9.81) -> float:
     ...     return model.mass * g
 
-    Values are in the model itself: they die with it, are pickled neither with it nor without it, and equal models have
-    each their own. Threads may compute the same value at once; all of them get the first. There is no lock that a
-    forked process could inherit.
+    Results are in the model itself: they are freed with it and never pickled, and equal models have each their own.
+    Threads may compute the same value at once; all of them get the first. There is no lock that a forked process could
+    inherit.
     """
     defaults = {n: p.default for n, p in list(signature(find).parameters.items())[1:]}
 

@@ -104,7 +104,7 @@ class Link(Value):
 
     @cached_property
     def visuals(self) -> tuple[Visual, ...]:
-        """What viewers draw for this link."""
+        """The visuals of this link."""
         return tuple(v for look in self.looks for v in look.visuals())
 
     def __repr__(self) -> str:
@@ -122,7 +122,7 @@ class Frame(Value):
 
 
 def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
-    """The armature of each degree of freedom of a joint, from one for all or one for each; `owner` is whose it is."""
+    """The armature of each degree of freedom, from one for all or one for each; `owner` is for messages."""
     rotor = np.asarray(armature, dtype=float)
     if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
         raise ModelError(
@@ -139,7 +139,7 @@ def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
 
 
 def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
-    """Whether gravity does the same to two bodies: mass and first moment count."""
+    """Whether gravity acts equally on two bodies: their masses and first moments are equal."""
     return a.mass == b.mass and np.array_equal(a.first_moment, b.first_moment)
 
 
@@ -158,7 +158,7 @@ GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
 class Model(Value):
     """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
 
-    Positions are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
+    Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
     """
 
@@ -182,7 +182,7 @@ class Model(Value):
 
     @cached_property
     def _memo(self) -> dict[Any, Any]:
-        """What functions found out about this model (memo.py)."""
+        """Cached results of functions of this model (memo.py)."""
         return {}
 
     @cached_property
@@ -256,7 +256,7 @@ class Model(Value):
 
     @checked(constraints=CONSTRAINT)
     def with_constraints(self, *constraints: Constraint) -> Model:
-        """A new model with these constraints besides those that it has."""
+        """A new model with these constraints in addition to its own."""
         for c in constraints:
             c.check(self)
         return replace(self, constraints=(*self.constraints, *constraints))
@@ -320,7 +320,7 @@ class Model(Value):
         return self._with_link(replace(old, armature=armature_of(old.joint, armature, f"joint '{joint}'")))
 
     def _with_link(self, link: Link) -> Model:
-        """A new model in which the link of this name is another one."""
+        """A new model in which the link of this name is replaced."""
         model = replace(self, links=tuple(link if l.name == link.name else l for l in self.links))
         for c in model.constraints:
             c.check(model)
@@ -334,12 +334,12 @@ class Model(Value):
         return replace(self, independent=tuple(joints))
 
     def neutral(self) -> np.ndarray:
-        """The position with every joint at zero."""
+        """The configuration with every joint at zero."""
         return np.concatenate([np.zeros(0), *(l.joint.neutral() for l in self.links[1:])])
 
     @checked(seed=SEED)
     def random_q(self, seed: int | np.random.Generator = 0) -> np.ndarray:
-        """A random position within the joint limits; closed loops are not closed by it."""
+        """A random configuration within the joint limits; it does not close loops."""
         rng = np.random.default_rng(seed)
         parts = [np.zeros(0)]
         for l in self.links[1:]:
@@ -352,7 +352,7 @@ class Model(Value):
 
     @checked(q=ANY_POSITION, v=ANY_VELOCITY)
     def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The position after the constant velocity `v` for unit time, on the manifold."""
+        """The configuration after moving with the constant velocity `v` for unit time, on the manifold."""
         return self._by_joint("integrate", q, v)
 
     @checked(q0=ANY_POSITION, q1=ANY_POSITION)
@@ -367,13 +367,13 @@ class Model(Value):
 
     @checked(q=ANY_POSITION)
     def normalised(self, q: np.ndarray) -> np.ndarray:
-        """The nearest valid position: quaternions of length one."""
+        """The nearest valid configuration: quaternions of length one."""
         with np.errstate(all="ignore"):
             found = self._by_joint("normalised", q)
         if not np.isfinite(found).all():
             raise InputError(
                 "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
-                "no direction; model.neutral() gives a valid position"
+                "no direction; model.neutral() gives a valid configuration"
             )
         return found
 
@@ -415,11 +415,11 @@ class Model(Value):
                 raise InputError(
                     f"q: the {what} {where} has length "
                     f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
-                    "model.normalised(q) makes it one, model.neutral() gives a valid position"
+                    "model.normalised(q) makes it one, model.neutral() gives a valid configuration"
                 )
 
     def check_forward(self) -> None:
-        """Refuse forward dynamics where a joint moves nothing: its acceleration would be anything."""
+        """Refuse forward dynamics where a joint moves no inertia: its acceleration is undefined."""
         for i in self.topology.links:
             moved = sum(
                 np.abs(self.links[k].inertia.about_origin).sum() + self.links[k].inertia.mass

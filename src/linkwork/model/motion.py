@@ -1,4 +1,4 @@
-"""What every algorithm starts from: transforms, joint subspaces, velocities and velocity products of all links.
+"""The inputs of algorithms: transforms, joint subspaces, velocities, velocity products of all links.
 
 Link accelerations in Linkwork's recursions are *classical*: [acceleration of the point at the link's origin;
 angular acceleration], not spatial ones. With them the velocity products
@@ -11,7 +11,7 @@ The recursions themselves do not change: a_i = X_i a_p + S_i vdot_i + c_i and f_
 
 The linear part of c_i, summed along the tree, is `known` before any acceleration is. For links without mass (most are,
 where rewrite/lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that makes up for
-it is a torque alone, h x known, and costs less than carrying c_i through an articulated inertia.
+it is a torque alone, h x known, and costs less than propagating c_i through an articulated inertia.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linkwork.spatial.moves import constant_moves, placed_moves
 
 @dataclass(frozen=True)
 class Motion:
-    """Position and velocity of a mechanism; lists are indexed by link, entry 0 is the world."""
+    """Configuration and velocity of a mechanism; lists are indexed by link, entry 0 is the world."""
 
     model: Model
     q: Array
@@ -83,12 +83,12 @@ class Motion:
 
     @cached_property
     def c(self) -> list[Array]:
-        """The acceleration of each link that its parent's rest and its joint's constant speed leave: see above."""
+        """The velocity-product acceleration c_i of each link: see above."""
         return [c for c, _ in self._drifts]
 
     @cached_property
     def known(self) -> list[Array]:
-        """What the recursions' accelerations of each link are without, 3 x 1: see above."""
+        """The part that the recursions leave out of each link's acceleration, 3 x 1: see above."""
         return [known for _, known in self._drifts]
 
     @cached_property
@@ -109,7 +109,7 @@ class Motion:
         return out
 
     def _leaves_out(self, i: int) -> bool:
-        """Whether velocities push the origin of link i at no force: then it costs less to count that apart."""
+        """Whether the linear part of c_i is left out of the recursions: without mass it needs no force."""
         return self.model.links[i].inertia.mass == 0
 
     def bias(self, fext: Array | None) -> list[Array]:
@@ -127,7 +127,7 @@ class Motion:
         return [b[0], *(b[i] - self._felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
 
     def _lift(self, i: int, b: list[Array]) -> None:
-        """Take away what the recursions make gravity do to the weightless part of a link: [m g; h x g]."""
+        """Subtract the gravity that the recursions apply to the weightless part of a link: [m g; h x g]."""
         body, xp = self.model.links[i].weightless, self.xp
         if body.mass or body.first_moment.any():
             g = self.gravity[i]
@@ -145,7 +145,7 @@ class Motion:
             b[link.parent] = b[link.parent] - self.X[i].T @ f
 
     def _felt(self, i: int, f: Array) -> Array:
-        """A force at the origin that users know of link i, in its axes, as one at the origin of the recursions."""
+        """A force at the origin of the user's link i, in its axes, moved to the origin of the recursions."""
         place = self.model.frame(self.model.links[i].name).placement
         return Transform(constant_moves(place.R, place.p, self.xp), self.xp).T @ f
 
@@ -203,7 +203,7 @@ class Motion:
 
     @cached_property
     def classical(self) -> Motion:
-        """The same state with nothing left out of accelerations, for algorithms that form forces link by link."""
+        """The same state with complete accelerations, for algorithms that form forces link by link."""
         out = Classical(self.model, self.q, self.v, self.xp)
         out.__dict__.update(X=self.X, S=self.S, I=self.I, vJ=self.vJ, V=self.V)
         return out

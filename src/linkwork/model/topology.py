@@ -1,4 +1,4 @@
-"""The tree's bookkeeping: who carries whom, and where each joint's coordinates sit. Numeric, computed once."""
+"""The topology of the tree: parents, subtrees, and the place of each joint's coordinates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Topology(Value):
 
     @cached_property
     def supports(self) -> tuple[tuple[int, ...], ...]:
-        """For each link the links that carry it, from the base to itself, without the world."""
+        """For each link its ancestors, from the base to itself, without the world."""
         out: list[tuple[int, ...]] = [()]
         for i in self.links:
             out.append((*out[self.parent[i]], i))
@@ -47,14 +47,14 @@ class Topology(Value):
 
     @cached_property
     def subtrees(self) -> tuple[tuple[int, ...], ...]:
-        """For each link itself and all links that it carries."""
+        """For each link its subtree: itself and all links that it carries."""
         out: list[list[int]] = [[i] for i in range(len(self.parent))]
         for i in reversed(self.links):
             out[self.parent[i]].extend(out[i])
         return tuple(tuple(sorted(s)) for s in out)
 
     def common_ancestor(self, *links: int) -> int:
-        """The last link that carries all of `links`; 0 if only the world does."""
+        """The last common ancestor of `links`; 0 if it is the world."""
         shared = {0, *self.supports[links[0]]}.intersection(*((0, *self.supports[l]) for l in links[1:]))
         return max(shared)
 

@@ -1,4 +1,4 @@
-"""What links look like: shapes that only viewers draw. The dynamics never sees them, and no digest contains them."""
+"""Visuals of links: shapes for viewers only. Neither the dynamics nor digests depend on them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Visual:
 
 @dataclass(frozen=True)
 class Given:
-    """Visuals that are there already, as a `Look` reads them."""
+    """Visuals that have been read, as the `read` of a `Look`."""
 
     visuals: tuple[Visual, ...]
 
@@ -82,7 +82,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Look:
-    """Visuals of a link that are read when somebody looks: most models are never drawn, and loading is not to wait."""
+    """Visuals of a link that are read when they are drawn: most models never are, and loading stays fast."""
 
     read: Callable[[], Iterable[Visual]]
     placement: Placement | None = None
@@ -95,5 +95,5 @@ class Look:
         return [v if self.placement is None else v.moved(self.placement) for v in self.read()]
 
     def __reduce__(self) -> tuple[type[Look], tuple[Given]]:
-        """Pickled with what it reads: files, and functions that read them, stay where they are."""
+        """Pickle the visuals themselves, not the files or the functions that read them."""
         return Look, (Given(tuple(self.visuals())),)

@@ -17,7 +17,7 @@ from linkwork.errors import AssemblyError
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target
 from linkwork.model import Model
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 
 STATES, NUMBERS = 256, 8192
 CLOSED, FEW, SMALL = 16, 6, 40
@@ -25,7 +25,7 @@ CLOSED, FEW, SMALL = 16, 6, 40
 beyond SMALL degrees of freedom."""
 
 
-@remembered
+@cached
 def samples(model: Model) -> dict[str, np.ndarray]:
     """Sample states, by the names of a function's inputs; found once for a model.
 

@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Universal
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.rewrite.lumping import shared
 from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.moves import is_permutation
@@ -62,7 +62,7 @@ def choose(model: Model, free_base: bool = False) -> list[Placement]:
     return out
 
 
-@remembered
+@cached
 def _choices(model: Model) -> dict[int, list[Choice]]:
     """The candidates of every link, with the best of all links behind it."""
     held = _held(model)

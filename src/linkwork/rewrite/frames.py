@@ -22,7 +22,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import CentreOfMass, Closure, Constraint, Coupling, Custom, Distance, LinkRows
 from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.rewrite.frame_choice import between, choose, turned
 from linkwork.rewrite.lumping import lumped
 
@@ -33,7 +33,7 @@ KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
 """The types of constraints that hold in any frames: they name frames, links or joints."""
 
 
-@remembered
+@cached
 def reframed(model: Model) -> Model:
     """The same mechanism with lumped inertias and link frames that take fewer operations.
 
@@ -49,7 +49,7 @@ def reframed(model: Model) -> Model:
     return min((model, light), key=operations) if best is light else best
 
 
-@remembered
+@cached
 def operations(model: Model) -> int:
     """Operations of the forward dynamics of the tree alone."""
     from linkwork.kernels.trace import trace

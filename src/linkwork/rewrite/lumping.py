@@ -15,10 +15,10 @@ import numpy as np
 from linkwork.joints import Joint
 from linkwork.model import Model
 from linkwork.model.body import Moments
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 
 
-@remembered
+@cached
 def lumped(model: Model) -> Model:
     """The same mechanism with as few entries in its inertias as its joints allow.
 

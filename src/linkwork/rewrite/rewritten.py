@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.rooting import Based, based
 
@@ -50,6 +50,6 @@ def rewritten_model(model: Model, frames: str = "best") -> Model:
     return reframed(model) if frames == "best" else model
 
 
-@remembered
+@cached
 def _based(model: Model) -> Based | None:
     return based(model, rewritten_model(model))

@@ -1,1 +1,1 @@
-"""Robots without a file of yours: parametric mechanisms, and those installed on this machine."""
+"""Robots that need no file of the user: parametric mechanisms, and those installed on this machine."""

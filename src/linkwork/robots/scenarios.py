@@ -1,7 +1,7 @@
 """Robots with closed loops, and robots that hold something together: the scenarios of Sathya and Carpentier's table II.
 
-Each function returns a Model with its constraints; `lw.assemble(model, model.neutral())` gives a closed position and
-`lw.random_state(model, seed)` any number of consistent states. Robot files are found by name (see zoo.py).
+Each function returns a Model with its constraints; `lw.assemble(model, model.neutral())` gives a closed configuration
+and `lw.random_state(model, seed)` any number of consistent states. Robot files are found by name (see zoo.py).
 `SCENARIOS` has them all, with the paper's sizes where it gives them:
 
     allegro_cube                       22 degrees of freedom, 12 rows     AH-cube-T
@@ -54,13 +54,13 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     """Digit with a free base; each leg has three rods that close a loop. Closed at neutral q.
 
     - loops="connect": as the file has it, rods on ball joints whose ends meet points: nv 54, 18 rows.
-    - loops="rods": the same with rods on universal joints, which leave out their spin about themselves: nv 48, 18 rows.
+    - loops="rods": the same with rods on universal joints, which remove their spin about themselves: nv 48, 18 rows.
     - loops="cut": each rod is cut into two halves, one on the file's ball joint, one on a ball joint at the other end,
       which are welded: nv 72, 36 rows, the same motions.
     - loops="weld": springs locked, rods on universal joints and their ends welded: nv 44, 36 redundant rows, the
-      paper's sizes. Legs cannot move then; it is a test for solvers, not a robot.
+      paper's sizes. Legs cannot move then: a test case for solvers.
 
-    `feet` welds both feet to the ground where they are in the neutral position, 12 rows more. Frames `left-hand`,
+    `feet` welds both feet to the ground where they are at neutral q, 12 rows more. Frames `left-hand`,
     `right-hand` are at the ends of the forearms.
     """
     model = load("digit")
@@ -115,8 +115,8 @@ def allegro_cube(hands: int = 1) -> Model:
 def humanoid_allegros_cube(feet: bool = False) -> Model:
     """Pinocchio's simple humanoid with Allegro hands ("left/", "right/") on its wrists, which hold a cube together.
 
-    nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are in the
-    neutral position.
+    nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are at neutral
+    q.
     """
     body = load("simple_humanoid")
     for ankle in ("l_ankle", "r_ankle") if feet else ():
@@ -132,7 +132,7 @@ def humanoid_allegros_cube(feet: bool = False) -> Model:
 
 
 IN_HAND = (REACH / 2, 0.02, 0.02)
-"""Where the cube is between the fingers and the thumb of a right hand (m)."""
+"""The centre of the cube between the fingers and the thumb of a right hand (m)."""
 
 
 def _grasped(model: Model, hands: Sequence[str]) -> Model:
@@ -182,7 +182,7 @@ def _halves(model: Model, rods: dict[str, Closure]) -> list[Model | Part]:
 
 
 def _welded(model: Model, rods: dict[str, Closure]) -> Model:
-    """Springs locked, rods on universal joints, their ends welded to what they meet in the neutral position."""
+    """Springs locked, rods on universal joints, their ends welded to what they meet at neutral q."""
     for link in model.links:
         if link.joint_name.endswith(("/shin", "/heel-spring")):
             model = _with_link(model, _jointed(link, Fixed()))
@@ -199,7 +199,7 @@ def _on_universals(model: Model, rods: dict[str, Closure]) -> Model:
 
 
 def _swing(along: np.ndarray) -> Universal:
-    """A universal joint that leaves a rod along `along` without a turn about itself."""
+    """A universal joint that keeps a rod along `along` from spinning about itself."""
     across = np.cross(along, np.eye(3)[np.argmin(np.abs(along))])
     return Universal(across, np.cross(along, across))
 

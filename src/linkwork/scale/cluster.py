@@ -3,8 +3,8 @@
     states -> shards -> workers, each with its own kernel -> results in the order of the states
 
 A shard and the program it needs are arguments of its task, and the scheduler keeps them until the result has arrived:
-the shard of a worker that dies is computed again by another, and nothing is lost. Only as many shards are on their way
-as the workers need to stay busy, so that neither the scheduler nor the workers hold more than a part of the batch.
+the shard of a worker that dies is computed again by another, and nothing is lost. Only as many shards are submitted as
+the workers need to stay busy, so that neither the scheduler nor the workers hold more than a part of the batch.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout import rollout as local_rollout
 
 PER_THREAD = 4
-"""Shards for each thread of the cluster: a slow worker then holds up little."""
+"""Shards per thread of the cluster: a slow worker then delays little."""
 
 AHEAD = 2
-"""Shards on their way for each thread: one being computed, one that waits."""
+"""Shards submitted per thread: one being computed, one that waits."""
 
 ATTEMPT = 0.5
-"""Seconds after which somebody who waits looks whether there are still workers."""
+"""Seconds between two checks that there are still workers."""
 
 Found = TypeVar("Found")
 
@@ -65,7 +65,7 @@ def rollout(
       as `LocalCluster`. None (default) stays in this process and its threads, and needs no Dask.
     - `shards` is how many pieces a batch is cut into; default: four for each thread of the cluster. Results do not
       depend on it, to the bit, as long as all workers have the same kind of CPU (a warning says if they do not).
-    - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+    - `progress` shows a bar; None shows it on a terminal, after a second.
     - `patience` is how many seconds to wait for a worker when there is none (left).
     - `threads` is for each shard; default on a cluster: one, because a worker runs as many shards as it has threads.
     """
@@ -107,7 +107,7 @@ class Sharded(RolloutKernel):
 
     @cached_property
     def data(self) -> bytes:
-        """What workers get to know of the model."""
+        """What is sent to workers: the program, not the model."""
         return packed(self.program)
 
     def __call__(
@@ -129,7 +129,7 @@ class Sharded(RolloutKernel):
         return out
 
     def _local_pieces(self, batch: int) -> int:
-        """Enough for a bar that moves, each still large enough for all threads."""
+        """Enough shards for a progress bar, each large enough for all threads."""
         return 1 if self.progress is False else min(batch // (PER_THREAD * TILE * self.threads), 20) or 1
 
     def _distribute(
@@ -142,7 +142,7 @@ class Sharded(RolloutKernel):
         out: dict[str, np.ndarray],
         advance: Callable[[int], None],
     ) -> None:
-        """All pieces, in whatever order they come back."""
+        """Results of all shards, in the order in which they arrive."""
         program, expected, threads = client.submit(bytes, self.data), versions(), self.remote_threads
         waiting, done = list(reversed(pieces)), 0
         running: dict[Any, tuple[int, int]] = {}
@@ -178,22 +178,22 @@ class Sharded(RolloutKernel):
         if len(targets) > 1:
             warnings.warn(
                 f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
-                "equal up to rounding only, and depend on who computed them",
+                "equal up to rounding only, and depend on which worker computed them",
                 stacklevel=6,
             )
 
     def _fetched(self, client: Any, future: Any, begin: int, end: int) -> dict[str, Any]:
-        """What a shard gave. With the last worker it can be gone before it is fetched, and nobody computes it again."""
+        """The result of a shard; it is lost if the last worker dies before it is fetched."""
         with ThreadPoolExecutor(1) as fetcher:
             arriving = fetcher.submit(_result, future, begin, end)
             try:
                 return self._patiently(client, lambda: arriving.result(ATTEMPT))
             except BaseException:
-                future.cancel()  # ends the fetching, too
+                future.cancel()  # ends fetching too
                 raise
 
     def _patiently(self, client: Any, attempt: Callable[[], Found]) -> Found:
-        """What an attempt gives as soon as it does not time out; an error if there is nobody left to wait for."""
+        """The result of the first attempt that does not time out; an error if no workers are left."""
         alone = time.monotonic()
         while True:
             try:
@@ -218,7 +218,7 @@ def _finished(client: Any, running: list[Any]) -> list[Any]:
 
 @contextmanager
 def connected(cluster: Any, patience: float) -> Iterator[Any]:
-    """A client with at least one worker; closed behind the call if it was opened for it."""
+    """A client with at least one worker; closed after the call if it was opened for it."""
     try:
         from distributed import Client
         from distributed.deploy import Cluster
@@ -259,7 +259,7 @@ def _staffed(client: Any, patience: float) -> Any:
 
 
 def _result(future: Any, begin: int, end: int) -> dict[str, Any]:
-    """What a shard gave, or why it did not."""
+    """The result of a shard, or an error that says why there is none."""
     try:
         part: dict[str, Any] = future.result()
     except LinkworkError:

@@ -1,8 +1,8 @@
-"""Which states go together: shards of a batch, cut so that no result depends on where the cuts are.
+"""Shards of a batch, cut so that no result depends on where the cuts are.
 
-Every state is computed in a lane of its own, and lanes never see each other. The one thing that matters is the form of
-the kernel: one state alone runs in scalar code, several in vector code, which may round differently. So a batch of one
-is one shard, and of a larger batch no shard has fewer than two states.
+Every state is computed in a lane of its own, independent of the others. Only the form of the kernel matters: one state
+alone runs in scalar code, several in vector code, which may round differently. So a batch of one is one shard, and of a
+larger batch no shard has fewer than two states.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def cuts(batch: int, wanted: int, bytes_each: int) -> list[tuple[int, int]]:
 
 
 def taken(program: RolloutProgram, inputs: Mapping[str, np.ndarray], begin: int, end: int) -> dict[str, Any]:
-    """The inputs of these states; what all states share is left as it is."""
+    """The inputs of these states; those that all states share are left as they are."""
     timed = {p.name for p in program.timed}
     return {n: x[begin:end] if x.ndim == (3 if n in timed else 2) else x for n, x in inputs.items()}
 
 
 def state_bytes(program: RolloutProgram, inputs: Mapping[str, np.ndarray], frames: int, itemsize: int) -> int:
-    """Bytes that one state moves: its own inputs, and what is recorded of it."""
+    """Bytes that one state transfers: its own inputs and its record."""
     own = sum(int(x.nbytes) for n, x in taken(program, inputs, 0, 1).items() if x is not inputs[n])
     return own + itemsize * (frames * sum(p.size for p in (*program.state, *program.extras)) + 1)
 

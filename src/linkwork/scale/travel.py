@@ -1,8 +1,8 @@
-"""A step on its way to a worker: its operations as plain data, no code.
+"""Serialising a step for a worker: its operations as plain data, no code.
 
 What is sent is the traced program, a list of scalar operations in JSON, compressed. Neither the model nor any function
-of the user travels: a `Custom` constraint has been traced with the rest. A worker checks every operation, compiles
-the program for its own CPU and keeps the machine code in its own cache.
+of the user is sent: a `Custom` constraint has been traced with the rest. A worker checks every operation, compiles the
+program for its own CPU and puts the machine code into its own cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def packed(program: RolloutProgram) -> bytes:
 
 
 def unpacked(data: bytes) -> RolloutProgram:
-    """The program that was packed; what is not one is refused."""
+    """The program that was packed; anything else is refused."""
     try:
         content = json.loads(zlib.decompress(data))
         inputs, outputs = ([Port(n, tuple(shape)) for n, shape in content[x]] for x in ("inputs", "outputs"))

@@ -1,4 +1,4 @@
-"""What runs on a worker: one shard, by a kernel that this worker compiled for its own CPU or found in its cache."""
+"""The task of a worker: one shard, by a kernel compiled for its own CPU or from its cache."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from linkwork.kernels.rollout import RolloutKernel
 from linkwork.scale.travel import unpacked
 
 KEPT = 8
-"""Kernels that a worker keeps ready; it finds older ones in its cache on disk."""
+"""Kernels that a worker caches in memory; older ones are in its cache on disk."""
 
 _kernels: dict[tuple[str, str, int], RolloutKernel] = {}
 
 
 def versions() -> dict[str, str]:
-    """What must be equal on both sides for results to be equal to the bit."""
+    """Versions that must be equal on both sides for results to be equal to the bit."""
     try:
         release = version("linkwork")
     except PackageNotFoundError:
@@ -46,7 +46,7 @@ def run_shard(
     inputs: dict[str, Any],
     batch: int,
 ) -> dict[str, Any]:
-    """The results of these states, and what computed them."""
+    """The results of these states, and the target that computed them."""
     mine = versions()
     other = [f"{n} {mine.get(n)} instead of {x}" for n, x in expected.items() if mine.get(n) != x]
     if other:
@@ -56,12 +56,12 @@ def run_shard(
 
 
 def _wanted() -> Callable[[], None]:
-    """Something to call now and then, which ends a task that nobody waits for any more."""
+    """A function to call regularly, which ends a task that was cancelled."""
     from distributed import get_worker
 
     try:
         worker = get_worker()
-    except ValueError:  # nobody's worker
+    except ValueError:  # not on a worker
         return nothing
     key = worker.get_current_task()
 
@@ -80,5 +80,5 @@ def _kernel(program: bytes, dtype: str, threads: int) -> RolloutKernel:
         for old in list(_kernels)[: 1 - KEPT]:
             _kernels.pop(old, None)
         made = RolloutKernel(unpacked(program), dtype=dtype, threads=threads)
-        kernel = _kernels.setdefault(key, made)  # another thread may have been faster
+        kernel = _kernels.setdefault(key, made)  # another thread may have been first
     return kernel

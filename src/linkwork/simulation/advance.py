@@ -13,7 +13,7 @@ from linkwork.functions.choice import pick
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.simulation import integrators
-from linkwork.simulation.rollout import Step, calm
+from linkwork.simulation.rollout import Step, limited_penalty
 
 After = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Configuration and velocity after a step, and constraint forces."""
@@ -44,7 +44,7 @@ def advance(
             return (*after, fd(q, v, tau, *more).lam)
 
         return midpoint
-    used = prox or calm(chosen)
+    used = prox or limited_penalty(chosen)
     step = Step(
         model,
         chosen.name,
@@ -63,14 +63,14 @@ def advance(
             try:
                 with np.errstate(all="ignore"):
                     out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
-            except np.linalg.LinAlgError:  # kernels have NaN then
+            except np.linalg.LinAlgError:  # kernels give NaN then
                 return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(model.rows, np.nan)
             return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
 
         return execute
     from linkwork.kernels.kernel import Kernel
 
-    kernel = Kernel(step.known)
+    kernel = Kernel(step.cached_program)
 
     def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
         out = kernel(q, v, np.array([h]), tau, active) if modes else kernel(q, v, np.array([h]), tau)

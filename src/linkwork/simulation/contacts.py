@@ -1,18 +1,17 @@
-"""Contacts with the ground that come and go: which are active, and what happens in a step in which that changes.
+"""Unilateral contacts with the ground: which are active, and steps in which that changes.
 
 - **Lift-off.** If an active contact would have to pull, the step is taken again with every subset of the contacts
-  that are down, one contact mode each. The subset in which no contact pulls and none that is left
-  out sinks is taken; where none is (contacts that stick may have no such solution), the one that sinks and then
-  pulls least.
-- **Touchdown.** If the origin of a released contact's frame is below the plane after the step, the step is cut at the
-  moment it gets there (regula falsi), an impulse of all contacts that are active then stops it, chosen among the
-  subsets in the same way if it is fast, and the rest of the step follows. With `restitution` the normal velocity is
-  reversed in part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
+  that are down, one contact mode each. The subset in which no contact pulls and no released one penetrates is taken;
+  where there is none (contacts that stick may have no such solution), the one that penetrates and then pulls least.
+- **Touchdown.** If the origin of a released contact's frame is below the plane after the step, the step is split at the
+  time of impact (regula falsi), an impulse of all contacts that are active then stops it, chosen among the subsets in
+  the same way if it is fast, and the rest of the step follows. With `restitution` the normal velocity is reversed in
+  part, as long as it is above `REBOUND`; the contact then bounces and does not become active.
 - Contacts stick: friction is without limit, and a surface holds all six directions as soon as its frame's origin is
   on the plane.
-- A contact that lifts off is not looked at again in that step; what it sinks meanwhile is of the order of dt^2, and
-  `projection` lifts it up to the plane when it touches down again.
-- At most EVENTS touchdowns are resolved in one step; what is below the plane after that is stopped at its end.
+- A contact that lifts off is not checked again in that step; its penetration meanwhile is of the order of dt^2, and
+  `projection` moves it back to the plane when it touches down again.
+- At most EVENTS touchdowns are resolved in one step; contacts below the plane after that are stopped at its end.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from linkwork.simulation.trajectory import Event
 
 EVENTS = 8
 REBOUND = 0.1
-"""Normal velocity (m/s) below which a contact with restitution stays down, and a touchdown releases no other one."""
+"""Normal velocity (m/s) below which contacts do not rebound, and a touchdown releases no other one."""
 
 TINY, SINKING = 1e-9, 1e-7
-"""Pulls, relative to all forces, and sinking speeds (m/s) that are taken for rounding."""
+"""Pulling forces, relative to all forces, and penetration speeds (m/s) that are taken for rounding."""
 
 DEPTH = 1e-9
 """Depth below the plane (m) that is taken for rounding."""
 
 MANY = 6
-"""Contacts that are down up to which all of their subsets are looked at."""
+"""The most active contacts for which all subsets are tried."""
 
 ON_GROUND = 1e-6
-"""Height (m) up to which a contact is down at the start."""
+"""Height (m) up to which a contact is active at the start."""
 
 
 def ground_contacts(model: Model) -> tuple[tuple[int, Closure], ...]:
@@ -62,8 +61,8 @@ def ground_contacts(model: Model) -> tuple[tuple[int, Closure], ...]:
 class GroundContacts:
     """The contacts of a model with a plane at height `ground`: `active` weights of all constraints, and `events`.
 
-    `advance` takes a step, `error` gives position errors and rates of all rows, `correct` the least change of the
-    state that changes rows as asked for.
+    `advance` takes a step, `error` gives position errors and rates of all rows, `correct` the smallest change of the
+    state that has the given effect on the rows.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class GroundContacts:
         return self._released(t, q, v, tau, h)
 
     def land(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, after: After) -> After:
-        """What becomes of the step from (q, v) to `after`, if contacts touch down in it."""
+        """The step from (q, v) to `after`, with the touchdowns in it resolved."""
         end, left = t + h, h
         for count in range(EVENTS + 1):
             down = self._below(q, after[0])
@@ -153,7 +152,7 @@ class GroundContacts:
         return self._pull(self.active, self._axes(q), lam) > 0
 
     def _subsets(self) -> list[np.ndarray]:
-        """Every choice among the contacts that are active, most of them first; of many contacts, one less at most."""
+        """Subsets of the active contacts, largest first; of many contacts, at most one is released."""
         down = [c for c, _ in self.contacts if self.active[c]]
         sets = []
         for size in range(len(down) + 1):
@@ -171,7 +170,7 @@ class GroundContacts:
         return pull if pull > TINY else 0.0
 
     def _approach(self, q: np.ndarray, v: np.ndarray, active: np.ndarray) -> float:
-        """How fast contacts that are down now but not in this set go down then."""
+        """How fast contacts that are active now but not in this set penetrate."""
         rate, R = self.error(q, v).rate, self._axes(q)
         speeds = [
             -float(R[k, 2] @ rate[self.at[c] : self.at[c] + 3])
@@ -194,7 +193,7 @@ class GroundContacts:
         return np.asarray(self.kinematics(q).positions[:, 2]) - self.ground
 
     def _below(self, q: np.ndarray, after: np.ndarray) -> list[int]:
-        """Released contacts that went down, through the plane; not those that lifted off in this very step."""
+        """Released contacts that passed the plane; not those that lifted off in this very step."""
         z, z_after = self._heights(q), self._heights(after)
         return [
             k
@@ -240,7 +239,7 @@ class GroundContacts:
         return at, there, speed, [j for j in down if z[j] <= DEPTH]
 
     def _falling(self, q: np.ndarray, v: np.ndarray, down: list[int]) -> list[int]:
-        """Those that are on the plane already, and do not rise."""
+        """Those that are on the plane, and do not rise."""
         p, R = self.kinematics(q).positions, self._axes(q)
         rate, found = self.error(q, v).rate, []
         for k in down:

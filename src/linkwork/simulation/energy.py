@@ -1,11 +1,11 @@
-"""What a motion may do: the energy that it has and what forces gave, against energy that only a step too long makes.
+"""The energy balance of a motion: energy gained without work shows that steps are too long.
 
     gain = E - E_0 - W,    E = 1/2 v^T M v - sum_i m_i g . c_i,    W = sum of h (tau . (v + v+) / 2 + lam . J v)
 
-With fixed masses M the work W is what forces change the kinetic energy by, to rounding, however long the step: a gain
-comes from velocity products alone, taken as they are at the beginning of a step. It is small against what flows through
-the motion (the kinetic energy that was there, the work done, the height gained or lost, what limbs can swing) until a
-link turns too far in one step; then it feeds itself.
+With constant M the work W equals the change of kinetic energy by forces, to rounding, for any length of step: a gain
+comes from velocity products alone, which are evaluated at the beginning of a step. It is small against the energy flow
+of the motion (initial kinetic energy, work done, potential energy gained or lost, the swing of limbs) until a link
+turns too far in one step; then it grows exponentially.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.spatial import linear
 
 SHARE = 0.5
-"""Energy from nowhere, relative to what flows through a motion, with which a motion is no longer one of the model."""
+"""Energy error, relative to the energy flow of a motion, above which there is a StepError."""
 
 TOLD = 0.05
-"""Energy from nowhere or gone nowhere, relative to the same, with which there is a StepWarning."""
+"""Energy error of either sign, relative to the same, above which there is a StepWarning."""
 
 LIFT = 10.0
-"""Speeds, relative to what gravity adds in one step, that rounding and chatter may have."""
+"""Speeds, relative to what gravity adds in one step, that are taken for rounding and chatter."""
 
 Energies = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 """Kinetic and potential energy at q (B, nq) and v (B, nv), as (B,)."""
@@ -52,24 +52,24 @@ def energies(motion: Motion) -> tuple[Array, Array]:
 
 
 def share(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
-    """A gain relative to this flow of energy, to limbs that swing, and to what steps of dt make of any."""
+    """A gain relative to this flow of energy, to the swing of limbs, and to the error of any step of dt."""
     lift = LIFT * dt * float(np.linalg.norm(model.gravity))
     most = flow + swing(model) + model.mass * lift**2 / SHARE
     return np.asarray(gain / (most + np.finfo(float).tiny))
 
 
 def warn_of_energy(model: Model, dt: float, share: float, fastest: float, where: str = "") -> None:
-    """Say, once for a place in the user's code as Python does, that the energy of a motion is off."""
+    """Warn, once per place in the user's code as Python does, that the energy of a motion is off."""
     warnings.warn(
         f"the energy of '{model.name}' is off by {100 * share:.0f} % of what flows through its motion{where}: steps of "
-        f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular position. Take a "
+        f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular posture. Take a "
         "shorter dt, or integrator='rk4'",
         StepWarning,
         stacklevel=5,
     )
 
 
-@remembered
+@cached
 def swing(model: Model) -> float:
     """The weight of all links, each times its longest arm to the joint that its tree hangs on."""
     t, arms, total = model.topology, [0.0] * len(model.links), 0.0
@@ -81,7 +81,7 @@ def swing(model: Model) -> float:
 
 
 class Ledger:
-    """The energy of one motion: what it had, what forces gave, and what came from nowhere."""
+    """The energy balance of one motion: initial energy, work of forces, and error."""
 
     def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, backend: str) -> None:
         self.model, self.energies = model, energies_of(model, backend)
@@ -95,11 +95,11 @@ class Ledger:
         self.flow += abs(work)
 
     def moved(self, before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray]) -> None:
-        """A state that was put elsewhere, onto its constraints: whatever energy that took is accounted for."""
+        """Account for the energy of a projection onto the constraints."""
         self.work += sum(self._now(*after)) - sum(self._now(*before))
 
     def check(self, t: float, dt: float, q: np.ndarray, v: np.ndarray, integrator: str, impacts: bool = False) -> None:
-        """StepError if the motion gained too much since it had least. With impacts, what it lost is theirs."""
+        """StepError if the motion gained too much since it had least. With impacts, losses are theirs."""
         kinetic, potential = self._now(q, v)
         own = kinetic + potential - self.work
         self.least, self.most = min(self.least, own), max(self.most, own)
@@ -130,7 +130,7 @@ def energies_of(model: Model, backend: str = "kernel") -> Energies:
     return _compiled(model) if backend == "kernel" else _executed(model)
 
 
-@remembered
+@cached
 def _compiled(model: Model) -> Energies:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program_cache import get_or_trace

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from linkwork.simulation.trajectory import Trajectory
 
 PER_COLUMN, COLUMNS = 12, 3
-"""Names in one column of a legend, and columns; beyond both a legend would not be read."""
+"""Names in one column of a legend, and columns: longer legends are unreadable."""
 
 LINES = 30
 """Events up to which each has a line through all panels; more would hide the curves, and have their marks only."""

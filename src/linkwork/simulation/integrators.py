@@ -13,7 +13,7 @@ is invariant under the exact flow, so the normalisation is as small as the step'
 The midpoint rule conserves quadratic invariants (the energy and momentum of a free body) and is symmetric in time. A
 semi-implicit step keeps the energy of smooth motions within O(h) of what it was as long as velocity products are small:
 as explicit terms they feed energy into links that turn by z rad in a step, by up to z^2 of it in every step. For free,
-spherical and planar joints momentum takes their place; for what chains of hinges have of them, energy.py tells.
+spherical and planar joints momentum takes their place; for chains of hinges energy.py detects the gain.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def midpoint(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One implicit midpoint step, by Newton's method; `a` takes arrays (n,) or batches (B, n).
 
-    Fixed-point iteration comes first; where it is slow, Newton's matrix follows from one batch of differences and is
-    kept. It ends when w no longer changes, up to `tolerance` of its size.
+    Fixed-point iteration comes first; where it is slow, Newton's matrix is computed once from a batch of differences.
+    It ends when w changes by at most `tolerance` of its size.
     """
     inverse: np.ndarray | None = None
     w, previous = v + (h / 2) * a(q, v), np.inf

@@ -1,4 +1,4 @@
-"""A progress bar for what takes more than a second."""
+"""A progress bar for calls of more than a second."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 SELDOM = 0.05
-"""Seconds between two looks at the bar: drawing must not cost what it shows."""
+"""Seconds between two updates of the bar, so that drawing costs little."""
 
 
 @contextmanager
 def bar(wanted: bool | None, text: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives `advance(done)`. True shows the bar, False does not, None does on a terminal, after a second."""
+    """Yield `advance(done)`. True shows the bar, False does not, None does on a terminal, after a second."""
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         yield lambda done: None
         return

@@ -1,8 +1,8 @@
-"""Reading trajectories from files that anybody may have written: what is wrong is named, and nothing in them is run.
+"""Reading trajectories from untrusted files: nothing in them is executed.
 
-Sizes that a file states are compared with its own before anything is allocated: numbers take at most ROOM bytes and
-RATIO times the file (columns of zeros are packed a thousand times). Checksums are verified; a .csv or .parquet file
-without one, written by others, is read as it is. Arrays of objects are refused, not unpickled.
+Sizes that a file states are compared with that of the file before anything is allocated: numbers take at most ROOM
+bytes and RATIO times the file (columns of zeros are packed a thousand times). Checksums are verified; a .csv or
+.parquet file without one, written by others, is read as it is. Arrays of objects are refused, not unpickled.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from linkwork.simulation.trajectory import ABOUT, FORMATS, SUM, TABLES, Event, T
 
 ROOM, RATIO = 64 * 2**20, 100
 READ_AHEAD = 200
-"""Characters in which the checksum of a .csv file is."""
+"""Characters of a .csv file in which its checksum is."""
 PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def read_trajectory(path: Path) -> Trajectory:
-    """What `Trajectory.save` wrote; InputError says what is wrong with any other file."""
+    """Read what `Trajectory.save` wrote; InputError says what is wrong with any other file."""
     if path.suffix not in FORMATS:
         raise not_found("format of a trajectory", path.suffix, FORMATS)
     if not path.exists():
@@ -40,7 +40,7 @@ def read_trajectory(path: Path) -> Trajectory:
         return {".csv": _csv, ".npz": _npz, ".parquet": _parquet}[path.suffix](path)
     except LinkworkError:
         raise
-    except Exception as problem:  # decoders of other libraries meet damage with errors of every kind
+    except Exception as problem:  # decoders of other libraries raise errors of every kind for damaged files
         reason = str(problem) or type(problem).__name__
         raise InputError(f"'{path}' cannot be read as a trajectory: {reason}. Is the file complete?") from None
 
@@ -62,7 +62,7 @@ def _npz(path: Path) -> Trajectory:
 
 
 def _array(path: Path, name: str, part: IO[bytes], size: int) -> np.ndarray:
-    """One array of an archive, its header held against what follows; to the end, where its checksum is compared."""
+    """One array of an archive: its header is checked against its size, and its checksum at the end."""
     version = np.lib.format.read_magic(part)
     if version not in HEADERS:
         raise _refused(path, f"'{name}' is an array of version {version}")
@@ -100,7 +100,7 @@ def _csv(path: Path) -> Trajectory:
 
 
 def _number(word: str) -> float:
-    """A number as others read it too: Python's own 1_000 is none."""
+    """A number as all readers of CSV take it: Python's own 1_000 is none."""
     if "_" in word:
         raise ValueError(word)
     return float(word)
@@ -184,7 +184,7 @@ def _check_size(path: Path, stated: int) -> None:
 
 def _check_sum(path: Path, stated: str, found: str) -> None:
     if stated != found:
-        raise _refused(path, "its checksum is another one, so that it is damaged")
+        raise _refused(path, "its checksum does not match, so it is damaged")
 
 
 def _refused(path: Path, reason: str) -> InputError:

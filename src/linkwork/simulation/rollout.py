@@ -1,7 +1,7 @@
 """Rollouts: a whole horizon for thousands of states at once, inside one native loop.
 
 The step is traced once: forces, constrained dynamics, integrator, in one straight line of operations. The kernel
-runs it over time for each lane of each tile (kernels/rollout.py); nothing of a step is ever seen by Python.
+runs it over time for each lane of each tile (kernels/rollout.py); Python is not involved in a step.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ EXTRAS = ("a", "lam", "tau")
 """What can be recorded besides q and v: all of them as they are at the beginning of a step."""
 
 PERIOD = 30
-"""Steps in the period of the default stabilisation: shorter ones hold better, and shake what is nearly redundant."""
+"""Steps in the period of the default stabilisation: shorter ones hold better, and excite nearly redundant rows."""
 
 JOULE = 1e-9
-"""Units in which the work of forces is carried with a state: too small to count in its length."""
+"""Scale of the work of forces in the state: too small to count in its length."""
 
 SLOW = 0.1
-"""Squares of the angles that links can turn by in one step, summed over all steps, below which no energy can grow."""
+"""Squares of the angles that links turn by in one step, summed over all steps, below which energy cannot grow."""
 
 
 @dataclass(frozen=True)
 class RolloutResult:
-    """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv); `t` (N,); what else was asked for.
+    """States after every `every` steps: `q` (B, N, nq), `v` (B, N, nv), `t` (N,), and extras.
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
-    keeps its last good position and velocity, and its extras are zero. One that gained energy from nowhere, because
-    steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state instead
-    of a batch has no axis B.
+    keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
+    because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state
+    instead of a batch has no axis B.
     """
 
     t: np.ndarray
@@ -88,10 +88,10 @@ class RolloutResult:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a model as a function of named columns: what is compiled, and what NumPy executes.
+    """One step of a model as a function of named columns, compiled or executed by NumPy.
 
-    `audited` steps also sum up the work of joint and constraint forces, and its size. Traced, `model` is the rewritten
-    mechanism, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the
+    rewritten model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
     """
 
     model: Model
@@ -140,7 +140,7 @@ class Step:
         return after
 
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
-        """What constraint forces do: lam . J v, in the middle of the step where a stabilisation changes J v."""
+        """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
         h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
         motion = Rewritten(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
         for c in motion.model.constraints:
@@ -165,7 +165,7 @@ class Step:
         return xp.vstack(parts)
 
     def _stepped(self, h: Array) -> Model:
-        """The model whose stabilisation knows the step, where the integrator is semi-implicit."""
+        """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
         if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
             return self.model
 
@@ -193,8 +193,8 @@ class Step:
         )
 
     @cached_property
-    def known(self) -> Any:
-        """The program, or what is remembered of it: a step that was compiled before is not traced again."""
+    def cached_program(self) -> Any:
+        """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
         return get_or_trace(digest("step", self), lambda: self.traced)
@@ -236,7 +236,7 @@ class Rollout:
     @property
     def operations(self) -> int:
         """Exact number of arithmetic operations of one step."""
-        return int(self.step.known.operations)
+        return int(self.step.cached_program.operations)
 
     @cached_property
     def kernel(self) -> RolloutKernel:
@@ -250,7 +250,7 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.known, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
+        return RolloutProgram(self.step.cached_program, ("q", "v", "work"), [n for n in TIMED if n in self.step.inputs])
 
     @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
@@ -361,7 +361,7 @@ class Rollout:
     def _audit(
         self, inputs: Mapping[str, np.ndarray], out: dict[str, np.ndarray], survived: np.ndarray, steps: int, every: int
     ) -> None:
-        """States that gained energy from nowhere have failed, from the first record in which they had."""
+        """Mark states that gained energy without work as failed, from the first record that shows it."""
         work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
         turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
         if not batch or steps * turned**2 < SLOW:
@@ -387,14 +387,14 @@ class Rollout:
     def _gained(
         self, before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray, dt: float
     ) -> np.ndarray:
-        """The energy that states have after, and neither had before nor were given, relative to what flows."""
+        """The energy gained without work between two records, relative to the energy flow."""
         rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
         (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(self.model, self.backend)(*rows))
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
         return share(self.model, dt, gain, flow)
 
     def _in_numpy(self, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
-        """The reference: state by state and step by step, as the algorithms are written."""
+        """Reference implementation: state by state and step by step, in NumPy."""
         xp, limit = get("numpy"), float(inputs["limit"][0])
         shape = (batch, steps // every)
         sizes = {
@@ -450,7 +450,7 @@ DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
     modes=FLAG,
     pd=FLAG,
     prox=PROX,
-    iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
+    iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
     stabilisation=either(STABILISATION, FLAG),
     record=several(choice("quantity to record", EXTRAS)),
     limit=POSITIVE,
@@ -478,21 +478,21 @@ def rollout(
     """`run(q0, v0, tau) -> result`: many steps of many states in one native call; see `Rollout.__call__`.
 
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
-    - `method` is one of forward dynamics; those that iterate do `iterations` solves in every step, with the penalty of
-      `prox`. More iterations reach further below |J a - k| = 1e-6 where rows are nearly redundant.
+    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step, with the
+      penalty of `prox`. More of them reach further below |J a - k| = 1e-6 where rows are nearly redundant.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
-    - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) pulls back what drifts off
-      its constraints.
+    - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
+      constraints decay.
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
-      gained energy which no force gave: take a shorter dt, or "rk4". Results do not depend on the number of `threads`,
-      to the bit.
+      gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
+      bit.
     """
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
     chosen = pick("forward_dynamics", method, model, use="batch", modes=modes, prox=prox)
-    used = prox or calm(chosen, dtype)
+    used = prox or limited_penalty(chosen, dtype)
     extras = tuple(n for n in EXTRAS if n in record)
     step = Step(
         model,
@@ -510,15 +510,14 @@ def rollout(
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)
 
 
-CALM = 3e6
-"""The largest penalty in time steps. Rows that are nearly redundant, as Cassie's are, ask for wild forces when they are
-met exactly."""
+STEP_PENALTY = 3e6
+"""The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""
 
 
-def calm(method: registry.Method, dtype: str = "float64") -> Prox | None:
-    """The penalty of a method in time steps; one that acts only where no joint moves a row stays as it is."""
+def limited_penalty(method: registry.Method, dtype: str = "float64") -> Prox | None:
+    """The penalty of a method in time steps, at most STEP_PENALTY unless it acts on singular rows only."""
     prox = method.prox_for(dtype)
-    return prox if prox is None or method.damps == "singular" else replace(prox, mu=min(prox.mu, CALM))
+    return prox if prox is None or method.damps == "singular" else replace(prox, mu=min(prox.mu, STEP_PENALTY))
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
@@ -534,7 +533,7 @@ def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: flo
 
 
 def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are numbers; their sum tells in most cases, because NaN and infinity survive it."""
+    """Whether all entries are finite; their sum decides in most cases: it propagates NaN and infinity."""
     with np.errstate(all="ignore"):
         return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
 

@@ -1,4 +1,4 @@
-"""Simulation for people: a controller in Python, contacts that come and go, loops that stay closed, a record.
+"""Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
 one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `ground` the
@@ -58,7 +58,7 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 """(t, q, v) -> tau."""
 
 LOOKS = 10
-"""Steps after which the energy of the motion is looked at."""
+"""Steps between two checks of the energy of the motion."""
 
 
 @checked(
@@ -71,7 +71,7 @@ LOOKS = 10
     integrator=choice("integrator", integrators.ORDERS),
     method=optional(NAME),
     prox=PROX,
-    iterations=whole(1, 1000, "a number of solves in each step, at least 1"),
+    iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
     stabilisation=either(STABILISATION, FLAG),
     projection=FLAG,
     ground=optional(NUMBER),
@@ -109,11 +109,11 @@ def simulate(
       constraints decay; `projection=True` removes them after every step, in position and velocity.
     - `ground` is the height of a plane: contacts with the world touch down and lift off (see simulation/contacts.py).
       Without it all constraints hold all the time.
-    - `progress` shows a bar; None shows it on a terminal, for what takes more than a second.
+    - `progress` shows a bar; None shows it on a terminal, after a second.
 
-    Raises StepError where the motion gains energy that no force gave, because its steps are too long for how fast it
-    is, and SingularError where it is no longer made of numbers. Warns (StepWarning) where energy is off by 5 % of what
-    flows through the motion.
+    Raises StepError where the motion gains energy without work, because its steps are too long for its speed, and
+    SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the energy
+    flow.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     kept = model.nq + 2 * model.nv + model.rows
@@ -160,7 +160,7 @@ class _Options:
 
 
 class _Simulation:
-    """The state of a running simulation and what was recorded of it."""
+    """The state of a running simulation and its record."""
 
     def __init__(
         self, model: Model, o: _Options, method: str | None, prox: Prox | None, q: np.ndarray, v: np.ndarray
@@ -188,7 +188,7 @@ class _Simulation:
         return np.ones(len(self.model.constraints)) if self.ground is None else self.ground.active
 
     def step(self, k: int, controller: Controller) -> None:
-        """One step of dt, with all that happens in it."""
+        """One step of dt, with its contact events."""
         o, t, before = self.options, k * self.options.dt, self.v
         tau = self._forces(controller, t)
         after = self._after(t, tau)
@@ -209,7 +209,7 @@ class _Simulation:
             self.ledger.check(t + o.dt, o.dt, self.q, self.v, o.integrator, self.ground is not None)
 
     def finish(self, k: int, controller: Controller) -> None:
-        """Record the last state, with the forces that it would go on with."""
+        """Record the last state, with the forces of the step that would follow."""
         t = k * self.options.dt
         tau = self._forces(controller, t)
         if k % self.options.every == 0:
@@ -273,7 +273,7 @@ def _reference(
     method: str | None,
     prox: Prox | None,
 ) -> Trajectory:
-    """By Dormand and Prince's method, and its dense output at the times to record."""
+    """Integrate by Dormand and Prince's method, and record its dense output."""
     fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend)
 
     def forces(t: float, at: np.ndarray, speed: np.ndarray) -> np.ndarray:
@@ -289,7 +289,7 @@ def _reference(
 
 
 def _forces(model: Model, controller: Controller, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """What the controller gives, checked."""
+    """The controller's joint forces, checked."""
     given = controller(t, q, v)
     try:
         tau = finite_array(given)

@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: named columns over time, to plot, to write and to read again."""
+"""The record of a simulation: named columns over time, to plot, to write and to read again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ FORMATS = (".csv", ".npz", ".parquet")
 ABOUT = "linkwork"
 """The key of a Parquet file's metadata under which names, units and events are."""
 SUM = "linkwork.sha256"
-"""The key under which the checksum of a Parquet file's numbers, headings and metadata is: its own cover pages only.
+"""The key under which the checksum of a Parquet file's numbers, headings and metadata is: Parquet's own checksums cover
+pages only.
 
 A .csv file begins with a comment of this key and the checksum of its headings and numbers.
 """
@@ -50,7 +51,7 @@ A .csv file begins with a comment of this key and the checksum of its headings a
 @checked_class(t=NUMBER, kind=NAME, contact=NAME)
 @dataclass(frozen=True)
 class Event:
-    """A contact that set in ("touchdown") or let go ("lift-off"), or bounced ("bounce")."""
+    """A contact that became active ("touchdown"), was released ("lift-off") or bounced ("bounce")."""
 
     t: float
     kind: str
@@ -152,7 +153,7 @@ class Trajectory:
     @staticmethod
     @checked(path=PATH)
     def read(path: str | Path) -> Trajectory:
-        """What `save` wrote; InputError for any other file. Nothing in it is run, and its size bounds the memory."""
+        """Read what `save` wrote; InputError for any other file. Nothing in it is executed."""
         from linkwork.simulation.reading import read_trajectory
 
         return read_trajectory(Path(path))
@@ -168,7 +169,7 @@ class Trajectory:
         return figure_of(self, tables, names)
 
     def _about(self) -> str:
-        """What is not a number, as JSON."""
+        """The entries that are not numbers, as JSON."""
         events = [[e.t, e.kind, e.contact] for e in self.events]
         return json.dumps({"names": self.names, "units": self.units, "events": events, "model_name": self.model_name})
 
@@ -217,7 +218,7 @@ def column_units(model: Model) -> dict[str, tuple[str, ...]]:
 
 
 def _row_units(model: Model) -> list[str]:
-    """Of the multipliers: N for rows that forbid sliding, N m for those that forbid turning, "" where rows mix."""
+    """Units of the multipliers: N for translational rows, N m for rotational ones, "" for both."""
     units: list[str] = []
     for c in model.constraints:
         if isinstance(c, Closure):
@@ -228,7 +229,7 @@ def _row_units(model: Model) -> list[str]:
 
 
 def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
-    """Of all that a file says."""
+    """The checksum of all content of a file."""
     words = json.dumps([*headings, about]).encode()
     return hashlib.sha256(words + np.ascontiguousarray(matrix, float).tobytes()).hexdigest()
 

@@ -1,17 +1,17 @@
-"""One semi-implicit step of joints that turn in space: forces change a momentum, which then stays where it is.
+"""A semi-implicit step of joints that turn in space: forces change a momentum, then it is conserved.
 
-Velocities of such joints are in axes that turn with the body, and so their rates hold gyroscopic terms, which feed
-energy into a fast motion where they are taken as they are at the beginning of a step. So a step is split in two, with
-the inertia I of all that the joint carries, as one body in the neutral position:
+Velocities of such joints are in axes that turn with the body, and so their rates hold gyroscopic terms, which add
+energy to a fast motion if they are evaluated at the beginning of a step. So a step is split in two, with the inertia I
+of the joint's subtree, as one rigid body in the neutral configuration:
 
-    kick    L' = I w + h (I a + w x I w)                     what forces do to the momentum, in the axes before the step
-    drift   m = w' - h/2 I^-1 (m x I m)                      the mean velocity of the body left alone
-            dR = Cay(h m),  R+ = R dR,  w+ = I^-1 dR^T L'    it turns, and its momentum stays where it is in space
+    kick    L' = I w + h (I a + w x I w)                     the effect of forces on the momentum, in the axes before
+    the step drift   m = w' - h/2 I^-1 (m x I m)                      the mean velocity of the free body
+            dR = Cay(h m),  R+ = R dR,  w+ = I^-1 dR^T L'    it turns, and its momentum is constant in space
 
 For a single body the drift keeps the momentum to rounding, and its energy stays below |L|^2 / 2 I_min, whatever the
 step. The equation for m gets one Newton step from w' (Kahan's discretisation of Euler's equations): the energy of a
-body that turns by z rad in a step wavers by 3e-3 z^4. The centre of mass moves along a straight line. What other links
-do to the joint, and that they are not in their neutral position, counts as a force.
+body that turns by z rad in a step wavers by 3e-3 z^4. The centre of mass moves along a straight line. The action of
+other links on the joint, and their departure from the neutral configuration, count as a force.
 
 A constraint with something that the joint does not carry, as a contact with the ground, holds for v+ = v + h a in the
 axes of the body and would not after a drift: such joints keep the plain step (`turns`).
@@ -26,18 +26,18 @@ from linkwork.constraints import Closure, Coupling, Custom, Distance
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
 from linkwork.model.body import BodyInertia
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.spatial.rotations import quaternion_matrix, quaternion_normalised, quaternion_product
 
 RELATIVE = (Closure, Coupling, Custom, Distance)
-"""Constraints that do not know how the links that they touch move together."""
+"""Constraints that are invariant under a common motion of all links that they touch."""
 
 FLAT = 1e-9
 """Least principal moment, relative to the largest, of a body that can turn about all axes."""
 
 
 def turns(model: Model, i: int) -> bool:
-    """Whether the velocity of joint i is in axes that turn, and no constraint ties what it carries to anything else."""
+    """Whether joint i has a velocity in rotating axes and no constraint between its subtree and others."""
     if not isinstance(model.links[i].joint, Free | Planar | Spherical):
         return False
     carried = set(model.topology.subtrees[i])
@@ -77,9 +77,9 @@ def _kicked(I: np.ndarray, w: Array, a: Array, h: Array, xp: Ops) -> tuple[Array
 
 
 def _drift(I: np.ndarray, w: Array, L: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
-    """How a body with the momentum L = I w turns when left alone, as a quaternion and as its matrix."""
+    """The rotation of a free body with the momentum L = I w, as a quaternion and as its matrix."""
     x = h * h * (w.T @ w)[0, 0] / 4
-    half = h / 2 * (1 + x / 3 * (1 + x * (2 / 5)))  # tan(|h w| / 2) / |w|: a steady spin is as fast as it should be
+    half = h / 2 * (1 + x / 3 * (1 + x * (2 / 5)))  # tan(|h w| / 2) / |w|: exact for a steady spin
     slope = xp.constant(I) + half * (xp.cross(w, xp.constant(I)) - xp.cross(L, xp.eye(3)))
     mean = w - _solved(slope, half * xp.cross(w, L), xp)
     by = quaternion_normalised(xp.vstack([half * mean, xp.eye(1)]), xp)
@@ -109,9 +109,9 @@ def _solved(A: Array, b: Array, xp: Ops) -> Array:
     return rows.T @ b / (x.T @ yz)[0, 0]
 
 
-@remembered
+@cached
 def _carried(model: Model) -> list[BodyInertia]:
-    """What each joint carries, as one body in the frame of its link: that of the neutral position."""
+    """The subtree of each joint as one body in the frame of its link, in the neutral configuration."""
     bodies = [l.inertia for l in model.links]
     for i in reversed(model.topology.links):
         bodies[model.links[i].parent] = bodies[model.links[i].parent] + bodies[i].moved(model.links[i].placement)
@@ -119,11 +119,11 @@ def _carried(model: Model) -> list[BodyInertia]:
 
 
 def _invertible(I: np.ndarray) -> np.ndarray:
-    """The inertia to split a step with: any will do, and a ball's where this one cannot turn about some axis."""
+    """The inertia to split a step with: any is valid; a ball's where this one is singular."""
     moments = np.linalg.eigvalsh(I)
     return _tidy(I) if moments[0] > FLAT * moments[-1] else np.eye(3)
 
 
 def _tidy(I: np.ndarray) -> np.ndarray:
-    """Entries that are rounding, made zero: they fold away."""
+    """Entries within rounding of zero made exact, so that they fold away when traced."""
     return np.where(np.abs(I) < 1e-12 * np.abs(I).max(), 0.0, I)

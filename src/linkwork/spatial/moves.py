@@ -2,8 +2,8 @@
 
 A `Transform` X is a chain of elementary moves from the parent to the child: shift the origin, rotate the axes, turn
 about one coordinate axis. `X @ v` gives a motion vector in child coordinates, `X.T @ f` a force vector in parent
-coordinates, `X.congruence(I)` the inertia X^T I X. Moves stay apart because two cheap ones cost less than their
-product: turning by a joint and permuting axes, for instance.
+coordinates, `X.congruence(I)` the inertia X^T I X. Moves are not multiplied, because two cheap ones cost less than
+their product: turning by a joint and permuting axes, for instance.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class Turn(Rotate):
 
     @staticmethod
     def by(axis: int, angle: Array, xp: Ops) -> Turn:
-        """A turn by an angle that is known itself."""
+        """A turn by an angle."""
         return Turn(axis, xp.cos(angle), xp.sin(angle), xp, angle)
 
     def inertia(self, I: Inertia) -> Inertia:
         return I.turned(self.axis, self.c, self.s, self.R)
 
     def after(self, c: float, s: float) -> Turn:
-        """This turn after another about the same axis, by a constant angle: added to the angle, if that is known."""
+        """This turn after another about the same axis by a constant angle, added to the angle if any."""
         if self.angle is not None and is_permutation(np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])):
             c, s = float(np.round(c)), float(np.round(s))
         elif self.angle is not None:
@@ -232,7 +232,7 @@ def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
 
 
 def rotation_axis(R: np.ndarray) -> int | None:
-    """The coordinate axis that a rotation leaves alone, if there is one."""
+    """The coordinate axis that a rotation leaves fixed, if there is one."""
     for axis in range(3):
         if np.abs(R[axis] - np.eye(3)[axis]).max() < AXIS_TOLERANCE:
             return axis

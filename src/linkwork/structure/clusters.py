@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.checks import checked, optional, several, whole
 from linkwork.errors import InputError, ModelError
 from linkwork.lazy import cached_property
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.model.model import MODEL, Link, Model
 from linkwork.model.motion import Motion
 from linkwork.structure.independent import choose, samples
@@ -94,7 +94,7 @@ class ClusterTree:
         return "\n".join(lines)
 
 
-@remembered
+@cached
 def _groups(model: Model) -> Groups:
     return Groups(model)
 

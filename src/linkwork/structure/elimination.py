@@ -19,7 +19,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.model.topology import Topology
 from linkwork.structure.clusters import Cluster
 
@@ -260,7 +260,7 @@ def needs_base(
     return None if _joints_suffice(model) else "some rows do not move with the joints that carry them"
 
 
-@remembered
+@cached
 def _joints_suffice(model: Model) -> bool:
     """Whether joints alone move as many of the rows with the world as joints and base, in some posture."""
     q, ends = model.random_q(np.random.default_rng(0)), np.cumsum([0, *(c.rows for c in model.constraints)])

@@ -23,7 +23,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.model import Model, Motion
-from linkwork.model.memo import remembered
+from linkwork.model.memo import cached
 from linkwork.model.topology import Topology
 from linkwork.structure.clusters import Cluster, ClusterTree, clusters, links_alone
 from linkwork.structure.elimination import Elimination, eliminate, loop_roots, ordered
@@ -100,7 +100,7 @@ def chosen(model: Model, embed: str = NOTHING) -> Mixture:
     return treated(model, Ways(embed, penalises=True, propagates=ROOTS, chooses=True))
 
 
-@remembered
+@cached
 def treated(model: Model, ways: Ways) -> Mixture:
     """The constraints of a model that are embedded, penalised and propagated; for any state."""
     return _treated(model, ways)
@@ -121,7 +121,7 @@ class _Shape:
     linkages: frozenset[int]
 
 
-@remembered
+@cached
 def _shape(model: Model) -> _Shape:
     rows = constraint_rows(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY))
     return _Shape(

@@ -1,1 +1,1 @@
-"""Looking at robots: a live viewer in the browser (viser), and replays as one HTML file that needs nothing else."""
+"""Viewing robots: a live viewer in the browser (viser), and replays as one self-contained HTML file."""

@@ -1,6 +1,6 @@
 """Reading Collada (.dae): the triangles of its scene in metres, with plain diffuse colours.
 
-<up_axis> is not heeded, as robot descriptions expect it (their tools place meshes in the file's own axes).
+<up_axis> is ignored, as robot descriptions expect it (their tools place meshes in the file's own axes).
 Textures, lights, skins and animations are not read.
 """
 
@@ -16,7 +16,7 @@ from linkwork.model.visual import Colour, Mesh
 Piece = tuple[Mesh, Colour | None]
 
 MAX_NODES = 20_000
-"""Nodes of a scene, those counted again that are instantiated again."""
+"""Nodes of a scene, instances counted."""
 MAX_TRIANGLES = 1_000_000
 MAX_NUMBERS = 6_000_000
 
@@ -31,7 +31,7 @@ class _Collada:
         self.root = root
         self.ids: dict[str, Element] = {}
         self.nodes = self.triangles = 0
-        self.known: dict[int, np.ndarray] = {}
+        self.cached: dict[int, np.ndarray] = {}
         stack = [root]
         while stack:
             element = stack.pop()
@@ -108,11 +108,11 @@ class _Collada:
             if "VERTEX" not in inputs:
                 raise element.error("it has no input VERTEX")
             points = self._positions(inputs["VERTEX"])
-            if id(element) not in self.known:  # instances of a geometry are many, its text is read once
-                self.known[id(element)] = _faces(
+            if id(element) not in self.cached:  # a geometry may have many instances; its text is read once
+                self.cached[id(element)] = _faces(
                     element, 1 + max(_offset(i) for i in inputs.values()), _offset(inputs["VERTEX"])
                 )
-            faces = self.known[id(element)]
+            faces = self.cached[id(element)]
             self.triangles += len(faces)
             if self.triangles > MAX_TRIANGLES:
                 raise element.error(f"more than {MAX_TRIANGLES} triangles, instances counted; at most so many are read")
@@ -127,9 +127,9 @@ class _Collada:
             if element.get("semantic") == "POSITION":
                 holder = self._referred(element, "source")
         numbers = holder.need("float_array")
-        if id(numbers) not in self.known:
-            self.known[id(numbers)] = _floats(numbers.text).reshape(-1, 3)
-        return self.known[id(numbers)]
+        if id(numbers) not in self.cached:
+            self.cached[id(numbers)] = _floats(numbers.text).reshape(-1, 3)
+        return self.cached[id(numbers)]
 
 
 def _faces(element: Element, stride: int, offset: int) -> np.ndarray:
@@ -157,7 +157,7 @@ def fans(index: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _offset(element: Element) -> int:
-    """Where among the indices of a corner an input has its own."""
+    """The offset of an input among the indices of a corner."""
     offset = element.number("offset", 0.0)
     if not 0 <= offset < 100:
         raise element.error(f"the attribute 'offset' is {offset:g}; it counts from 0, and there are few inputs")

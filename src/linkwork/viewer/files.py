@@ -1,4 +1,4 @@
-"""Which file a mesh's name in a robot description stands for. Only the file named is opened, never one elsewhere.
+"""The file that a mesh's name in a robot description stands for. No other file is opened.
 
 `package://name/rest` and `model://name/rest` are looked for in folders of that name that the description is in, in
 packages (with package.xml or model.config) beside these, and in the folders that the user names; `rest` stays inside

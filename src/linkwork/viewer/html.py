@@ -1,4 +1,4 @@
-"""A replay as one HTML file: opens offline in any browser that draws WebGL 2, and asks nothing of anybody.
+"""A replay as one HTML file: opens offline in any browser with WebGL 2, and makes no request.
 
 The file holds the scene as JSON, its numbers as one block of bytes (deflated, base64), and the page's own script, which
 draws them. Vertices are 16-bit fractions of their part's box, normals 8-bit, orientations 16-bit quaternions [x y z w];
@@ -55,7 +55,7 @@ def write_html(
     `q` are [x y z w]. Needs no package beyond the core ones.
     """
     if trajectory is not None and q is not None:
-        raise InputError("give a trajectory or a position q, not both")
+        raise InputError("give a trajectory or a configuration q, not both")
     scene = make_scene(model, triangles=triangles)
     if trajectory is not None:
         states = states_of(model, trajectory, fps)
@@ -89,7 +89,7 @@ def page(scene: Scene, states: States, trajectory: Trajectory | None, title: str
 
 
 def _filled(template: str, values: dict[str, str]) -> str:
-    """Every @NAME@ of the template replaced, and nothing inside what replaces it."""
+    """Every @NAME@ of the template replaced, but not in the replacements."""
     start, *pieces = template.split("@")
     out = [start]
     for piece in pieces:
@@ -98,7 +98,7 @@ def _filled(template: str, values: dict[str, str]) -> str:
 
 
 class _Blob:
-    """Bytes that grow; every array starts at a multiple of four."""
+    """A growing block of bytes; every array starts at a multiple of four."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -112,7 +112,7 @@ class _Blob:
 
 
 def _without_folders(note: str) -> str:
-    """A note for a page that goes to others: files by their names, not where they are on this machine."""
+    """A note for a page that may be shared: files by their names, without their folders."""
     return re.sub(r"(?<![\w.:/])(?:[A-Za-z]:)?[/\\](?:[^\s'\"/\\]+[/\\])*([^\s'\"/\\]+)", r"\1", note)
 
 
@@ -149,7 +149,7 @@ def _described(scene: Scene, states: States, trajectory: Trajectory | None, titl
 
 
 def _parts(scene: Scene, blob: _Blob) -> list[dict[str, Any]]:
-    """Where each part's arrays are; a surface that several parts have is there once."""
+    """The offsets of each part's arrays; a surface that several parts share is stored once."""
     known: dict[int, dict[str, Any]] = {}
     out = []
     for part in scene.parts:
@@ -171,7 +171,7 @@ def _parts(scene: Scene, blob: _Blob) -> list[dict[str, Any]]:
 
 
 def ground_height(scene: Scene, states: States) -> float:
-    """Where the grid is: at zero, or below the lowest point that the motion reaches."""
+    """The height of the grid: zero, or the lowest point that the motion reaches."""
     lowest = 0.0
     for part in scene.parts:
         if part.kind == "body" and part.link:

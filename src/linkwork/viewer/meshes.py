@@ -22,7 +22,7 @@ Piece = tuple[Mesh, Colour | None]
 
 MAX_LINES = 1_000_000
 WORK = {".obj": 4}
-"""Bytes of other files that take as long to read as one of these."""
+"""How much longer these files take to read than others, per byte."""
 MAX_PIECES = 200
 """Materials of one mesh, each of which becomes a piece."""
 MAX_MATERIALS = 10
@@ -31,12 +31,12 @@ MAX_MATERIAL_BYTES = 2**20
 
 
 def work(path: Path) -> int:
-    """How long a file takes to read, in bytes."""
+    """The work of reading a file, in bytes."""
     return path.stat().st_size * WORK.get(path.suffix.lower(), 1)
 
 
 def read_mesh(path: Path) -> list[Piece]:
-    """The pieces of a mesh file, each with its own colour if the file gives one; LoadError if it makes no sense."""
+    """The pieces of a mesh file, with colours if the file gives them; LoadError if it is malformed."""
     readers = {".stl": _stl, ".obj": _obj, ".dae": read_collada}
     try:
         pieces = readers[path.suffix.lower()](path)

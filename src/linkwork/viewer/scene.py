@@ -1,4 +1,4 @@
-"""What is drawn of a model, link by link: its visuals, or stand-ins made of its inertias, joints and bones.
+"""The drawing of a model, link by link: its visuals, or stand-ins made of inertias, joints and bones.
 
 A stand-in is the solid ellipsoid of the link's mass and inertia (I_x = m (b^2 + c^2) / 5, ...), bones from its origin
 to the joints and closures that it carries, and a pin along each axis of its own joint.
@@ -28,16 +28,16 @@ LIGHTEST = 400.0
 """Density (kg/m^3) of a stand-in: inertias in real files are often guesses, and a larger solid would hide the robot."""
 MAX_VISUALS = 5_000
 MAX_TRIANGLES = 1_000_000
-"""Of all meshes together, before they are thinned out; the visuals beyond are left out."""
+"""Triangles of all meshes together, before decimation; further visuals are left out."""
 MAX_WORK = 64 * 2**20
 """Bytes of mesh files that are read in all, those of OBJ counted as `meshes.work` does."""
 TRIANGLES = 60_000
-"""Of all meshes of a scene, unless asked for more."""
+"""Triangles of all meshes of a scene, by default."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something rigid on a link, in its frame. Of the `kind` "body", "inertia" (ellipsoids) or "joint" (axes)."""
+    """A rigid part of a link, in its frame; `kind` is "body", "inertia" (ellipsoids) or "joint" (axes)."""
 
     link: int
     kind: str
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Scene:
-    """The parts, how large the robot is in metres at its neutral position, and what could not be drawn."""
+    """The parts, how large the robot is in metres at neutral q, and notes on what could not be drawn."""
 
     model: Model
     parts: tuple[Part, ...]
@@ -164,7 +164,7 @@ def _bodies(drawn: Drawn, triangles: int) -> list[Part]:
 
 
 def _size(model: Model, bodies: list[Part]) -> float:
-    """The longest edge of the box around all joints, masses and bodies at the neutral position."""
+    """The longest edge of the box around all joints, masses and bodies at neutral q."""
     poses = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY).poses
     points = [poses[i][1][:, 0] for i in model.topology.links]
     points += [poses[i][1][:, 0] + poses[i][0] @ l.inertia.com for i, l in enumerate(model.links) if l.inertia.mass > 0]
@@ -176,7 +176,7 @@ def _size(model: Model, bodies: list[Part]) -> float:
 
 
 def _ellipsoid(body: BodyInertia, size: float, density: float = 0.0) -> Surface | None:
-    """The solid ellipsoid of this mass and inertia; thin or wide ones, which no body has, within what can be seen.
+    """The solid ellipsoid of this mass and inertia; extreme ones are limited to what can be seen.
 
     It shrinks to this density (kg/m^3) where it is lighter.
     """
@@ -206,7 +206,7 @@ def _pins(model: Model, i: int, size: float) -> Surface | None:
 
 
 def _bones(model: Model, i: int, size: float) -> Surface | None:
-    """From the link's origin to the joints and closures that it carries; what floats is not carried by the world."""
+    """From the link's origin to the joints and closures that it carries, but not to floating bases."""
     ends = [l.placement.p for l in model.links[1:] if l.parent == i and l.joint.nv < 6]
     named = [model.frame(n) for c in model.constraints for n in (getattr(c, "a", None), getattr(c, "b", None)) if n]
     ends += [f.placement.p for f in named if f.link == i]

@@ -1,4 +1,4 @@
-"""The live viewer: a page in the browser, served by viser on this machine, that a Python program can go on changing."""
+"""The live viewer: a page in the browser, served by viser, that a Python program controls."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def view(
     Needs the extra `view`; `lw.write_html` needs none.
     """
     if trajectory is not None and q is not None:
-        raise InputError("give a trajectory or a position q, not both")
+        raise InputError("give a trajectory or a configuration q, not both")
     return Viewer(model, trajectory, q, host, port, fps, triangles, open_browser)
 
 
@@ -98,7 +98,7 @@ class Viewer:
         self._closing, self._lock = loops(model), threading.RLock()
         self._busy, self._stopped = False, threading.Event()
         self.time, self.playing, self.speed = 0.0, False, 1.0
-        with redirect_stdout(StringIO()):  # it announces itself on the terminal, whatever verbose says
+        with redirect_stdout(StringIO()):  # it prints to the terminal even with verbose=False
             self.server = _served(viser, host=host, port=port, label=f"{model.name} - Linkwork", verbose=False)
         self.url = f"http://{'localhost' if host in ('0.0.0.0', '127.0.0.1') else host}:{self.server.get_port()}"
         self._draw()
@@ -110,7 +110,7 @@ class Viewer:
 
             webbrowser.open(self.url)
 
-    # what a program calls
+    # the interface of programs
 
     def show(self, q: object) -> None:
         """Put the model at `q`, of length nq; loops are not closed by this."""
@@ -164,7 +164,7 @@ class Viewer:
     # the scene
 
     def _draw(self) -> None:
-        """Everything once: one node for each link, which parts hang on; the rest is moved by `_place`."""
+        """Create all nodes once: one for each link, with its parts below it; `_place` moves them."""
         scene, server, size = self.scene, self.server, self.scene.size
         self._theme(False)
         server.scene.set_up_direction("+z")
@@ -235,7 +235,7 @@ class Viewer:
         )
 
     def _force_scales(self) -> list[float]:
-        """Metres per newton of each arrow: contacts and loops have each their own scale."""
+        """Metres per newton of each arrow: contacts and loops have separate scales."""
         weight = 0.75 * self.model.mass * float(np.linalg.norm(self.model.gravity))
         sizes = np.linalg.norm(self.states.forces, axis=2).max(axis=0, initial=0.0)
         largest = {
@@ -326,7 +326,7 @@ class Viewer:
             self.seek(self._scrub.value)
 
     def _clock(self) -> None:
-        """Time passes while it plays."""
+        """Advance the time while it plays."""
         last = time.monotonic()
         while not self._stopped.wait(1 / 60):
             now = time.monotonic()
@@ -366,7 +366,7 @@ class Viewer:
         return min(round(low, 3), 0.0), max(round(high, 3), 0.0)
 
     def _moved(self, i: int, k: int) -> None:
-        """A slider was moved by hand: its joint goes there, the others as far as loops make them."""
+        """Move the joint of a slider that the user moved, and the others as loops require."""
         if self._busy:
             return
         with self._lock:
@@ -409,7 +409,7 @@ class Viewer:
 
     @contextmanager
     def _silently(self) -> Iterator[None]:
-        """Controls that are set here do not act as if moved by hand."""
+        """Set controls without triggering their callbacks."""
         self._busy = True
         try:
             yield
@@ -428,7 +428,7 @@ def _node(i: int, name: str) -> str:
 
 
 def _served(viser: Any, host: str, port: int, **options: Any) -> Any:
-    try:  # here, because viser's own thread would fail unheard
+    try:  # here, because viser's own thread would fail silently
         socket.getaddrinfo(host, port, flags=socket.AI_PASSIVE)
         if not host:
             raise ValueError("it is empty")

@@ -1,4 +1,4 @@
-"""Where everything is over time: links, centre of mass, the two ends of each constraint and the force between them."""
+"""Poses over time: links, centre of mass, the two ends of each constraint and the force between them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def loops(model: Model) -> list[str]:
 
 
 def posture(model: Model) -> tuple[np.ndarray, list[str]]:
-    """The neutral position with its loops closed; a note if that cannot be, with the best position found."""
+    """The neutral configuration with loops closed; if they cannot be, the best one found and a note."""
     closing = loops(model)
     try:
         return assemble(model, model.neutral(), only=closing) if closing else model.neutral(), []
@@ -61,12 +61,12 @@ def posture(model: Model) -> tuple[np.ndarray, list[str]]:
 
 
 def states_at(model: Model, q: np.ndarray) -> States:
-    """One position, or several as rows, without forces and times."""
+    """One configuration, or several as rows, without forces and times."""
     q = np.atleast_2d(np.asarray(q, dtype=float))
     if q.ndim != 2 or q.shape[1] != model.nq:
         raise InputError(f"q has shape {q.shape}; this model needs ({model.nq},)")
     if len(q) == 0:
-        raise InputError("there is no position in q to show")
+        raise InputError("there is no configuration in q to show")
     return _states(model, np.arange(float(len(q))), q, None, None, np.arange(len(q)))
 
 

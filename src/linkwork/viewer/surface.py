@@ -56,8 +56,8 @@ def thinned_to(meshes: Sequence[Mesh], triangles: int) -> list[Mesh]:
     share = 1 / 250
     while (count := sum(len(m.faces) for m in out)) > triangles and share < 0.2:
         share *= max(1.1, 0.9 * np.sqrt(count / triangles)) if out is not welded else 1.0
-        # no part becomes a clod: a cell is at most an eighth of the part that it thins out. What was too fine goes on
-        # from there: its corners are means already, and fewer
+        # parts keep their shape: a cell is at most an eighth of the part that it thins out. Each coarser pass starts
+        # from the result of the one before: its corners are means already, and fewer
         out = [thinned(m, max(min(largest * share, float(s) / 8), 1e-9)) for m, s in zip(out, spans, strict=True)]
     return out
 
@@ -72,7 +72,7 @@ def smooth(mesh: Mesh) -> Surface:
     corners = F.ravel()
     order = np.argsort(corners, kind="stable")
     around = np.bincount(corners, minlength=len(V))
-    crowded = around[corners] > CROWD  # their pairs would be too many: such corners keep the normals of their faces
+    crowded = around[corners] > CROWD  # too many pairs: such corners keep the normals of their faces
     first = np.concatenate([[0], np.cumsum(around)])[:-1]
     # every pair of a corner and a corner at the same vertex: (one, other), as indices of corners
     many = np.where(crowded, 0, around[corners])

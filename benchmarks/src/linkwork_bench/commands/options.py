@@ -1,4 +1,4 @@
-"""Options that several commands take, and what they stand for."""
+"""Options that several commands share, and how they are read."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PeersOption = Annotated[
     list[Path] | None, typer.Option("--peers", help="A build folder of the peers' harness; repeat for more.")
 ]
 JsonOption = Annotated[
-    Path | None, typer.Option("--json", help="Write every figure to this file (JSON lines), as soon as it is known.")
+    Path | None, typer.Option("--json", help="Write every figure to this file (JSON lines), as soon as it is measured.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page with tables and plots.")]
 MarkdownOption = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
-QuickOption = Annotated[bool, typer.Option("--quick", help="Five short rounds: a first impression.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="Five short rounds, for a rough estimate.")]
 RoundsOption = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds; default 11, quick 5.")]
 CpuOption = Annotated[
     int | None, typer.Option("--cpu", help="The core for single-threaded loops; default: the last. -1: any.")
@@ -55,5 +55,5 @@ def settings_of(
 
 
 def clock(processor_time: bool) -> str:
-    """What times are measured in, as results say it."""
+    """The clock of the times, by its name in results."""
     return "processor time" if processor_time else "time"

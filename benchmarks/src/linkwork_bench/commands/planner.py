@@ -22,7 +22,7 @@ from linkwork_bench.commands.options import JsonOption, ProcessorOption
 
 def planner(
     mechanisms: Annotated[
-        list[str] | None, typer.Option("--mechanisms", help="Parts of names; default: every mechanism at hand.")
+        list[str] | None, typer.Option("--mechanisms", help="Parts of names; default: every available mechanism.")
     ] = None,
     use: Annotated[str, typer.Option(help="state or batch.")] = "state",
     independent: Annotated[bool, typer.Option("--independent", help="Rows are promised to be independent.")] = False,
@@ -33,7 +33,7 @@ def planner(
     json: JsonOption = None,
     processor_time: ProcessorOption = False,
 ) -> None:
-    """Is the planner's pick the fastest? Predicted and measured times of every method near the best."""
+    """Predicted and measured times of the planner's pick and of every method predicted to be near it."""
     wanted = words(mechanisms)
     chosen = [
         (n, m) for n, m in planning.mechanisms() if m.nv <= largest and (not wanted or any(w in n for w in wanted))
@@ -63,7 +63,7 @@ def planner(
 
 
 def _save(file: Path | None, trials: Sequence[planning.Trial]) -> None:
-    """What is known so far."""
+    """Write the figures measured so far."""
     if file is not None:
         found = (t.verdict for t in trials if t.took)
         try:

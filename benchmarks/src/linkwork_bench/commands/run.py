@@ -18,7 +18,7 @@ from linkwork_bench.suites import Job, Settings
 def run_jobs(
     jobs: Sequence[Job], peers: Peers, settings: Settings, results: Results, processor_time: bool = False
 ) -> bool:
-    """Add the figures of every job to the results; False if ctrl-C ended it early, with what was complete kept."""
+    """Add the complete figures of every job to the results; False if ctrl-C ended it early."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         with (

@@ -1,4 +1,4 @@
-"""What commands print and write: the machine, the peers, tables, reports."""
+"""Output of commands: the machine, the peers, tables, reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def terminal() -> Console:
 
 
 def print_circumstances(facts: dict[str, Any]) -> None:
-    """Where and when, in one line."""
+    """Machine and date of a run, in one line."""
     versions = ", ".join(f"{k} {v}" for k, v in facts.get("versions", {}).items())
     machine = f"{facts.get('cpu')}, {facts.get('cores')} cores, governor {facts.get('governor')}"
     text = f"{facts.get('date')}  {machine}, load {facts.get('load')}, in {facts.get('clock')}; {versions}"
@@ -41,7 +41,7 @@ def print_circumstances(facts: dict[str, Any]) -> None:
 
 
 def print_peers(found: Peers) -> None:
-    """What the peers are not measured with, if anything."""
+    """Print which peers are missing, if any."""
     if found.note:
         terminal().print(f"[yellow]{escape(found.note)}[/]", highlight=False)
 

@@ -193,7 +193,7 @@ def _run(
     settings: Settings,
     in_processor_time: bool,
 ) -> None:
-    """Measure all jobs of a suite, with progress; ctrl-C ends it early and keeps what is there."""
+    """Measure all jobs of a suite, with progress; ctrl-C ends it early and keeps complete figures."""
     found = find_peers(folders or [])
     jobs = jobs_of(suites.find_robots(words(names), found, default))
     if not jobs:

@@ -47,7 +47,7 @@ QUICK = ("GT chain 12", "Mini Cheetah")
 GEARED = tuple(n for n in NAMES if n != "Tello")
 RELATIVE = f"{OTHER_MACHINE} (M1 Pro): per cent of time more or less than the first method"
 FOLDED = (
-    "a trace leaves out the zeros of every method alike: rotors that nobody can tell to turn cost `c_rnea` and "
+    "a trace leaves out the zeros of every method alike: rotors symmetric about their axes cost `c_rnea` and "
     "`c_aba` next to nothing here, so an approximation saves less"
 )
 

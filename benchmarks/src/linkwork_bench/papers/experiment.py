@@ -1,8 +1,8 @@
 """An experiment of a paper as a declaration: mechanisms, methods, what is measured, and what the paper found.
 
 Three kinds: `Counts` (exact operations of traced programs), `Times` (compiled kernels in native loops, in turns with
-the peers), `Study` (anything else: accuracy, convergence, simulations). Each is run in steps, so that progress can be
-shown and what is measured is never lost. Figures are records of the suite "papers" (see `bench.records`).
+the peers), `Study` (anything else: accuracy, convergence, simulations). Each is run in steps, so that progress is shown
+and no figure is lost. Figures are records of the suite "papers" (see `bench.records`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ NO_NUMBERS = "the paper shows it as a plot and prints no numbers"
 
 @dataclass(frozen=True)
 class Case:
-    """A mechanism with its constraints. `x` is where it stands on the axis of a plot; `quick`: part of a quick run.
+    """A mechanism with its constraints. `x` is its abscissa in a plot; `quick`: part of a quick run.
 
-    `twin` is the same as the peers can have it, if they cannot take the model's own rows.
+    `twin` is an equivalent for peers that cannot take the model's own rows.
     """
 
     robot: str
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Bench:
-    """What experiments run with: how to measure, who else is there, and a folder for the peers' inputs."""
+    """The setup of experiments: how to measure, which peers, and a folder for the peers' inputs."""
 
     settings: Settings
     peers: Peers
@@ -114,7 +114,7 @@ class Experiment(ABC):
         return Record(SUITE, self.id, case.robot, case.case, nv, rows, method=method, measure=measure, **facts)
 
     def missing(self, case: Case, problem: LinkworkError) -> Record:
-        """What stands in for a case whose robot is not installed, or has other links than the one we know."""
+        """The record of a case whose robot is not installed, or has other links than expected."""
         why = "robot file missing" if str(problem).startswith("no robot") else "another robot file"
         return self.record(case, "", self.measure, note=f"{why}: {problem}")
 
@@ -191,7 +191,7 @@ Finding = tuple[str, str, Sequence[float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Study(Experiment):
-    """Whatever `ask` finds out about a case."""
+    """The figures that `ask` returns for a case."""
 
     names: tuple[str, ...]
     ask: Callable[[Case, bool], Iterable[Finding]]
@@ -211,7 +211,7 @@ class Study(Experiment):
             ]
         except NotFound as problem:
             return [self.missing(case, problem)]
-        except LinkworkError as problem:  # the other cases and experiments go on
+        except LinkworkError as problem:  # the other cases and experiments continue
             return [self.record(case, "", self.measure, note=f"failed: {problem}")]
 
 
@@ -234,11 +234,11 @@ class Figures:
         self.records = [r for r in records if r.suite == SUITE and r.function == experiment.id]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, str, str, str], float]:
+    def _medians(self) -> dict[tuple[str, str, str, str], float]:
         return {(r.robot, r.case, r.method, r.measure): r.us for r in self.records if r.samples}
 
     def of(self, case: Case, method: str, measure: str = "") -> float | None:
-        return self._known.get((case.robot, case.case, method, measure or self.experiment.measure))
+        return self._medians.get((case.robot, case.case, method, measure or self.experiment.measure))
 
     def shown(self, case: Case, method: str) -> float | None:
         """Our figure in the unit of the published one."""
@@ -251,7 +251,7 @@ class Figures:
     @property
     def measured(self) -> list[Case]:
         """The cases of which there is any figure."""
-        known = {(robot, case) for robot, case, *_ in self._known}
+        known = {(robot, case) for robot, case, *_ in self._medians}
         return [c for c in self.experiment.cases if (c.robot, c.case) in known]
 
     @property

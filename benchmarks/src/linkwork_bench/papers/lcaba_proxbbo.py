@@ -38,7 +38,7 @@ MU = 1e5
 
 
 def _iterated(method: str, iterations: int) -> Way:
-    """A method stopped after so many solves, whatever is left."""
+    """A method stopped after so many solver iterations, whatever its residual."""
     return forward(method, prox=Prox(mu=MU, tolerance=0.0, max_iterations=iterations))
 
 
@@ -55,7 +55,7 @@ SYSTEMS = {
     "Digit-cube": ("digit_box", (12.0, 18.0, 28.9, 5.9), (14.8, 22.0, 33.9)),
     "Digit2-cube": ("two_digits_box", (23.5, 44.2, 142.6, 11.9), (31.0, 58.8, 168.0)),
 }
-"""Our scenario, and the paper's microseconds: LCABA, BBO, LTL and ABA for one solve, the first three for three."""
+"""Our scenario, and the paper's microseconds: LCABA, BBO, LTL and ABA for one iteration, the first three for three."""
 ONE, THREE = ({m: f"{m} ({k})" for m in LOOPS} for k in (1, 3))
 WAYS: dict[str, Way] = {
     **{ONE[m]: _iterated(m, 1) for m in LOOPS},
@@ -70,8 +70,8 @@ LARGER = tuple(name for name in SYSTEMS if name != "AH-cube")
 DIGITS = ("Digit", "Digit-cube", "Digit2-cube")
 TABLE2 = Times(
     id="lcaba_proxbbo/table2",
-    title="Robots with closed loops, after one and three solves: one state, us",
-    where="table II (14 rows: seven systems, one and three solves)",
+    title="Robots with closed loops, after one and three iterations: one state, us",
+    where="table II (14 rows: seven systems, one and three iterations)",
     cases=tuple(
         Case(name, "", SCENARIOS[s], quick=s in ("allegro_cube", "digit_standing"))
         for name, (s, _, _) in SYSTEMS.items()
@@ -83,7 +83,7 @@ TABLE2 = Times(
     compete=True,
     published=PUBLISHED,
     caveat=f"{OTHER_MACHINE} (Core Ultra 7 165H). Digit's legs as in the paper, redundantly welded; its file and "
-    "Allegro's may differ. Results after a fixed number of solves are not checked for accuracy, as in the paper",
+    "Allegro's may differ. Results after a fixed number of iterations are not checked for accuracy, as in the paper",
     relations=(
         Relation(
             "one Allegro hand: proxLTL is the fastest",
@@ -122,10 +122,10 @@ TABLE2 = Times(
             ratio(ONE["prox_ltl"], ONE["lcaba"], low=4.5, cases=("Digit2-cube",)),
         ),
         Relation(
-            "two more solves cost LCABA 14 to 32 % (here: at most 50 %)",
+            "two more iterations cost LCABA 14 to 32 % (here: at most 50 %)",
             "table II",
             ratio(THREE["lcaba"], ONE["lcaba"], 1.0, 1.5),
-            why="what is done once takes a smaller share of our time: two more solves cost up to 55 %",
+            why="the factorisation takes a smaller share of our time: two more iterations cost up to 55 %",
         ),
     ),
 )
@@ -158,7 +158,7 @@ FIG6 = Counts(
             "proxBBO is slightly ahead of LCABA on long loops (here: by 0 to 30 %)",
             "VI-C",
             ratio("prox_bbo", "lcaba", 0.7, 1.0, cases=lambda c: (c.x or 0) >= 14),
-            why="they put it down to memory in their implementation; in operations six carried rows cost more "
+            why="they put it down to memory in their implementation; in operations six propagated rows cost more "
             "than the coupling of two links",
         ),
     ),
@@ -254,17 +254,17 @@ def _convergence(case: Case, quick: bool) -> Iterator[Finding]:
 
 FIG10 = Study(
     id="lcaba_proxbbo/fig10",
-    title="Residual |J a - k| after each solve, mu = 1e5, two hands that hold a cube",
+    title="Residual |J a - k| after each iteration, mu = 1e5, two hands that hold a cube",
     where="fig. 10",
     cases=(Case("AH2-cube", "mu 1e5", TWO_HANDS),),
     names=LOOPS,
     ask=_convergence,
     measure="converged",
-    unit="m/s^2 after three solves",
+    unit="m/s^2 after three iterations",
     caveat=f"{NO_NUMBERS}; 30 states of ours, where the paper has 10 000 of its own",
     relations=(
         *(
-            Relation(f"{m} converges to 1e-6 within three solves, typically", "VI-D", value(m, high=1e-6))
+            Relation(f"{m} converges to 1e-6 within three iterations, typically", "VI-D", value(m, high=1e-6))
             for m in LOOPS
         ),
     ),

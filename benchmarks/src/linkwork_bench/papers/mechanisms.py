@@ -1,4 +1,4 @@
-"""Robots, rows and ways that several papers share."""
+"""Robots, rows and functions that several papers share."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def osim(method: str) -> Callable[[Model], Function]:
 
 
 def of_position(name: str, compute: Callable[[Motion], Any]) -> Callable[[Model], Function]:
-    """Matrices of a position, as a function to count."""
+    """Matrices at a configuration, as a function to count."""
 
     def way(model: Model) -> Function:
         def body(xp: Any, x: Mapping[str, Any]) -> dict[str, Any]:

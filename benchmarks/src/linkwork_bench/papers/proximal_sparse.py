@@ -160,7 +160,7 @@ def _dense_factor(m: Motion) -> list[object]:
 
 
 def _filled(A: Array, m: Motion) -> Array:
-    """The matrix with its structural zeros made unknown, as a dense routine sees it."""
+    """The matrix with its structural zeros hidden, as a dense routine takes it."""
     unknown = m.q[m.model.nq - 1, 0]
     dense = m.xp.zeros(*A.shape) + 1e-300 * unknown
     return A + dense
@@ -303,7 +303,7 @@ def _cassie_standing() -> Model:
 
 
 def _simulated(case: Case, quick: bool) -> Iterator[Finding]:
-    """From rest, with damped motors: how far constraints have drifted at the end."""
+    """From rest, with damped motors: the position errors of constraints at the end."""
     model = case.make()
     q0 = lw.assemble(model, model.neutral())
     try:
@@ -344,7 +344,7 @@ def _control(model: Model, q0: np.ndarray) -> Callable[[float, np.ndarray, np.nd
 
 
 def _standing(name: str, count: int, rows: int) -> Model:
-    """Feet (and hands) held where they are in the neutral position."""
+    """Feet (and hands) held where they are at neutral q."""
     file, limbs = LIMBS[name]
     model = robot(file)
     for f in limbs[:count]:

@@ -24,7 +24,7 @@ CHAINS = (6, 12, 24, 48)
 
 
 def _stem_link(figures: Figures, method: str) -> list[tuple[float, float]]:
-    """What one more link of the stem costs, by the number of branches whose rows it carries."""
+    """The cost of one more link of the stem, by the number of branches whose rows pass through it."""
     out = []
     for b in BRANCHES:
         at = [x for c in pick(figures, (f"stem, {b} branches",)) if (x := figures.of(c, method)) is not None]
@@ -34,7 +34,7 @@ def _stem_link(figures: Figures, method: str) -> list[tuple[float, float]]:
 
 
 def _power_of_m(method: str, low: float, high: float) -> Judge:
-    """p, where a link that carries m rows costs a + b m^p."""
+    """p, where a link through which m rows are propagated costs a + b m^p."""
 
     def judge(figures: Figures) -> Verdict:
         p = power(_stem_link(figures, method)[-3:])
@@ -44,7 +44,7 @@ def _power_of_m(method: str, low: float, high: float) -> Judge:
 
 
 def _independent_of_m(method: str, high: float) -> Judge:
-    """What a link costs with the most rows, over what it costs with the fewest (of two and more branches)."""
+    """The cost of a link with the most rows over that with the fewest (of two and more branches)."""
 
     def judge(figures: Figures) -> Verdict:
         costs = [cost for _, cost in _stem_link(figures, method)[1:]]

@@ -14,12 +14,12 @@ from linkwork_bench.papers.experiment import Case, Figures
 
 Judge = Callable[[Figures], "Verdict"]
 Which = Collection[str] | Callable[[Case], bool] | None
-"""Cases: their names or robots, or what says whether a case is meant; None is all."""
+"""Cases: their names or robots, or a predicate; None is all."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a relation holds (None: nothing was measured that could tell), and what was found."""
+    """Whether a relation holds (None: not measured), and what was found."""
 
     holds: bool | None
     found: str
@@ -156,7 +156,7 @@ def within(found: dict[str, float], low: float, high: float, what: str = "") -> 
 
 
 def pick(figures: Figures, cases: Which) -> list[Case]:
-    """The measured cases that are meant."""
+    """The measured cases that are selected."""
     known = figures.measured
     if cases is None:
         return known

@@ -23,7 +23,7 @@ from linkwork_bench.suites import errors
 
 STATES, QUICK_STATES, CHECKED = 64, 24, 8
 SPAN = 2e-4
-"""Seconds that a pass over the states takes at least: single passes of small robots are too short to be read."""
+"""Least seconds of a pass over the states: single passes of small robots are too short to measure."""
 
 
 def run(experiment: Times, case: Case, bench: Bench) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Results as a page people want to read: one self-contained HTML file, or Markdown."""
+"""Results as a report: one self-contained HTML file, or Markdown."""
 
 from __future__ import annotations
 

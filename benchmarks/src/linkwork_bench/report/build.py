@@ -36,7 +36,7 @@ def page_of(results: Results) -> Page:
 
 
 def circumstances_text(facts: dict[str, Any]) -> list[str]:
-    """Where and when, in a few sentences."""
+    """Machine and date of the run, in a few sentences."""
     versions = ", ".join(f"{k} {v}" for k, v in facts.get("versions", {}).items())
     load = facts.get("load") or []
     date = str(facts.get("date", "")).replace("T", " ")[:16]

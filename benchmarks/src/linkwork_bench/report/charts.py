@@ -1,7 +1,7 @@
 """Charts by matplotlib as SVG text: curves, rows of dots, stacked bars.
 
-Colours are drawn as stand-ins and become CSS variables (theme.py); what belongs to a method or robot is marked with it,
-so that pages can hide it, and says its figure when pointed at.
+Colours are drawn as stand-ins and become CSS variables (theme.py); artists are tagged with their method and robot, so
+that pages can hide them, and show their figure as a tooltip.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ class Chart:
         return {"marker": shape, "color": colour, "mfc": BACK if hollow else colour, "mew": 1.8}
 
     def mark(self, artist: Artist, hint: str = "", *, method: str = "", robot: str = "") -> None:
-        """The artist belongs to a method and a robot, and says the hint when pointed at."""
+        """Tag an artist with a method and a robot, and a tooltip."""
         data = {"data-method": method, "data-robot": robot}
         attributes = "".join(f' {name}="{escape(text)}"' for name, text in data.items() if text)
         artist.set_gid(f"mark{len(self._marks)}.")
         self._marks.append(f"<g{attributes}>" + (f"<title>{escape(hint)}</title>" if hint else ""))
 
     def svg(self, label: str) -> str:
-        """The figure as text, without what matplotlib says about itself."""
+        """The figure as text, without matplotlib's metadata."""
         for artist in self.figure.findobj():
             artist.set_clip_on(False)  # limits leave room for everything
         out = io.StringIO()
@@ -161,7 +161,7 @@ def _lines(chart: Chart, plot: Lines) -> None:
 
 
 def _dots(chart: Chart, plot: Dots) -> None:
-    """A row per case, a dot per figure, and who is who above."""
+    """A row per case, a dot per figure, and a legend above."""
     names = [_short(f"{robot} {case}".strip()) for robot, case, _ in plot.rows]
     left = 24 + LETTER * max(map(len, names), default=1)
     seen = dict.fromkeys((d.method, d.hollow) for _, _, row in plot.rows for d in row)
@@ -219,7 +219,7 @@ def _bars(chart: Chart, plot: Bars) -> None:
 
 
 def _key(chart: Chart, seen: Sequence[tuple[str, bool]]) -> tuple[float, Callable[[], None]]:
-    """Where the rows below the key begin, and what draws it: entries from left to right, row by row."""
+    """Where the rows below the legend begin, and the function that draws it row by row."""
     x, y, entries = 4.0, chart.top + 8, []
     for method, hollow in seen:
         label = f"{method} (published)" if hollow else method

@@ -1,4 +1,4 @@
-"""What a report consists of, whatever it is written in."""
+"""The parts of a report, independent of its format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEER_NAMES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, what it is sorted by, and what it is about."""
+    """A cell of a table: its text, its sort key, and its kind."""
 
     text: str = ""
     sort: float | None = None
@@ -63,7 +63,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Lines:
-    """Curves over a quantity; both axes are logarithmic where the data ask for it."""
+    """Curves over a quantity; axes are logarithmic where the data span decades."""
 
     title: str
     x: str
@@ -114,9 +114,9 @@ class Section:
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
     level: int = 2
-    """2 for a chapter, 3 for what stands in one."""
+    """2 for a chapter, 3 for a section in one."""
     short: str = ""
-    """The title in a table of contents, if it is another."""
+    """The title in a table of contents, if it differs."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Page:
     facts: Sequence[str]
     sections: Sequence[Section]
     highlights: Sequence[tuple[str, str]] = field(default_factory=tuple)
-    """Figure and what it is."""
+    """Figure and its label."""
 
     @property
     def methods(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Parametric mechanisms: scaling studies, closed linkages, transmissions, and two legged robots for everyone.
+"""Parametric mechanisms: scaling studies, closed linkages, transmissions, and two legged robots.
 
 Each function returns a frozen `Model`. Those with loops are closed at neutral q unless their docstring says otherwise.
 """

@@ -1,4 +1,4 @@
-"""Mechanisms nobody would build: everything at random, for tests that must find what nobody thought of."""
+"""Random mechanisms for fuzz tests: joints, axes, placements, inertias and constraints at random."""
 
 from __future__ import annotations
 

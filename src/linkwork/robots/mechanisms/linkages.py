@@ -17,7 +17,7 @@ UPRIGHT = Placement.at(rpy=(np.pi / 2, 0, 0))
 BAR, GAP = 0.06, 0.025
 """The four-bar gripper (m): length of the bars that carry a finger, and their distance."""
 PLANAR_CUTS = ("revolute", "spherical", "cylindrical", "universal", "point_on_line", "fixed")
-"""Cut joints that close a planar loop and leave it one way to move; "fixed" welds the end to an extra pin."""
+"""Cut joints that close a planar loop with mobility 1; "fixed" welds the end to an extra pin."""
 PLANAR_CUT = choice("cut joint of a planar linkage", PLANAR_CUTS)
 
 
@@ -35,10 +35,10 @@ def four_bar(
     """A planar four-bar linkage in a vertical plane: three hinges and a loop, mobility 1.
 
     Links `crank` (on the world at the origin), `coupler` (on the crank) and `rocker` (on the world at x = ground),
-    1 kg per metre, along their own x. Neutral q is closed, with the crank `angle` above the ground link, and the
-    other links as the lengths want it (`crossed` takes the other of the two ways). Frames `coupler_end`,
-    `rocker_end` are joined by the cut joint: "revolute" gives 5 rows of rank 2, "spherical" 3; "fixed" gives 6 rows
-    of rank 3, between the rocker and a small link `coupler_pin` on a fourth hinge at the coupler's end.
+    1 kg per metre, along their own x. Neutral q is closed, with the crank `angle` above the ground link, and the other
+    links placed by the lengths (`crossed` takes the other of the two assemblies). Frames `coupler_end`, `rocker_end`
+    are joined by the cut joint: "revolute" gives 5 rows of rank 2, "spherical" 3; "fixed" gives 6 rows of rank 3,
+    between the rocker and a small link `coupler_pin` on a fourth hinge at the coupler's end.
     """
     pin = crank * np.array([np.cos(angle), np.sin(angle)])
     end = meeting(pin, coupler, np.array([ground, 0.0]), rocker, crossed)
@@ -207,7 +207,7 @@ def gripper(kind: str = "parallel", *, base: str = "fixed") -> Model:
 
 
 def meeting(centre: np.ndarray, radius: float, other: np.ndarray, other_radius: float, second: bool) -> np.ndarray:
-    """Where two circles meet: the way on the left of the line from `centre` to `other`, or the second one."""
+    """An intersection of two circles: left of the line from `centre` to `other`, or the second one."""
     d = other - centre
     span = float(np.linalg.norm(d))
     slack = 1e-12 * span
@@ -241,7 +241,7 @@ def _bar(
 
 
 def _join(b: Builder, a: str, a_length: float, c: str, c_length: float, cut: str, angle_between: float) -> None:
-    """The ends of two bars joined; the frame on the second has the axes of the first in the neutral position."""
+    """The ends of two bars joined; the frame on the second has the axes of the first at neutral q."""
     end = Placement.at((a_length, 0, 0))
     if cut == "fixed":
         b.link(f"{a}_pin", a, Revolute("z"), placement=end, inertia=cylinder(0.05, 0.01, 0.05), actuated=False)

@@ -1,4 +1,4 @@
-"""What all mechanisms are made of: inertias of solid shapes, checked sizes, joints by name, closures that fit."""
+"""Parts of mechanisms: inertias of solid shapes, checked sizes, joints by name, closures that fit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JointSpec = Joint | str | Sequence[Joint | str]
 """A joint, its kind ("revolute", ...), or several of these to be used in turn."""
 
 MOST = 10_000
-"""Links, loops or branches that a mechanism may be asked for: beyond, it would only fill the memory."""
+"""The most links, loops or branches of a mechanism: more would only fill the memory."""
 
 
 def count(least: int) -> Kind:
@@ -82,7 +82,7 @@ def ball(mass: float, radius: float, centre: object = (0, 0, 0)) -> BodyInertia:
 
 
 def random_body(rng: np.random.Generator, size: float = 0.3) -> BodyInertia:
-    """A body of 0.5 to 2 kg with its mass spread over about `size` metres in no particular directions."""
+    """A random body of 0.5 to 2 kg with its mass spread over about `size` metres."""
     mass = rng.uniform(0.5, 2.0)
     spread = size * random_rotation(rng) @ np.diag(rng.uniform(0.2, 0.5, 3))
     second = spread @ spread.T
@@ -98,7 +98,7 @@ def random_rotation(rng: np.random.Generator) -> np.ndarray:
 
 
 def random_placement(rng: np.random.Generator, size: float = 0.3) -> Placement:
-    """Any orientation, at a distance of about `size` metres."""
+    """A random orientation, at a distance of about `size` metres."""
     return Placement(random_rotation(rng), rng.uniform(-size, size, 3))
 
 
@@ -111,7 +111,7 @@ def joint_cycle(spec: JointSpec) -> list[Joint]:
 
 
 def random_joint(kind: str, rng: np.random.Generator) -> Joint:
-    """A joint of this kind about a coordinate axis or, as often, about one in no particular direction."""
+    """A joint of this kind about a coordinate axis or, as often, about a random one."""
     aligned = rng.random() < 0.5
     axis: object = str(rng.choice(["x", "y", "z", "-x", "-y", "-z"])) if aligned else rng.normal(size=3)
     if kind == "helical":
@@ -125,7 +125,7 @@ def random_joint(kind: str, rng: np.random.Generator) -> Joint:
 
 @checked(model=MODEL, frame=NAME, q=POSITION)
 def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
-    """Where a frame (or link) is in the world at `q`."""
+    """The placement of a frame (or link) in the world at `q`."""
     motion = Motion(model, np.asarray(q, dtype=float)[:, None], np.zeros((model.nv, 1)), NUMPY)
     f = model.frame(frame)
     R, p = motion.poses[f.link]
@@ -152,7 +152,7 @@ def closed(
 
 
 def attach_base(b: Builder, base: str, inertia: BodyInertia, placement: Placement | None = None) -> str:
-    """What a mechanism hangs on: the world (base="fixed") or a body called "base" that floats."""
+    """The base of a mechanism: the world (base="fixed") or a floating body called "base"."""
     joint = base_joint(base)
     if base == "fixed":
         return "world"

@@ -1,4 +1,4 @@
-"""Positions for the mechanisms of this package: joints by name, feet on the ground."""
+"""Configurations of the mechanisms of this package: joints by name, feet on the ground."""
 
 from __future__ import annotations
 
