@@ -2,11 +2,8 @@
 
     IA_i = I_i + sum over children j of X_j^T Ia_j X_j,      Ia = IA - U D^-1 U^T,  U = IA S,  D = S^T U + armature
 
-Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_force` is the force propagator P_i of the papers
-on constrained dynamics, `propagate_motion` the motion propagator P_i^T, with the change of coordinates included.
-
-A joint with several degrees of freedom is eliminated one at a time, the last first, as if massless links lay between
-them: the same operations as factorising D, but stable where stiff penalties make D ill-conditioned.
+Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_motion` is the motion propagator P_i^T of the papers
+on constrained dynamics, with the change of coordinates included.
 """
 
 from __future__ import annotations
@@ -37,12 +34,6 @@ class Articulated:
     IA: list[ArticulatedInertia]
     Ia: list[ArticulatedInertia]
     dofs: list[list[Dof]]
-
-    def propagate_force(self, i: int, F: Array) -> Array:
-        """Propagate forces on link i (6 x k) to its parent: X^T (F - U D^-1 S^T F)."""
-        for dof in reversed(self.dofs[i]):
-            F = F - dof.V @ (dof.s.T @ F)
-        return self.motion.X[i].T @ F
 
     def propagate_motion(self, i: int, A: Array) -> Array:
         """Propagate accelerations of the parent of link i (6 x k) to it: (1 - S D^-1 U^T) X A."""
