@@ -2,8 +2,11 @@
 
     IA_i = I_i + sum over children j of X_j^T Ia_j X_j,      Ia = IA - U D^-1 U^T,  U = IA S,  D = S^T U + armature
 
-Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_motion` is the motion propagator P_i^T of the papers
-on constrained dynamics, with the change of coordinates included.
+Featherstone, Rigid Body Dynamics Algorithms, section 7.2. `propagate_motion` is the motion propagator P_i^T of the
+papers on constrained dynamics, with the change of coordinates included.
+
+A joint with several degrees of freedom is eliminated one at a time, the last first, as if massless links lay between
+them: the same operations as factorising D, but stable where stiff penalties make D ill-conditioned.
 """
 
 from __future__ import annotations
