@@ -15,7 +15,7 @@ from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.errors import ConvergenceWarning, SingularError
+from linkwork.errors import ConvergenceWarning, SingularError, UnsupportedError
 from linkwork.robots import mechanisms as mech
 
 FD = registry.methods("forward_dynamics")
@@ -321,17 +321,23 @@ def test_delassus_matrices_of_clusters_in_open_postures(method, backend):
         np.testing.assert_allclose(f(q).matrix, W.T @ W, atol=1e-9 * np.abs(W.T @ W).max())
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_compiled_kkt_asks_numpy_where_its_trace_finds_no_solution(dtype):
+def test_compiled_kkt_asks_numpy_where_its_trace_finds_no_solution():
     """A tip held twice, the same way or in conflict: least squares, as NumPy has it; so do states beside it."""
     q, v, tau = np.full((2, 4), 0.4), np.zeros((2, 4)), np.array([[1.0, 0, 0, 0], [0, 2.0, 0, 0]])
     for k in (1.0, 3.0):
         rows = [lw.LinkRows({"link4": np.eye(6)[:3]}, (x, 0.0, 0.0), name=f"{n}") for n, x in enumerate((1.0, k))]
         model = mech.chain(4).with_constraints(*rows)
-        result = lw.forward_dynamics(model, method="kkt", dtype=dtype)(q, v, tau)
+        result = lw.forward_dynamics(model, method="kkt")(q, v, tau)
         for a, t in zip(result.a, tau, strict=True):
             right = exact(model, q[0], v[0], t)
-            assert np.abs(a - right).max() <= (1e-9 if dtype == "float64" else 1e-3) * np.abs(right).max()
+            assert np.abs(a - right).max() <= 1e-9 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("make", [lw.forward_dynamics, lw.impulse])
+def test_kkt_is_refused_in_float32(make):
+    """Seven digits do not tell redundant rows from conflicting ones (fuzzing, seed 701420)."""
+    with pytest.raises(UnsupportedError, match="float64 only"):
+        make(mech.four_bar(), method="kkt", dtype="float32")
 
 
 # float32

@@ -240,7 +240,7 @@ class Trial:
             if not loops.decided or len(outer) == 0:
                 return Outcome("", "undecided")
             P = loops.mobility
-            J, terms, bound = J[outer], terms[outer], bound * loops.kappa**2
+            J, terms, bound = J[outer], terms[outer], max(bound * loops.kappa**2, CHOSEN)
         D = f(self.q).matrix
         if not np.isfinite(D).all():
             return Outcome("", "not numbers")

@@ -12,7 +12,7 @@ from linkwork.algorithms.constrained.impact import impact
 from linkwork.backends import Array, Ops
 from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optional
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
-from linkwork.errors import InputError
+from linkwork.errors import InputError, UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
@@ -91,6 +91,8 @@ def forward_dynamics(
         measure=measure,
         prox=prox,
     )
+
+    _check_precision(chosen, dtype)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, rewritten(model, where), softness=softness)
@@ -240,6 +242,7 @@ def impulse(
     """
     model.check_forward()
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
+    _check_precision(chosen, dtype)
 
     def at(motion: Motion) -> Motion:
         return impact(motion, restitution)
@@ -287,3 +290,13 @@ def _softness(model: Model, R: object) -> list[np.ndarray] | None:
 def _judge(model: Model, chosen: Choice, at: Callable[[Motion], Motion] | None = None) -> Judge:
     """The judge of results that are not numbers; the planner never chooses a reference implementation."""
     return Judge(model, at) if chosen.named is None else judge_of(model, chosen.method, at)
+
+
+def _check_precision(chosen: Choice, dtype: str) -> None:
+    """Refuse dense least squares in float32, which has too few digits to tell redundant rows from conflicting ones."""
+    if dtype == "float64" or chosen.named is None:
+        return
+    if chosen.method.redundant and chosen.method.prox is None and not chosen.method.soft:
+        raise UnsupportedError(
+            f"method '{chosen.named}' is the reference, in float64 only; methods that iterate take float32"
+        )

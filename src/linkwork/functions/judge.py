@@ -25,6 +25,9 @@ from linkwork.model import Model, Motion
 INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
 
+VANISHING = 1e-12
+"""A row this much shorter than rows of its constraint usually are is rounding: no joint moves what it measures."""
+
 SAME = 1e-9
 """The largest difference of two methods' accelerations, in the norm of M: for light links it is larger, by the square
 root of mass ratios."""
@@ -133,13 +136,12 @@ def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: floa
     L = np.linalg.cholesky(crba(motion))
     J, k = joint_space(motion)
     W = np.linalg.solve(L, J.T).T
+    unit = np.repeat(units(motion.model), [c.rows for c in motion.model.constraints])
+    length = usual = 1 / np.sqrt(unit)[:, None]
     if least is None:
         length = np.linalg.norm(W, axis=1, keepdims=True)
-        if not length.all():
+        if np.any(length <= VANISHING * usual):
             return None
-    else:
-        unit = np.repeat(units(motion.model), [c.rows for c in motion.model.constraints])
-        length = 1 / np.sqrt(unit)[:, None]
     u, s, vt = np.linalg.svd(W / length, full_matrices=False)
     if least is None and (len(s) < len(k) or s.min(initial=1.0) <= INDEPENDENT * s.max(initial=0.0)):
         return None
