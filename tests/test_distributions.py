@@ -35,8 +35,8 @@ def test_the_version_has_one_source(folder):
     assert source.with_name("py.typed").is_file()
 
 
-def test_no_test_of_the_core_imports_the_benchmarks():
-    for file in TESTS:
+def test_neither_the_core_nor_its_tests_import_the_benchmarks():
+    for file in [*TESTS, *(ROOT / "src").rglob("*.py")]:
         for node in ast.walk(ast.parse(file.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
