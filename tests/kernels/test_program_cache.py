@@ -88,7 +88,7 @@ def test_functions_have_no_digest() -> None:
 def test_steps_of_rollouts_and_simulations_are_cached_too(empty_cache, monkeypatch) -> None:
     """And with them the kernel: the second time nothing is compiled either."""
     from linkwork.kernels import rollout
-    from linkwork.simulation.rollout import Step
+    from linkwork.simulation.step import Step
 
     def run():
         model = four_bar()
