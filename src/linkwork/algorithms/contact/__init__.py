@@ -1,0 +1,1 @@
+"""Contact with friction: Signorini's and Coulomb's laws at the level of velocities, without relaxation."""

@@ -1,0 +1,160 @@
+"""One time step with contacts and joint limits, as a function of named columns: compiled, or by NumPy.
+
+The contact problem of the step (algorithms/contact) is solved for impulses, starting from those of the last step; the
+accelerations with them are integrated as without contacts (integrators.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
+from linkwork.backends import Array, Ops
+from linkwork.constraints.contact import Contact, Ground
+from linkwork.lazy import cached_property
+from linkwork.model import Model
+from linkwork.model.digest import digest
+from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.step import JOULE, joint_control
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.kernel import Kernel
+
+EXTRAS = ("a", "tau", "forces")
+"""What can be recorded besides the state: mean accelerations and contact forces over the step, joint forces."""
+
+
+@dataclass(frozen=True)
+class ContactStep:
+    """One step of a model whose `contacts` may touch the `ground`.
+
+    Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
+    `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
+    `pd` there are gains and targets of joint control.
+    """
+
+    model: Model
+    contacts: tuple[Contact, ...]
+    ground: Ground
+    tolerance: float
+    max_iterations: int
+    pd: bool = False
+    extras: tuple[str, ...] = ()
+    dtype: str = "float64"
+
+    integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        m, n = self.model, len(self.contacts)
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n}
+        sizes |= {"impulses": 4 * n + len(limited_joints(m)), "work": 2, "worst": 1}
+        if self.pd:
+            sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        return sizes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many numbers each of EXTRAS has."""
+        return {"a": self.model.nv, "tau": self.model.nv, "forces": 3 * len(self.contacts)}
+
+    def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
+        """The state after the step, and the extras, by NumPy."""
+        solving = Solving(self, Rewritten(self.model), xp, x)
+        impulses, change = solving.loop.first()
+        used = 1
+        while float(change[0, 0]) > self.tolerance and used < self.max_iterations:
+            impulses, change = solving.loop.next(impulses)
+            used += 1
+        return solving.after(impulses)
+
+    @cached_property
+    def traced(self) -> IterativeProgram:
+        """The step as a program with a loop."""
+        from linkwork.kernels.hoist import hoist
+        from linkwork.kernels.trace import trace
+
+        def body(xp: Ops, symbol: Any) -> dict[str, Array]:
+            solving = Solving(self, rewritten(self.model), xp, {n: symbol(n, k) for n, k in self.inputs.items()})
+            first, change = solving.loop.first()
+            x = symbol("x", solving.loop.size)
+            new, residual = solving.loop.next(x)
+            loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
+            return loop | solving.after(x)
+
+        return hoist(trace("step", body, single=self.dtype == "float32"))
+
+    @cached_property
+    def cached_program(self) -> Any:
+        """The program, or its cached sketch: a step that was compiled before is not traced again."""
+        from linkwork.kernels.program_cache import get_or_trace
+
+        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        return get_or_trace(content, lambda: self.traced)
+
+    @property
+    def settings(self) -> dict[str, np.ndarray]:
+        """The inputs of the program's loop."""
+        return {"tolerance": np.array([self.tolerance]), "max_iterations": np.array([self.max_iterations - 1.0])}
+
+
+class Solving:
+    """The contact problem of one step, and the state after it for given impulses."""
+
+    def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
+        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
+        self.motion = within.motion(x["q"], x["v"], xp)
+        self.tau = x["tau"]
+        if step.pd:
+            self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
+        self.problem = contact_problem(
+            self.motion, within.force(self.tau, xp), self.h, step.contacts, step.ground, x["friction"]
+        )
+        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+
+    def after(self, impulses: Array) -> dict[str, Array]:
+        """The state after the step, and the extras."""
+        xp, x, h = self.xp, self.x, self.h
+        p, violation, speed = self.loop.finish(impulses)
+        kick = self.problem.impulse(p)
+        inside = self.problem.accelerations(kick)
+        a = self.within.acceleration(inside, xp)
+        q, v = semi_implicit(self.step.model, lambda *_: a, x["q"], x["v"], h, xp)
+        gained = (kick.T @ (self.motion.v + (h / 2) * (inside + turning(self.motion))))[0, 0]
+        gained = gained + (h / 2) * (self.tau.T @ (x["v"] + v))[0, 0]
+        work = JOULE * xp.matrix([[gained], [xp.where(gained < 0, -gained, gained)]])
+        error = violation / speed
+        worst = xp.where(error <= x["worst"], x["worst"], error)
+        out = {"q": q, "v": v, "work": x["work"] + work, "impulses": impulses, "worst": worst}
+        axes = xp.constant(self.step.ground.axes)
+        n = len(self.step.contacts)
+        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:n])])
+        extras = {"a": a, "tau": self.tau, "forces": forces}
+        return out | {name: extras[name] for name in self.step.extras}
+
+
+TOLERANCE, SWEEPS = 1e-8, 200
+"""How small the change of velocities in a sweep is when it stops, relative to the largest, and how many there may be."""
+
+
+def contact_step(
+    model: Model,
+    contacts: Sequence[Contact],
+    ground: Ground,
+    *,
+    pd: bool = False,
+    extras: tuple[str, ...] = (),
+    dtype: str = "float64",
+) -> ContactStep:
+    """The step of a model with these contacts, checked."""
+    for c in contacts:
+        c.check(model)
+    tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)
