@@ -80,25 +80,23 @@ class OperationalSpaceInertiaResult(NamedTuple):
 
 
 class Solution:
-    """Two arrays by name, as in `a, lam = result`, and how they were found.
+    """Arrays by name, as in `a, lam = result`, and how they were found.
 
     A method that iterates reports that with its results. A direct one takes one iteration; its `residual` is computed
     when first read, from the inputs of the call: read it before you change these in place.
     """
 
     __slots__ = ("_active", "_q", "_report", "_rows", "_v")
-    _fields: ClassVar[tuple[str, str]]
+    _fields: ClassVar[tuple[str, ...]]
     _report: np.ndarray  # (..., 3): solver iterations, residual, and 1, or NaN if that is too large
     _rows: Rows
     _q: np.ndarray
     _v: np.ndarray
     _active: np.ndarray
 
-    def __init__(self, first: np.ndarray, second: np.ndarray, report: np.ndarray | None = None) -> None:
-        for name, x in zip(self._fields, (first, second), strict=True):
+    def __init__(self, *arrays: np.ndarray) -> None:
+        for name, x in zip((*self._fields, "_report"), arrays, strict=False):
             setattr(self, name, x)
-        if report is not None:
-            self._report = report
 
     @property
     def iterations(self) -> np.ndarray:
@@ -124,11 +122,10 @@ class Solution:
         return np.ones(self[0].shape[:-1], dtype=bool)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        first, second = self._fields
-        return iter((getattr(self, first), getattr(self, second)))
+        return iter([getattr(self, name) for name in self._fields])
 
     def __len__(self) -> int:
-        return 2
+        return len(self._fields)
 
     def __getitem__(self, k: int) -> np.ndarray:
         return getattr(self, self._fields[k])  # type: ignore[no-any-return]
@@ -158,3 +155,17 @@ class ImpulseResult(Solution):
     _fields = ("v_after", "impulse")
     v_after: np.ndarray
     impulse: np.ndarray
+
+
+class StepResult(Solution):
+    """`q`, `v` after the step, contact `forces` (3 per contact, world axes), `impulses`, and how they were found.
+
+    `impulses` are what the next step starts from; `residual` is the largest violation of a law of contact, m/s.
+    """
+
+    __slots__ = ("forces", "impulses", "q", "v")
+    _fields = ("q", "v", "forces", "impulses")
+    q: np.ndarray
+    v: np.ndarray
+    forces: np.ndarray
+    impulses: np.ndarray

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from linkwork.simulation.step import JOULE, joint_control
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.kernel import Kernel
 
 EXTRAS = ("a", "tau", "forces")
 """What can be recorded besides the state: mean accelerations and contact forces over the step, joint forces."""
@@ -68,12 +67,15 @@ class ContactStep:
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras, by NumPy."""
         solving = Solving(self, Rewritten(self.model), xp, x)
-        impulses, change = solving.loop.first()
-        used = 1
-        while float(change[0, 0]) > self.tolerance and used < self.max_iterations:
-            impulses, change = solving.loop.next(impulses)
-            used += 1
-        return solving.after(impulses)
+        return self._accounted(xp, x, solving.after(solving.solved()[0]))
+
+    def _accounted(self, xp: Ops, x: Mapping[str, Array], after: After) -> dict[str, Array]:
+        """The whole state of a rollout after the step, and the extras."""
+        work = JOULE * xp.matrix([[after.work], [xp.where(after.work < 0, -after.work, after.work)]])
+        error = after.violation / after.speed
+        worst = xp.where(error <= x["worst"], x["worst"], error)
+        state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
+        return state | {name: getattr(after, name) for name in self.extras}
 
     @cached_property
     def traced(self) -> IterativeProgram:
@@ -82,12 +84,13 @@ class ContactStep:
         from linkwork.kernels.trace import trace
 
         def body(xp: Ops, symbol: Any) -> dict[str, Array]:
-            solving = Solving(self, rewritten(self.model), xp, {n: symbol(n, k) for n, k in self.inputs.items()})
+            inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
+            solving = Solving(self, rewritten(self.model), xp, inputs)
             first, change = solving.loop.first()
             x = symbol("x", solving.loop.size)
             new, residual = solving.loop.next(x)
             loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
-            return loop | solving.after(x)
+            return loop | self._accounted(xp, inputs, solving.after(x))
 
         return hoist(trace("step", body, single=self.dtype == "float32"))
 
@@ -114,30 +117,48 @@ class Solving:
         self.tau = x["tau"]
         if step.pd:
             self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
+        self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
-            self.motion, within.force(self.tau, xp), self.h, step.contacts, step.ground, x["friction"]
+            self.motion, within.force(self.tau, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
         self.loop = GaussSeidel(self.problem, x["impulses"], xp)
 
-    def after(self, impulses: Array) -> dict[str, Array]:
-        """The state after the step, and the extras."""
-        xp, x, h = self.xp, self.x, self.h
+    def solved(self) -> tuple[Array, int]:
+        """The state of the loop when it ends, and the sweeps it took, by NumPy."""
+        x, change = self.loop.first()
+        used = 1
+        while float(change[0, 0]) > self.step.tolerance and used < self.step.max_iterations:
+            x, change = self.loop.next(x)
+            used += 1
+        return x, used
+
+    def after(self, impulses: Array) -> After:
+        """The mechanism after the step, for a state of the loop."""
+        xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
         p, violation, speed = self.loop.finish(impulses)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
         a = self.within.acceleration(inside, xp)
-        q, v = semi_implicit(self.step.model, lambda *_: a, x["q"], x["v"], h, xp)
-        gained = (kick.T @ (self.motion.v + (h / 2) * (inside + turning(self.motion))))[0, 0]
-        gained = gained + (h / 2) * (self.tau.T @ (x["v"] + v))[0, 0]
-        work = JOULE * xp.matrix([[gained], [xp.where(gained < 0, -gained, gained)]])
-        error = violation / speed
-        worst = xp.where(error <= x["worst"], x["worst"], error)
-        out = {"q": q, "v": v, "work": x["work"] + work, "impulses": impulses, "worst": worst}
+        q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
+        work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
+        work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
         axes = xp.constant(self.step.ground.axes)
-        n = len(self.step.contacts)
-        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:n])])
-        extras = {"a": a, "tau": self.tau, "forces": forces}
-        return out | {name: extras[name] for name in self.step.extras}
+        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
+        return After(q, v, impulses, a, self.tau, forces, work, violation, speed)
+
+
+class After(NamedTuple):
+    """What a step leads to: `work` of joint and contact forces, the largest `violation` of a law beside `speed`."""
+
+    q: Array
+    v: Array
+    impulses: Array
+    a: Array
+    tau: Array
+    forces: Array
+    work: Array
+    violation: Array
+    speed: Array
 
 
 TOLERANCE, SWEEPS = 1e-8, 200

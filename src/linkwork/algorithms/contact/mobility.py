@@ -42,9 +42,9 @@ class Mobility:
             damping = [self.xp.constant([DAMPING / unit] * n) for unit, n in zip(units(self.model), sizes, strict=True)]
             self.held = self.xp.factor_spd(gram(self.YE, self.DYE, sizes, self.xp).plus_diagonal(damping).matrix())
 
-    def accelerations(self, tau: Array, fext: Array | None) -> Array:
+    def accelerations(self, tau: Array) -> Array:
         """Those of the mechanism with its own constraints and no contacts."""
-        a = self.factor.solve(tau - rnea(self.motion, None, fext))
+        a = self.factor.solve(tau - rnea(self.motion, None))
         if not self.E:
             return a
         missing = joint_targets(self.motion, self.own) - times(self.E, a, self.xp)

@@ -5,7 +5,8 @@
 With the impulses e of the model's own constraints eliminated (mobility.py) it is G = J N J^T, g = J v_free + offset.
 
 A free or planar joint has its velocity in axes that turn with the body, but the velocity of a contact must vanish in
-space: v+ is taken in the axes at the beginning of the step, where the origin's velocity changes by h (a + w x v).
+space: v+ is taken in the axes at the beginning of the step, where the velocity of the centre of mass changes by
+h (a_c + w x v_c).
 
 `offset` is gap / h in front of the ground: the contact may close the gap within the step. Below the ground it is gap over
 the recovery time; for a contact that bounces, restitution times the velocity before the step.
@@ -19,11 +20,12 @@ from dataclasses import dataclass
 from linkwork.algorithms.contact.laws import Cone, Law, Stop
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.delassus.ltl import Columns
-from linkwork.backends.ops import Array
+from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
 from linkwork.model import Model, Motion
+from linkwork.model.carried import carried
 
 RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
@@ -62,13 +64,16 @@ def contact_problem(
     contacts: Sequence[Contact],
     ground: Ground,
     friction: Array,
-    fext: Array | None = None,
+    turn: Array,
 ) -> Problem:
-    """The problem of contacts, with one coefficient of `friction` each, and of the joints that have limits."""
+    """The problem of contacts, with one coefficient of `friction` each, and of the joints that have limits.
+
+    `turn` is `turning` of the velocity.
+    """
     motion = motion.classical
     xp, mobility = motion.xp, Mobility(motion)
-    a_free = mobility.accelerations(tau, fext)
-    v_free = motion.v + h * (a_free + turning(motion))
+    a_free = mobility.accelerations(tau)
+    v_free = motion.v + h * (a_free + turn)
 
     touches, joints = [c.evaluate(motion, ground) for c in contacts], limited_joints(motion.model)
     J = [_columns(jacobian_blocks(motion, {touch.link: touch.K}, {}), motion) for touch in touches]
@@ -101,15 +106,21 @@ def contact_problem(
     return Problem(G, g, laws, impulse, accelerations)
 
 
-def turning(motion: Motion) -> Array:
-    """w x v of joints whose velocity is in axes that turn with the body, as a column over all joints."""
-    xp, t, parts = motion.xp, motion.model.topology, [motion.xp.zeros(0)]
+def turning(model: Model, v: Array, xp: Ops) -> Array:
+    """w x v_c of joints whose velocity is in axes that turn with the body, as a column over all joints.
+
+    c is the centre of mass of what the joint carries, in the neutral configuration: its velocity in space is what a step
+    without forces keeps.
+    """
+    t, parts = model.topology, [xp.zeros(0)]
     for i in t.links:
-        v, joint = motion.joint_v(i), motion.model.links[i].joint
+        vi, joint, c = v[t.v_slices[i], :], model.links[i].joint, carried(model)[i].com
         if isinstance(joint, Free):
-            parts.append(xp.vstack([xp.cross(v[3:6, :], v[0:3, :]), xp.zeros(3)]))
+            w = vi[3:6, :]
+            parts.append(xp.vstack([xp.cross(w, vi[0:3, :] + xp.cross(w, xp.constant(c))), xp.zeros(3)]))
         elif isinstance(joint, Planar):
-            parts.append(xp.matrix([[-v[2, 0] * v[1, 0]], [v[2, 0] * v[0, 0]], [0.0]]))
+            w = vi[2, 0]
+            parts.append(xp.matrix([[-w * (vi[1, 0] + w * float(c[0]))], [w * (vi[0, 0] - w * float(c[1]))], [0.0]]))
         else:
             parts.append(xp.zeros(t.v_slices[i].stop - t.v_slices[i].start))
     return xp.vstack(parts)
