@@ -13,9 +13,11 @@ from linkwork.constraints import (
     CentreOfMass,
     Closure,
     Connect,
+    Contact,
     Coupling,
     Custom,
     Distance,
+    Ground,
     Hinge,
     LinkRows,
     Stabilisation,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
+    from linkwork.simulation.stepping import step
     from linkwork.simulation.trajectory import Event, Trajectory
     from linkwork.viewer.html import write_html
     from linkwork.viewer.server import Viewer, view
@@ -57,10 +60,12 @@ __all__ = [
     "CentreOfMass",
     "Closure",
     "Connect",
+    "Contact",
     "Coupling",
     "Custom",
     "Distance",
     "Event",
+    "Ground",
     "Hinge",
     "KKTCholesky",
     "LinkRows",
@@ -100,6 +105,7 @@ __all__ = [
     "random_state",
     "rollout",
     "simulate",
+    "step",
     "surface",
     "view",
     "write_html",
@@ -114,6 +120,7 @@ LATER = {
     "Viewer": "viewer.server",
     "rollout": "simulation.rollout",
     "simulate": "simulation.simulate",
+    "step": "simulation.stepping",
     "view": "viewer.server",
     "write_html": "viewer.html",
 }

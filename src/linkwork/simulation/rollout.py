@@ -172,12 +172,12 @@ class Rollout:
         settings = {"limit": np.array([self.limit]), **self.step.settings}
         out = run(n, k, {**inputs, **settings}, count)
         survived = out.pop("survived")
+        others = {n: out.pop(n) for n in ("impulses", "worst") if n in out}
+        audit(m, self.backend, inputs, out, survived, n, k)
         if isinstance(self.step, ContactStep):
-            out.pop("impulses")
-            out["residual"] = out.pop("worst")[:, -1, 0]
+            out["residual"] = others["worst"][:, -1, 0]
             if "forces" in out:
                 out["forces"] = out["forces"].reshape(count, n // k, -1, 3)
-        audit(m, self.backend, inputs, out, survived, n, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
