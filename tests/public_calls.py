@@ -440,8 +440,40 @@ def _motions(folder: Any) -> Iterator[Call]:
             "iterations": 2,
             "stabilisation": None,
             "record": ("a",),
+            "contacts": None,
+            "ground": None,
             "limit": 1e6,
             **OPTIONS,
+        },
+    )
+    ball = lw.Contact("tip", (0.0, 0.0, 0.1), radius=0.1)
+    yield Call(
+        "Contact",
+        lambda **given: lw.step(robot(), [lw.Contact(**given)], backend="numpy"),
+        {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"},
+    )
+    yield Call(
+        "Ground",
+        lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
+        {"normal": "z", "height": 0.0},
+    )
+    yield Call("step", lw.step, {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, **OPTIONS})
+    moving = lw.step(robot(), [ball], backend="numpy", pd=True)
+    still = np.zeros(robot().nv)
+    yield Call(
+        "step()",
+        moving,
+        {
+            "q": robot().neutral(),
+            "v": still,
+            "tau": still,
+            "dt": [1e-3],
+            "kp": still,
+            "kd": still,
+            "target": robot().neutral(),
+            "target_v": still,
+            "friction": [0.5],
+            "impulses": np.zeros(4),
         },
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)

@@ -19,12 +19,6 @@ from linkwork.model.digest import digest
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
 
 
-@pytest.fixture
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
-    return tmp_path
-
-
 def never(*args):
     raise AssertionError("it was traced")
 

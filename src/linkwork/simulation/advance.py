@@ -1,4 +1,7 @@
-"""One step of a simulation as a function: constrained dynamics and integrator, for a time that the caller chooses."""
+"""One step of a simulation as a function.
+
+Constrained dynamics and integrator, for a time that the caller chooses.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ def advance(
     modes: bool,
     backend: str,
 ) -> Advance:
-    """One step as a function, compiled where it is explicit; with `modes`, `active` has a weight per constraint.
+    """One step as a function, compiled where it is explicit.
+
+    With `modes`, `active` has a weight per constraint.
 
     Planned and compiled at its first call.
     """

@@ -162,7 +162,7 @@ class After(NamedTuple):
 
 
 TOLERANCE, SWEEPS = 1e-8, 200
-"""How small the change of velocities in a sweep is when it stops, relative to the largest, and how many there may be."""
+"""The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
 
 def contact_step(

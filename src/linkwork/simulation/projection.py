@@ -37,7 +37,9 @@ Corrected = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Correction:
-    """`correct(q, target, active)`: q moved by d, d, and multipliers; `active` has a weight per constraint.
+    """`correct(q, target, active)`: q moved by d, d, and multipliers.
+
+    `active` has a weight per constraint.
 
     Planned and compiled at its first call.
     """

@@ -103,7 +103,9 @@ class Rollout:
         self.backend, self.dtype, self.threads = backend, dtype, threads
 
     def __repr__(self) -> str:
-        known = "contact" if isinstance(self.step, ContactStep) else self.step.choice.settled or "a method to be planned"
+        known = (
+            "contact" if isinstance(self.step, ContactStep) else self.step.choice.settled or "a method to be planned"
+        )
         return f"<rollout of '{self.model.name}' by {known} and {self.integrator}, {self.backend}>"
 
     @property
@@ -233,8 +235,8 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
-    - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits; every step solves
-      for the impulses of all contacts. `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
+    - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
+      `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.

@@ -1,4 +1,4 @@
-"""States of a rollout that gained energy without work have failed, from the first record that shows it (energy.py)."""
+"""States of a rollout that gained energy without work have failed (energy.py)."""
 
 from __future__ import annotations
 

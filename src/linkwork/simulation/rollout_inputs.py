@@ -66,7 +66,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str) -> np.ndarray:
 
 
 def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """The number of steps, as given or one for each value of tau in time, and of steps between two records."""
+    """The number of steps, given or one for each tau in time, and of steps between two records."""
     n = inputs["tau"].shape[-2] if steps is None else steps
     if not isinstance(n, int | np.integer) or n < 1 or (steps is None and n == 1):
         raise InputError(f"steps={steps!r}: a rollout needs a number of steps, or a tau with one value for each")

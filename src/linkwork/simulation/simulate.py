@@ -100,7 +100,7 @@ def simulate(
     backend: str = "kernel",
     progress: bool | None = None,
 ) -> Trajectory:
-    """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: at rest) and record every `every` steps.
+    """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:

@@ -1,4 +1,6 @@
-"""One time step as a function of named columns: forces, constrained dynamics and integrator, compiled or by NumPy.
+"""One time step as a function of named columns.
+
+Forces, constrained dynamics and integrator, compiled or by NumPy.
 
 Rollouts put a native loop around it (rollout.py), simulations call it step by step (advance.py).
 """
@@ -199,7 +201,10 @@ def limited_penalty(method: Method, dtype: str = "float64") -> Prox | None:
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
-    """The model whose constraints, but for those named, have this stabilisation; True is PERIOD steps of dt long."""
+    """The model whose constraints, but for those named, have this stabilisation.
+
+    True is PERIOD steps of dt long.
+    """
     if not stabilisation:
         return model
     how = Stabilisation(min(Stabilisation.period, PERIOD * dt)) if stabilisation is True else stabilisation
