@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.model.model import Limits
+from linkwork.model import Limits
 from linkwork.robots.mechanisms import quadruped
 
 G = 9.81

@@ -45,7 +45,7 @@ class Ground(Value):
 
 
 class Touch(NamedTuple):
-    """Rows over the velocity of the touching link, in the axes of the contact, and its distance from the ground."""
+    """Rows over the velocity of the touching link, in the axes of the contact, and the gap."""
 
     link: int
     K: Array  # 3 x 6
@@ -62,9 +62,10 @@ class Touch(NamedTuple):
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Contact(Value):
-    """A sphere that may touch the ground, at `offset` from the origin of `frame` (the name of a frame or link).
+    """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.
 
-    `friction` is Coulomb's coefficient, `restitution` the share of the normal velocity with which it bounces back.
+    `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
+    `restitution` the share of the normal velocity with which it bounces back.
     """
 
     frame: str

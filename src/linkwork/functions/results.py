@@ -158,9 +158,10 @@ class ImpulseResult(Solution):
 
 
 class StepResult(Solution):
-    """`q`, `v` after the step, contact `forces` (3 per contact, world axes), `impulses`, and how they were found.
+    """`q`, `v` after the step, contact `forces`, `impulses`, and how they were found.
 
-    `impulses` are what the next step starts from; `residual` is the largest violation of a law of contact, m/s.
+    `forces` has three numbers per contact, in world axes; `impulses` are what the next step starts from; `residual` is
+    the largest violation of a law of contact, m/s.
     """
 
     __slots__ = ("forces", "impulses", "q", "v")

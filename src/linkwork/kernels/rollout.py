@@ -1,9 +1,9 @@
 """Programs that step through time: a whole horizon inside one native loop.
 
-One program is the step, a straight line or with a loop of its own (iterate.py). Its ports are distinguished by name: *state* ports are inputs and outputs,
-*timed* inputs change with time (each value is held for some steps), all other inputs are fixed over the horizon, and
-all other outputs (forces, say) are *extras*. The state stays in the workspace of its tile; only the timed inputs and,
-every so many steps, the recorded outputs are transposed.
+One program is the step, a straight line or one with a loop of its own (iterate.py). Its ports are distinguished by
+name: *state* ports are inputs and outputs, *timed* inputs change with time (each value is held for some steps), all
+other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. The state stays in the
+workspace of its tile; only the timed inputs and, every so many steps, the recorded outputs are transposed.
 
 Every lane fails on its own. A lane *fails* when a step gives something that is not a number, or a state whose length
 exceeds the input ``limit``: it then keeps its last valid state, its extras are zero, and other lanes are not affected.

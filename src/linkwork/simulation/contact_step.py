@@ -148,7 +148,7 @@ class Solving:
 
 
 class After(NamedTuple):
-    """What a step leads to: `work` of joint and contact forces, the largest `violation` of a law beside `speed`."""
+    """What a step leads to; `violation` is the largest one of a law, `speed` what it is relative to."""
 
     q: Array
     v: Array

@@ -38,7 +38,7 @@ def step(
     dtype: str = "float64",
     threads: int | None = None,
 ) -> Function[StepResult]:
-    """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts, joint limits and loops.
+    """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
     `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
     hold for the velocities of all contacts, without relaxation:
@@ -60,8 +60,8 @@ class StepFunction(Function[StepResult]):
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
-        sizes = {n: of.inputs[n] for n in ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v") if n in of.inputs}
-        sizes |= {n: of.inputs[n] for n in ("friction", "impulses")}
+        names = ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v", "friction", "impulses")
+        sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
         super().__init__(
             "step",

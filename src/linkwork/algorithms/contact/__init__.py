@@ -1,1 +1,1 @@
-"""Contact with friction: Signorini's and Coulomb's laws at the level of velocities, without relaxation."""
+"""Contact with friction: the laws of Signorini and Coulomb for velocities, without relaxation."""

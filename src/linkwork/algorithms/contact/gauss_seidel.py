@@ -1,11 +1,11 @@
 """Contact with friction by Gauss-Seidel over contacts, each solved exactly with the others given.
 
-    for all i:   p_i <- the impulse that the law of contact i requires, with u_i = G_ii p_i + sum_{j != i} G_ij p_j + g_i
+    for all i:   p_i <- impulse that the law of contact i requires, u_i = G_ii p_i + sum_{j != i} G_ij p_j + g_i
 
 Moreau 1988; Jean, "The non-smooth contact dynamics method", 1999. Where others project onto the cone, the law of one
-contact is solved with its whole 3 x 3 block (laws.py), one Newton step for its slip in every sweep: a quadruped takes 10
-sweeps for eight digits instead of some hundreds. O(m^2) a sweep. For few contacts; where many share a body, or masses
-differ by orders of magnitude, sweeps pass impulses on too slowly.
+contact is solved with its whole 3 x 3 block (laws.py), one Newton step for its slip in every sweep: a quadruped on four
+feet takes about 10 sweeps for eight digits instead of hundreds. O(m^2) a sweep. For few contacts; where many share a
+body, or masses differ by orders of magnitude, sweeps pass impulses on slowly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TINY = 1e-30
 
 
 class GaussSeidel:
-    """`first`, `next` and `finish` of the loop over sweeps; its state has all impulses, then the memory of the laws."""
+    """The loop over sweeps: its state has all impulses, then what the laws remember."""
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         self.problem, self.xp, self.start = problem, xp, start

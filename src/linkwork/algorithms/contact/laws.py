@@ -2,12 +2,12 @@
 
 With all other impulses given, the velocity of a contact is affine in its own impulse, u = A p + b.
 
-`Cone`, Signorini and Coulomb: u_n >= 0, p_n >= 0, u_n p_n = 0; |p_t| <= mu p_n, and p_t = -mu p_n u_t / |u_t| if it slips.
-    Slipping with the unknown s = |u_t| / (mu p_n) >= 0 is linear: (A_tt + s) p_t + A_tn p_n + b_t = 0, A_n p + b_n = 0.
-    Then s solves |p_t(s)| = mu p_n(s), and s = 0 is sticking: Newton's method on 1 / |p_t|, one step at a time, as for the
-    radius of a trust region. The step is exact if the slip does not change the normal force.
+`Cone`, Signorini and Coulomb: u_n >= 0, p_n >= 0, u_n p_n = 0; |p_t| <= mu p_n; if it slips, p_t = -mu p_n u_t / |u_t|.
+    Slipping with the unknown s = |u_t| / (mu p_n) is linear: (A_tt + s) p_t + A_tn p_n + b_t = 0, A_n p + b_n = 0. Then
+    s >= 0 solves |p_t(s)| = mu p_n(s), and s = 0 is sticking: Newton's method on 1 / |p_t|, one step at a time, as for
+    the radius of a trust region. The step is exact if the slip does not change the normal force.
 
-`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between these.
+`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ A free or planar joint has its velocity in axes that turn with the body, but the
 space: v+ is taken in the axes at the beginning of the step, where the velocity of the centre of mass changes by
 h (a_c + w x v_c).
 
-`offset` is gap / h in front of the ground: the contact may close the gap within the step. Below the ground it is gap over
-the recovery time; for a contact that bounces, restitution times the velocity before the step.
+`offset` is gap / h in front of the ground: the contact may close the gap within the step. Below the ground it is gap
+over the recovery time; for a contact that bounces, restitution times the velocity before the step.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def contact_problem(
     friction: Array,
     turn: Array,
 ) -> Problem:
-    """The problem of contacts, with one coefficient of `friction` each, and of the joints that have limits.
+    """The problem of contacts and of joints that have limits.
 
-    `turn` is `turning` of the velocity.
+    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity.
     """
     motion = motion.classical
     xp, mobility = motion.xp, Mobility(motion)
@@ -109,8 +109,8 @@ def contact_problem(
 def turning(model: Model, v: Array, xp: Ops) -> Array:
     """w x v_c of joints whose velocity is in axes that turn with the body, as a column over all joints.
 
-    c is the centre of mass of what the joint carries, in the neutral configuration: its velocity in space is what a step
-    without forces keeps.
+    c is the centre of mass of what the joint carries, in the neutral configuration: a step without forces keeps its
+    velocity in space.
     """
     t, parts = model.topology, [xp.zeros(0)]
     for i in t.links:
