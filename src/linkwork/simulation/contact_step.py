@@ -132,10 +132,10 @@ class Solving:
             used += 1
         return x, used
 
-    def after(self, impulses: Array) -> After:
+    def after(self, x: Array) -> After:
         """The mechanism after the step, for a state of the loop."""
         xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
-        p, violation, speed = self.loop.finish(impulses)
+        p, violation, speed = self.loop.finish(x)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
         a = self.within.acceleration(inside, xp)
@@ -144,7 +144,7 @@ class Solving:
         work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
         axes = xp.constant(self.step.ground.axes)
         forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
-        return After(q, v, impulses, a, self.tau, forces, work, violation, speed)
+        return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):

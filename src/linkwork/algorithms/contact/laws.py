@@ -44,8 +44,10 @@ class Cone:
         length = xp.sqrt(t0 * t0 + t1 * t1 + TINY)
         slope = (t0 * d0 + t1 * d1) / length - mu * dN
         ratio = xp.where(N > 0, length / (mu * xp.where(N > 0, N, 1.0) + TINY), 1.0)
-        falls = slope < 0
-        new = s - xp.where(falls, (length - mu * N) * ratio / xp.where(falls, slope, 1.0), 0.0)
+        excess, falls = length - mu * N, slope < 0
+        new = s - excess * ratio / xp.where(falls, slope, -1.0)
+        # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
+        new = xp.where(falls, new, xp.where(excess < 0, 0.0, 2 * s + self.scale))
         new = xp.where(new > 0, new, 0.0)
         # the impulse with that s, moved into the cone while s is not exact
         t0, t1, _, _ = self._slip(w0, w1, new)
@@ -66,6 +68,14 @@ class Cone:
 
     def _normal(self, bn: Array, t0: Array, t1: Array) -> Array:
         return -(self.n * bn + self.c0 * t0 + self.c1 * t1)
+
+    def inside(self, p: Array) -> Array:
+        """An impulse in the cone near p, 3 x 1."""
+        xp = self.xp
+        N = xp.where(p[2, 0] > 0, p[2, 0], 0.0)
+        length = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + TINY)
+        share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
+        return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
 
     def violation(self, p: Array, u: Array) -> Array:
         """The largest entry of (p - proj(p - r (u + mu |u_t| n))) / r: zero exactly for solutions.
@@ -101,6 +111,10 @@ class Stop:
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 1 x 1, which is exact."""
         return self._graph(b[0, 0]) * self.xp.eye(1), s, self.xp.zeros(1)
+
+    def inside(self, p: Array) -> Array:
+        """Any impulse is possible."""
+        return p
 
     def _graph(self, bn: Array) -> Array:
         xp, A = self.xp, self.A[0, 0]
