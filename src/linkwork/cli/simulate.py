@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import linkwork as lw
 from linkwork.checks import NOT_NEGATIVE, written
@@ -23,6 +22,7 @@ from linkwork.cli.arguments import (
     numbers,
     print_json,
     printable,
+    table_of,
     terminal,
 )
 from linkwork.cli.view import show
@@ -142,10 +142,11 @@ def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
 
 def _show(run: lw.Trajectory, facts: dict[str, Any]) -> None:
     console = terminal()
-    table = Table(title=f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s")
     shown = list(run.names["q"])[:8]
-    for heading in ("t [s]", *shown):
-        table.add_column(heading, justify="right")
+    headings = ("t [s]", *shown)
+    table = table_of(
+        f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s", *headings, right=headings
+    )
     for k in np.linspace(0, len(run) - 1, min(len(run), 11)).round().astype(int):
         table.add_row(f"{run.t[k]:.3f}", *(f"{x:.4f}" for x in run.q[k, : len(shown)]))
     console.print(table)
