@@ -27,6 +27,7 @@ from linkwork.cli.arguments import (
 )
 from linkwork.cli.view import show
 from linkwork.model import Model
+from linkwork.simulation.trajectory import check_suffix
 
 
 def simulate_command(
@@ -55,6 +56,7 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a robot from its neutral configuration (loops closed), a given or a random state."""
+    _check_outputs(output, plot, view)
     model = constrained(load_robot(file, base), contact, connect)
     q0, v0 = _start(model, q, v, seed)
     started = time.perf_counter()
@@ -112,6 +114,20 @@ def simulate_command(
                 terminal().print(f"wrote {printable(path)}")
     if view:
         show(model, run, None, None)
+
+
+def _check_outputs(output: Path | None, plot: Path | None, view: bool) -> None:
+    """Raise now what would otherwise be raised after the simulation: packages that are missing, unknown formats."""
+    if output is not None:
+        check_suffix(output)
+    if plot is not None:
+        from linkwork.simulation.figure import matplotlib_or_error
+
+        matplotlib_or_error()
+    if view:
+        from linkwork.viewer.server import viser_or_error
+
+        viser_or_error()
 
 
 def _start(model: Model, q: str | None, v: str | None, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
