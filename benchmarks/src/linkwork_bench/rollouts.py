@@ -178,7 +178,7 @@ def _mujoco() -> Any:
     try:
         import mujoco
     except ImportError:
-        raise MissingExtra("mujoco", "bench", "measuring mj_step") from None
+        raise MissingExtra("mujoco", "mjcf", "measuring mj_step") from None
     return mujoco
 
 

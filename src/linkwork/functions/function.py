@@ -14,7 +14,7 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import FD, check_modes, methods
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
+from linkwork.checks import NAME, PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.judge import Resolved
@@ -62,6 +62,7 @@ def factory(make: Callable[P, F]) -> Callable[P, F]:
         function.recipe = make.__module__, make.__qualname__, args, named
         return function
 
+    made.is_factory = True  # type: ignore[attr-defined]
     return made
 
 
@@ -325,18 +326,31 @@ class Function(Generic[R]):
         """The inputs of the program that no call gives."""
         return {}
 
-    def c_source(self) -> str:
-        """The same function as standalone C99."""
+    @checked(name=optional(NAME))
+    def c_source(self, name: str | None = None) -> str:
+        """The same function as standalone C99, called `name`; without one, after its robot and itself."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program)
+        return c_source(self.program, name or self._symbol)
 
-    @checked(directory=PATH)
-    def export(self, directory: str | Path) -> list[Path]:
-        """Write C source, header and CMakeLists.txt; gives the paths."""
-        from linkwork.kernels.c_source import export
+    @checked(directory=PATH, name=optional(NAME))
+    def export(self, directory: str | Path, name: str | None = None) -> list[Path]:
+        """Write `name.c`, `name.h` and CMakeLists.txt; gives the paths.
 
-        return written(directory, lambda: export(self.program, directory))
+        Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
+        one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
+        """
+        from linkwork.functions.exported import described
+        from linkwork.kernels.c_project import export
+
+        defaults = {n: float(x[0]) for n, x in self._settings.items()}
+        about = described(self)
+        return written(directory, lambda: export(self.program, directory, name or self._symbol, about, defaults))
+
+    @property
+    def _symbol(self) -> str:
+        """Its name in C where the user gives none."""
+        return f"{self.model.name}_{self.name}"
 
     def casadi(self) -> Any:
         """The same function as a CasADi Function, for every tool that takes one."""
