@@ -354,6 +354,16 @@ def _factories() -> Iterator[Call]:
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
+    yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
+    where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
+    yield Call("terms", lw.terms, {"names": ["M", "J"], **where})
+    yield Call("frame_velocity", lw.frame_velocity, where)
+    yield Call("frame_jacobian", lw.frame_jacobian, where)
+    yield Call("frame_acceleration", lw.frame_acceleration, {**where, "classical": True})
+    for name in ("centre_of_mass", "centroidal_momentum", "energy", "coriolis_matrix", "gravity_forces"):
+        yield Call(name, getattr(lw, name), {"model": m, **OPTIONS})
+    yield Call("bias_forces", lw.bias_forces, {"model": m, **OPTIONS})
+    yield Call("inverse_mass_matrix", lw.inverse_mass_matrix, {"model": m, **OPTIONS})
     yield Call(
         "plan",
         lw.plan,
@@ -389,6 +399,7 @@ def _factories() -> Iterator[Call]:
     yield Call("a kernel of float32", lambda q, v, tau: small(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("a kernel's mass_matrix()", lw.mass_matrix(m), {"q": q})
     yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
+    yield Call("a kernel's terms()", lw.terms(m, ["J", "g"], "tip"), {"q": q})
     yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})
 

@@ -34,6 +34,19 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.operational_space import delassus, operational_space_inertia
 from linkwork.functions.planning import best_cuts, plan
+from linkwork.functions.terms import (
+    bias_forces,
+    centre_of_mass,
+    centroidal_momentum,
+    coriolis_matrix,
+    energy,
+    frame_acceleration,
+    frame_jacobian,
+    frame_velocity,
+    gravity_forces,
+    inverse_mass_matrix,
+    terms,
+)
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
@@ -79,17 +92,27 @@ __all__ = [
     "approximate",
     "assemble",
     "best_cuts",
+    "bias_forces",
+    "centre_of_mass",
+    "centroidal_momentum",
     "clusters",
     "combine",
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "coriolis_matrix",
     "delassus",
+    "energy",
     "expand",
     "forward_dynamics",
     "forward_kinematics",
+    "frame_acceleration",
+    "frame_jacobian",
+    "frame_velocity",
+    "gravity_forces",
     "impulse",
     "inverse_dynamics",
+    "inverse_mass_matrix",
     "load",
     "mass_matrix",
     "mass_pattern",
@@ -101,6 +124,7 @@ __all__ = [
     "rollout",
     "simulate",
     "surface",
+    "terms",
     "view",
     "write_html",
 ]

@@ -40,9 +40,13 @@ class Joint(Value):
         """The motion subspace S, 6 x nv, in child coordinates."""
         raise NotImplementedError
 
+    def subspace_rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """dS/dt, 6 x nv, apparent in child coordinates; zero where S is constant."""
+        return xp.zeros(6, self.nv)
+
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
         """(dS/dt) v, in child coordinates; zero where S is constant."""
-        return xp.zeros(6)
+        return self.subspace_rate(q, v, xp) @ v if self.nv else xp.zeros(6)
 
     def integrate(self, q: Array, v: Array, xp: Ops) -> Array:
         """The joint position after moving with the constant joint velocity `v` for unit time."""
