@@ -60,6 +60,13 @@ class Joint(Value):
         """dq/dt, of length nq."""
         return v
 
+    def velocity(self, q: Array, qdot: Array, xp: Ops) -> Array:
+        """The joint velocity of which `qdot` is the rate; the nearest one (least squares) where there is none."""
+        if self.nq == self.nv:
+            return qdot
+        T = xp.hstack([self.rate(q, xp.constant(e), xp) for e in np.eye(self.nv)])
+        return xp.factor_spd(T.T @ T).solve(T.T @ qdot)
+
     def normalised(self, q: Array, xp: Ops) -> Array:
         """The nearest valid joint position: unit quaternions and the like."""
         return q
