@@ -182,7 +182,12 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
         yield Call(f"Model.{method}", getattr(m, method), {"name": valid})
-    yield Call("Model.random_q", m.random_q, {"seed": 0})
+    for method in ("q_slice", "v_slice"):
+        yield Call(f"Model.{method}", getattr(m, method), {"joint": "arm_joint"})
+    yield Call("Model.neutral", m.neutral, {"batch": 2})
+    yield Call("Model.random_q", m.random_q, {"seed": 0, "batch": 2})
+    yield Call("Model.velocity", m.velocity, {"q": m.neutral(), "qdot": np.zeros(m.nq)})
+    yield Call("Model.interpolate", m.interpolate, {"q0": m.neutral(), "q1": m.random_q(0), "t": 0.5})
     for method in ("integrate", "rate"):
         yield Call(f"Model.{method}", getattr(m, method), {"q": m.neutral(), "v": np.zeros(m.nv)})
     yield Call("Model.difference", m.difference, {"q0": m.neutral(), "q1": m.random_q(0)})

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.checks import ANY_ARRAY, ANY_POSITIONS, ANY_VELOCITIES, NAME, SEED, checked, optional, whole
+from linkwork.checks import ANY_POSITIONS, ANY_VELOCITIES, ARRAY, NAME, SEED, checked, optional, whole
 from linkwork.errors import InputError
 from linkwork.joints import Joint
 from linkwork.lazy import cached_property
@@ -121,7 +121,7 @@ class Configurations:
         """The constant velocity that takes `q0` to `q1` in unit time."""
         return self._by_joint("difference", q0, q1)
 
-    @checked(q0=ANY_POSITIONS, q1=ANY_POSITIONS, t=ANY_ARRAY)
+    @checked(q0=ANY_POSITIONS, q1=ANY_POSITIONS, t=ARRAY)
     def interpolate(self, q0: np.ndarray, q1: np.ndarray, t: np.ndarray | float) -> np.ndarray:
         """The configuration a part `t` (0 to 1) of the way from `q0` to `q1`, at constant velocity.
 
@@ -170,7 +170,8 @@ class Configurations:
         for i in t.links:
             at = [t.q_slices[i], t.v_slices[i] if of_v else t.q_slices[i]]
             parts.append(_each(self.links[i].joint, operation, [x[s, :] for x, s in zip(columns, at, strict=False)]))
-        return np.concatenate(parts).T.reshape(*lead, -1)
+        rows = np.ascontiguousarray(np.concatenate(parts).T)
+        return rows if lead else np.asarray(rows[0])
 
 
 def _each(joint: Joint, operation: str, given: list[np.ndarray]) -> np.ndarray:
