@@ -426,6 +426,22 @@ def _states() -> Iterator[Call]:
             "seed": 0,
         },
     )
+    yield Call(
+        "ik",
+        lw.ik,
+        {
+            "model": arm(),
+            "targets": {"link2": (0.1, 0.0, 0.5)},
+            "q": arm().neutral(),
+            "locked": ["link1_joint"],
+            "tolerance": 1e-6,
+            "max_iterations": 5,
+            "attempts": 2,
+            "seed": 0,
+            **OPTIONS,
+        },
+    )
+    yield Call("ik's target", lambda x: lw.ik(arm(), {"link2": x}, attempts=1, **OPTIONS), {"x": np.eye(4)})
     yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
     yield Call(
         "project_velocity of a batch",

@@ -25,6 +25,7 @@ from linkwork.constraints import (
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+from linkwork.functions.inverse_kinematics import ik
 from linkwork.functions.kinematics import (
     constraint_error,
     constraint_jacobian,
@@ -110,6 +111,7 @@ __all__ = [
     "frame_jacobian",
     "frame_velocity",
     "gravity_forces",
+    "ik",
     "impulse",
     "inverse_dynamics",
     "inverse_mass_matrix",

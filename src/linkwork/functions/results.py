@@ -145,6 +145,18 @@ class InverseMassMatrixResult(NamedTuple):
     Minv: np.ndarray
 
 
+class IKResult(NamedTuple):
+    """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), whether it `converged`, and `iterations`.
+
+    For a batch of targets or starts each has that axis first.
+    """
+
+    q: np.ndarray
+    error: np.ndarray
+    converged: np.ndarray
+    iterations: np.ndarray
+
+
 @cache
 def terms_result(names: tuple[str, ...]) -> Any:
     """The class of results with these terms: one for all functions that have them, in this order."""
