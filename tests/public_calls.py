@@ -182,7 +182,12 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
         yield Call(f"Model.{method}", getattr(m, method), {"name": valid})
-    yield Call("Model.random_q", m.random_q, {"seed": 0})
+    for method in ("q_slice", "v_slice"):
+        yield Call(f"Model.{method}", getattr(m, method), {"joint": "arm_joint"})
+    yield Call("Model.neutral", m.neutral, {"batch": 2})
+    yield Call("Model.random_q", m.random_q, {"seed": 0, "batch": 2})
+    yield Call("Model.velocity", m.velocity, {"q": m.neutral(), "qdot": np.zeros(m.nq)})
+    yield Call("Model.interpolate", m.interpolate, {"q0": m.neutral(), "q1": m.random_q(0), "t": 0.5})
     for method in ("integrate", "rate"):
         yield Call(f"Model.{method}", getattr(m, method), {"q": m.neutral(), "v": np.zeros(m.nv)})
     yield Call("Model.difference", m.difference, {"q0": m.neutral(), "q1": m.random_q(0)})
@@ -354,6 +359,16 @@ def _factories() -> Iterator[Call]:
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
+    yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
+    where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
+    yield Call("terms", lw.terms, {"names": ["M", "J"], **where})
+    yield Call("frame_velocity", lw.frame_velocity, where)
+    yield Call("frame_jacobian", lw.frame_jacobian, where)
+    yield Call("frame_acceleration", lw.frame_acceleration, {**where, "classical": True})
+    for name in ("centre_of_mass", "centroidal_momentum", "energy", "coriolis_matrix", "gravity_forces"):
+        yield Call(name, getattr(lw, name), {"model": m, **OPTIONS})
+    yield Call("bias_forces", lw.bias_forces, {"model": m, **OPTIONS})
+    yield Call("inverse_mass_matrix", lw.inverse_mass_matrix, {"model": m, **OPTIONS})
     yield Call(
         "plan",
         lw.plan,
@@ -389,6 +404,7 @@ def _factories() -> Iterator[Call]:
     yield Call("a kernel of float32", lambda q, v, tau: small(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("a kernel's mass_matrix()", lw.mass_matrix(m), {"q": q})
     yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
+    yield Call("a kernel's terms()", lw.terms(m, ["J", "g"], "tip"), {"q": q})
     yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})
 
@@ -410,6 +426,22 @@ def _states() -> Iterator[Call]:
             "seed": 0,
         },
     )
+    yield Call(
+        "ik",
+        lw.ik,
+        {
+            "model": arm(),
+            "targets": {"link2": (0.1, 0.0, 0.5)},
+            "q": arm().neutral(),
+            "locked": ["link1_joint"],
+            "tolerance": 1e-6,
+            "max_iterations": 5,
+            "attempts": 2,
+            "seed": 0,
+            **OPTIONS,
+        },
+    )
+    yield Call("ik's target", lambda x: lw.ik(arm(), {"link2": x}, attempts=1, **OPTIONS), {"x": np.eye(4)})
     yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
     yield Call(
         "project_velocity of a batch",

@@ -27,6 +27,7 @@ from linkwork.constraints import (
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+from linkwork.functions.inverse_kinematics import ik
 from linkwork.functions.kinematics import (
     constraint_error,
     constraint_jacobian,
@@ -36,6 +37,19 @@ from linkwork.functions.kinematics import (
 )
 from linkwork.functions.operational_space import delassus, operational_space_inertia
 from linkwork.functions.planning import best_cuts, plan
+from linkwork.functions.terms import (
+    bias_forces,
+    centre_of_mass,
+    centroidal_momentum,
+    coriolis_matrix,
+    energy,
+    frame_acceleration,
+    frame_jacobian,
+    frame_velocity,
+    gravity_forces,
+    inverse_mass_matrix,
+    terms,
+)
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
@@ -84,17 +98,28 @@ __all__ = [
     "approximate",
     "assemble",
     "best_cuts",
+    "bias_forces",
+    "centre_of_mass",
+    "centroidal_momentum",
     "clusters",
     "combine",
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "coriolis_matrix",
     "delassus",
+    "energy",
     "expand",
     "forward_dynamics",
     "forward_kinematics",
+    "frame_acceleration",
+    "frame_jacobian",
+    "frame_velocity",
+    "gravity_forces",
+    "ik",
     "impulse",
     "inverse_dynamics",
+    "inverse_mass_matrix",
     "load",
     "mass_matrix",
     "mass_pattern",
@@ -107,6 +132,7 @@ __all__ = [
     "simulate",
     "step",
     "surface",
+    "terms",
     "view",
     "write_html",
 ]

@@ -5,7 +5,9 @@ Machine code makes them directly for one state (kernels/objects.py), so they are
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -77,6 +79,95 @@ class OperationalSpaceInertiaResult(NamedTuple):
     """`force` (m,): Lambda b."""
 
     force: np.ndarray
+
+
+class FrameVelocityResult(NamedTuple):
+    """`velocities` (F, 6), or (6,) of one frame: [linear; angular]."""
+
+    velocities: np.ndarray
+
+
+class FrameAccelerationResult(NamedTuple):
+    """`accelerations` (F, 6), or (6,) of one frame: [linear; angular]."""
+
+    accelerations: np.ndarray
+
+
+class FrameJacobianResult(NamedTuple):
+    """`J` (F, 6, nv), or (6, nv) of one frame."""
+
+    J: np.ndarray
+
+
+class CentreOfMassResult(NamedTuple):
+    """`com` (3,) in the world, and its Jacobian `com_J` (3, nv)."""
+
+    com: np.ndarray
+    com_J: np.ndarray
+
+
+class CentroidalMomentumResult(NamedTuple):
+    """`h` (6,), its matrix `A` (6, nv) with h = A v, and `Adot_v` (6,) with dh/dt = A a + Adot_v."""
+
+    h: np.ndarray
+    A: np.ndarray
+    Adot_v: np.ndarray
+
+
+class EnergyResult(NamedTuple):
+    """`kinetic_energy` and `potential_energy`, in joules."""
+
+    kinetic_energy: np.ndarray
+    potential_energy: np.ndarray
+
+
+class CoriolisMatrixResult(NamedTuple):
+    """`C` (nv, nv)."""
+
+    C: np.ndarray
+
+
+class GravityForcesResult(NamedTuple):
+    """`g` (nv,)."""
+
+    g: np.ndarray
+
+
+class BiasForcesResult(NamedTuple):
+    """`c` (nv,)."""
+
+    c: np.ndarray
+
+
+class InverseMassMatrixResult(NamedTuple):
+    """`Minv` (nv, nv)."""
+
+    Minv: np.ndarray
+
+
+class IKResult(NamedTuple):
+    """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), whether it `converged`, and `iterations`.
+
+    For a batch of targets or starts each has that axis first.
+    """
+
+    q: np.ndarray
+    error: np.ndarray
+    converged: np.ndarray
+    iterations: np.ndarray
+
+
+@cache
+def terms_result(names: tuple[str, ...]) -> Any:
+    """The class of results with these terms: one for all functions that have them, in this order."""
+    fields = namedtuple("TermsResult", names)  # type: ignore[misc]
+    own = {"__slots__": (), "__reduce__": lambda self: (_terms, (names, tuple(self)))}
+    return type("TermsResult", (fields,), own)
+
+
+def _terms(names: tuple[str, ...], values: tuple[np.ndarray, ...]) -> Any:
+    """Such a result, from a pickle."""
+    return terms_result(names)(*values)
 
 
 class Solution:

@@ -32,6 +32,11 @@ class Universal(Joint):
         turning = xp.hstack([self._first_axis(q, xp), xp.constant(self.second)])
         return xp.vstack([xp.zeros(3, 2), turning])
 
+    def subspace_rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """The apparent rate of the first axis: -v2 second x first."""
+        turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (-v[1, 0])
+        return xp.vstack([xp.zeros(3, 2), xp.hstack([turning, xp.zeros(3)])])
+
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
         """The apparent rate of the first axis times v1: -v1 v2 second x first."""
         turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (v[0, 0] * v[1, 0])
