@@ -1,4 +1,7 @@
-"""A four-bar linkage swings for two seconds: energy, and how far its loop opens, with and without help."""
+"""A four-bar linkage swings for two seconds.
+
+Energy, and how far its loop opens, with and without help.
+"""
 
 import numpy as np
 

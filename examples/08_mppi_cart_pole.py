@@ -1,4 +1,4 @@
-"""Sampling MPC: a cart-pole swings up by itself, with 512 rollouts of one second behind every decision (MPPI)."""
+"""Sampling MPC (MPPI): a cart-pole swings up, with 512 rollouts of one second for every decision."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rotors, gears and belts: exact dynamics in independent coordinates, and what an approximation misses."""
+"""Rotors, gears and belts: exact dynamics in independent coordinates, and an approximation."""
 
 import numpy as np
 

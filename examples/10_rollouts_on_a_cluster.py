@@ -1,4 +1,4 @@
-"""One call, many machines: the rollouts of a quadruped on a cluster, here of two processes on this machine."""
+"""One call, many machines: rollouts of a quadruped on a cluster, here of two local processes."""
 
 import numpy as np
 

@@ -1,4 +1,7 @@
-"""A four-bar linkage swings for two seconds; its motion becomes a page that opens in any browser, offline."""
+"""A four-bar linkage swings for two seconds.
+
+Its motion becomes a page that opens in any browser, offline.
+"""
 
 import tempfile
 from pathlib import Path

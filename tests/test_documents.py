@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import subprocess
@@ -52,3 +53,23 @@ def test_promises_name_tests_that_exist() -> None:
             assert not function or f"def {function}(" in text, name
             found += 1
     assert found > 40
+
+
+def test_docstrings_begin_with_a_short_line() -> None:
+    """Lists of names show first lines: at most 100 characters."""
+    long = []
+    for folder in ("src", "benchmarks/src", "tools", "examples"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+                    first = text.splitlines()[0]
+                    if len(first) > 100:
+                        long.append(f"{file.name}: {first}")
+    assert not long
+
+
+def test_the_architecture_names_files_that_are_there() -> None:
+    places = (ROOT / "docs" / "architecture.md").read_text().split("## Where is ...?")[1].split("##")[0]
+    files = re.findall(r"`([\w/]+\.py)`", places)
+    assert len(files) > 10
+    assert [f for f in files if not (ROOT / "src" / "linkwork" / f).is_file()] == []

@@ -1,4 +1,7 @@
-"""Writes the table of methods in docs/choosing-an-algorithm.md from the registry; `--check` only compares."""
+"""Writes the table of methods in docs/choosing-an-algorithm.md from the registry.
+
+`--check` only compares.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the README's benchmark tables and charts from the committed results, or check that they are up to date.
+"""Write the README's benchmark tables and charts from results, or check that they are up to date.
 
     python tools/readme_numbers.py                        rewrite README.md and docs/results/*.svg
     python tools/readme_numbers.py --check                say what is out of date; exit code 1 if anything is
@@ -231,7 +231,7 @@ def _papers(results: dict[str, Results]) -> list[str]:
 
 
 def _told(content: str) -> str:
-    """What a file says: of a chart its texts and figures, because lines of other versions of matplotlib differ."""
+    """What a file says; of a chart its texts and figures, which do not depend on matplotlib's version."""
     return (
         "\n".join(map("".join, re.findall(r"<title>(.*?)</title>|<text[^>]*>(.*?)</text>", content)))
         if "<svg" in content

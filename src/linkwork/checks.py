@@ -57,7 +57,10 @@ class Kind:
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """The function, whose arguments are of these kinds, checked in this order; one for `*names` is for each of them."""
+    """The function, whose arguments are of these kinds, checked in this order.
+
+    One for `*names` is for each of them.
+    """
 
     def declare(function: Callable[P, T]) -> Callable[P, T]:
         parameters = signature(function).parameters

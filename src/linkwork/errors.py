@@ -1,4 +1,7 @@
-"""Every error that Linkwork raises on purpose. Messages say what was given, what is valid and what to do."""
+"""Every error that Linkwork raises on purpose.
+
+Messages say what was given, what is valid and what to do.
+"""
 
 from __future__ import annotations
 

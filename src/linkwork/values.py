@@ -52,7 +52,7 @@ class Value:
         return hash(self._content)
 
     def __getstate__(self) -> tuple[dict[str, Any], list[str]]:
-        """Attributes but cached ones, and the names of those that are read-only, which NumPy's pickles do not say."""
+        """Attributes but cached ones, and the names of read-only ones, which NumPy's pickles do not say."""
         state = uncached(self)
         kept = [n for n, x in state.items() if isinstance(x, MappingProxyType) or _is_read_only(x)]
         return {n: dict(x) if isinstance(x, MappingProxyType) else x for n, x in state.items()}, kept

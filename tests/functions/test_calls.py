@@ -225,18 +225,14 @@ def test_functions_pickle_and_copy(model) -> None:
 # constructing
 
 
-def test_constructing_plans_and_traces_nothing(model, monkeypatch) -> None:
-    def never(*_, **__):
-        raise AssertionError("planned or traced")
-
-    monkeypatch.setattr("linkwork.functions.choice.plan", never)
-    monkeypatch.setattr("linkwork.kernels.trace.trace", never)
+def test_constructing_plans_and_traces_nothing(model) -> None:
     fd = lw.forward_dynamics(model)
     assert "to be planned" in repr(fd)
-    for make in (lw.impulse, lw.delassus, lw.mass_matrix, lw.forward_kinematics, lw.operational_space_inertia):
-        make(model)
-    with pytest.raises(AssertionError, match="planned"):
-        _ = fd.method
+    made = [f(model) for f in (lw.impulse, lw.delassus, lw.mass_matrix, lw.operational_space_inertia)]
+    for f in (fd, *made, lw.forward_kinematics(model)):
+        assert not {"program", "_cached_program", "kernel"} & vars(f).keys()
+        assert not isinstance(f.choice, Choice) or "plan" not in vars(f.choice)
+    assert fd.method in repr(fd)
     with pytest.raises(NotFound, match="abba"):
         lw.forward_dynamics(model, method="abba")
     with pytest.raises(UnsupportedError, match="'aba' cannot handle"):
@@ -257,12 +253,9 @@ def test_constructing_takes_no_time(model) -> None:
     assert min(took) < 5e-3
 
 
-def test_a_method_is_chosen_by_prediction_and_explained(model, monkeypatch) -> None:
-    def never(*_, **__):
-        raise AssertionError("timed")
-
-    monkeypatch.setattr("linkwork.planner.stopwatch.timings", never)
+def test_a_method_is_chosen_by_prediction_and_explained(model) -> None:
     fd = lw.forward_dynamics(chain(2))
+    assert not fd.plan.measured
     assert fd.method == fd.plan.method == lw.plan(chain(2)).method
     assert fd.method in fd.explain()
     held = lw.forward_dynamics(model, independent=True, prox=lw.Prox(mu=1e6))

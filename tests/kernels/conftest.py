@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from linkwork.kernels import cache
-
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -19,10 +17,3 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["LINKWORK_CACHE"]
     else:
         os.environ["LINKWORK_CACHE"] = before
-
-
-@pytest.fixture
-def empty_cache(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> os.PathLike[str]:
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
-    assert cache.info().files == 0
-    return tmp_path

@@ -19,12 +19,6 @@ from linkwork.model.digest import digest
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
 
 
-@pytest.fixture
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
-    return tmp_path
-
-
 def never(*args):
     raise AssertionError("it was traced")
 
@@ -88,7 +82,7 @@ def test_functions_have_no_digest() -> None:
 def test_steps_of_rollouts_and_simulations_are_cached_too(empty_cache, monkeypatch) -> None:
     """And with them the kernel: the second time nothing is compiled either."""
     from linkwork.kernels import rollout
-    from linkwork.simulation.rollout import Step
+    from linkwork.simulation.step import Step
 
     def run():
         model = four_bar()

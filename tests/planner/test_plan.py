@@ -41,10 +41,9 @@ def standing() -> lw.Model:
 
 
 @pytest.fixture(autouse=True)
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))
+def uncalibrated(empty_cache):
     machine.cache_clear()
-    yield tmp_path
+    yield
     machine.cache_clear()
 
 
@@ -309,7 +308,7 @@ def test_what_was_measured_is_remembered(empty_cache) -> None:
     assert delassus.measured
 
 
-def test_functions_are_timed_only_when_asked(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_are_timed_only_when_asked() -> None:
     model = mech.four_bar()
     near = {c.method for c in lw.plan(model).near}
     assert len(near) >= 2
@@ -321,15 +320,17 @@ def test_functions_are_timed_only_when_asked(empty_cache, monkeypatch: pytest.Mo
     assert plan.method == chosen
     assert {c.method for c in plan.candidates if c.measured} == near
     assert plan.best.measured["state"] == min(c.measured["state"] for c in plan.candidates if c.measured)
-    monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)  # from now on it is known
-    assert lw.forward_dynamics(model).method == chosen
+    known = lw.forward_dynamics(model)
+    assert known.method == chosen
+    assert known.plan == plan, "timed again"
 
 
-def test_functions_are_made_without_a_clock(empty_cache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_functions_are_made_without_a_clock() -> None:
     """Prediction decides alone: the same method in every process on machines of a kind."""
-    monkeypatch.setattr("linkwork.planner.stopwatch.timings", None)
     model = mech.chain(2)
-    assert lw.forward_dynamics(model).method == lw.plan(model).method
+    made = lw.forward_dynamics(model)
+    assert made.method == lw.plan(model).method
+    assert not made.plan.measured
     assert not lw.plan(model).measured
 
 

@@ -33,9 +33,7 @@ def toy(motion, tau, fext=None):
 '''
 
 
-@pytest.fixture(autouse=True)
-def empty_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture

@@ -159,3 +159,11 @@ def test_bad_factories_say_what_is_valid():
         lw.rollout(on_four_feet(), method="pv", modes=True)
     with pytest.raises(InputError, match="does not iterate"):
         lw.rollout(pendulum(), prox=lw.Prox())
+
+
+def test_making_one_plans_nothing():
+    run = lw.rollout(on_four_feet(), steps=1)
+    assert "to be planned" in repr(run)
+    assert run.step.choice.settled is None
+    assert run.method == run.step.choice.settled
+    assert run.method in repr(run)

@@ -237,3 +237,14 @@ def test_prox_bbo_lands_on_its_feet_and_rolls_out():
         for m in (None, "prox_bbo")
     ]
     np.testing.assert_allclose(*rolled, atol=1e-6)
+
+
+@pytest.mark.parametrize("axes", ["a", "b"])
+def test_contacts_hold_whatever_the_axes_of_their_rows(axes):
+    """A ball stands on a frame of the world whose z axis points down: forces in its axes are negative, and push."""
+    model = ball().with_frame("plane", "world", lw.Placement.at(rpy=(np.pi, 0, 0))).without_constraints()
+    model = model.with_constraints(lw.Closure("ball", "plane", "spherical", axes=axes))
+    run = lw.simulate(model, model.neutral(), duration=0.05, ground=0.0)
+    assert run.active.all()
+    up = 1 if axes == "a" else -1
+    np.testing.assert_allclose(run.lam[:, 2], up * 9.81, rtol=1e-6)

@@ -30,7 +30,10 @@ CALL, BOUND, PEER = 1.0, 0.3, 2.0
 
 @dataclass
 class Cost:
-    """Medians in us for one state: the machine code, a call, a bound call; Pinocchio's, where it has the same."""
+    """Medians in us for one state: the machine code, a call, a bound call.
+
+    Pinocchio's, where it has the same.
+    """
 
     function: str
     method: str
@@ -153,7 +156,10 @@ def calls_command(
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds, of which the median counts.")] = ROUNDS,
     json: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file (JSON lines).")] = None,
 ) -> None:
-    """Calls from Python for one state, of every function, beside the machine code alone; and Pinocchio's bindings."""
+    """Calls from Python for one state, of every function, beside the machine code alone.
+
+    Pinocchio's bindings are beside them.
+    """
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""Geared robots: cluster methods beside projection and Lagrange multipliers, as in chignoli2023_clusters.
+"""Geared robots: cluster methods beside projection and Lagrange multipliers (chignoli2023).
 
 Tables II to IV of the paper have overheads in time over the cluster method; `PAPER` has them, and our table sets them
 beside ours, in operations and in time. Also measured: the cost of exact rotors against Pinocchio's `aba` of the same
@@ -187,7 +187,10 @@ def delassus_job(robot: Robot, feet: Sequence[str], case: str = "delassus") -> J
 
 
 def rotors_job(robot: Robot, peers: Peers, folder: Path) -> list[Job]:
-    """`c_aba` with rotors beside Pinocchio's and our `aba` of the tree without them; nothing without the harness."""
+    """`c_aba` with rotors beside Pinocchio's and our `aba` of the tree without them.
+
+    Nothing without the harness.
+    """
     if not peers.builds:
         return []
     try:
@@ -316,7 +319,7 @@ def _rotors(records: Sequence[Record]) -> Table:
 
 
 def _growth(records: Sequence[Record]) -> Table:
-    """The degree of the polynomial that counts are, and exponents p of n^p through the sizes of eight and more links.
+    """The degree of the polynomial of counts, and exponents p of n^p through eight and more links.
 
     Up to 24 links the lower powers of a cubic still weigh as much as n^3, so its exponent is between 2 and 3.
     """
@@ -336,7 +339,7 @@ def _growth(records: Sequence[Record]) -> Table:
 
 
 def degree(counts: dict[int, float]) -> str:
-    """The degree of the polynomial through counts at evenly spaced sizes of eight and more links, if it is one.
+    """The degree of the polynomial through counts at evenly spaced sizes, if it is one.
 
     It is d if the differences of order d are all the same and not zero; there must be two of them to say so.
     """

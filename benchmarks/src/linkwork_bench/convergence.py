@@ -23,7 +23,7 @@ def residuals(model: Model, method: str, state: State, mu: float, iterations: in
 
 
 def accuracy(model: Model, method: str, state: State, penalties: Sequence[float], iterations: int = 30) -> list[float]:
-    """The largest error of an acceleration against `kkt`, relative to the largest, once converged, for each penalty."""
+    """The largest relative error of accelerations against `kkt`, once converged, for each penalty."""
     motion = _motion(model, state)
     exact, _ = kkt(motion, state[2][:, None])
     out = []
@@ -38,7 +38,7 @@ def _motion(model: Model, state: State) -> Motion:
 
 
 def _accelerations(motion: Motion, method: str, state: State, mu: float, iterations: int) -> list[np.ndarray]:
-    """After 1, 2, ... plain steps, as published, with a penalty in SI units (the mean one, where units differ)."""
+    """After 1, 2, ... plain steps, as published, with a penalty in SI units (the mean of several)."""
     solve = registry.methods("forward_dynamics")[method].load()
     unit = float(np.exp(np.mean(np.log(units(motion.model)))))
     iteration = solve(motion, state[2][:, None], mu=mu / unit)

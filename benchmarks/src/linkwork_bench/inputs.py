@@ -98,7 +98,10 @@ def read_model(file: Path) -> tuple[Model, dict[str, tuple[Constraint, ...]]]:
 
 
 def installed_robot(name: str, states: int = STATES) -> Robot:
-    """A robot that is installed on this machine, with random states; its case "file" has the file's own loops."""
+    """A robot that is installed on this machine, with random states.
+
+    Its case "file" has the file's own loops.
+    """
     from linkwork.io.load import load
 
     whole = load(name)

@@ -1,4 +1,7 @@
-"""Closed-loop scenarios as inputs of the peers' harness: same trees, closures and consistent states for both sides."""
+"""Closed-loop scenarios as inputs of the peers' harness.
+
+Same trees, closures and consistent states for both sides.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ only: Digit's rods hang on universal joints and meet points."""
 
 
 def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Robot]:
-    """Write the scenarios into a folder, let the harness add its reference accelerations, and read them back."""
+    """Write the scenarios into a folder, and read them back with the harness's accelerations."""
     robots = []
     for name in names or DEFAULT:
         if name not in SCENARIOS:
@@ -48,7 +51,7 @@ def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Ro
 
 
 def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folder: Path) -> Robot:
-    """A model with its closures as the harness reads it back, with states [q v tau] and reference accelerations."""
+    """A model with its closures as the harness reads it, with states [q v tau] and accelerations."""
     (folder / f"{name}.model").write_text(model_text(name, model))
     rows.astype("<f8").tofile(folder / f"{name}.states")
     for build in peers.builds[:1]:

@@ -59,7 +59,10 @@ class Summary:
 
 
 def summary(samples: Sequence[float]) -> Summary:
-    """Median and 95 % interval by order statistics; with fewer than six samples, the smallest and the largest."""
+    """Median and 95 % interval by order statistics.
+
+    With fewer than six samples, the smallest and the largest.
+    """
     x, n = sorted(samples), len(samples)
     k, tail = 0, 0.0
     while k < n // 2 and 2 * (tail + comb(n, k) / 2**n) <= 0.05:

@@ -176,7 +176,7 @@ class Calls:
 
 
 def compile_times(make: Callable[[], Function]) -> dict[str, float]:
-    """Seconds: to trace, to compile the batch form and the form for one state, and to have each from the cache.
+    """Seconds to trace, to compile for batches and for one state, and to have each from the cache.
 
     "again" is what a later process needs for a function that was compiled before, both forms, with empty caches in
     memory.

@@ -210,7 +210,10 @@ def find(folders: Sequence[Path] = ()) -> Peers:
 
 
 def python_peers(function: str, robot: Robot, case: str, host: Host) -> list[Peer]:
-    """Pinocchio's Python bindings on the same tree and states; nothing without them, or if it lacks the constraints."""
+    """Pinocchio's Python bindings on the same tree and states.
+
+    Nothing without them, or if it lacks the constraints.
+    """
     try:
         import pinocchio as pin
     except ImportError:

@@ -103,7 +103,7 @@ def mechanisms() -> Iterator[tuple[str, Model]]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One mechanism and use: predicted and measured us of each method that was measured, and how good the pick is."""
+    """One mechanism and use: predicted and measured us of each method, and how good the pick is."""
 
     mechanism: str
     use: str

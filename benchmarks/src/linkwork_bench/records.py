@@ -17,8 +17,10 @@ FORMAT = "linkwork-bench-1"
 
 @dataclass(frozen=True)
 class Record:
-    """One contender on one case. `measure` is latency, batch, threads, ...; `samples` are us per state, by round,
-    and `shares` how much of a core each of them got.
+    """One contender on one case.
+
+    `measure` is latency, batch, threads, ...; `samples` are us per state, by round, and `shares` how much of a core
+    each of them got.
 
     `role` is "ours", or the peer's build: "best" (compiled for this machine), "wheel" (as pip installs it), "python";
     "wheel-python" and "proxLTL" are their constraintDynamics alone, in the wheel's build and in the best.

@@ -1,4 +1,4 @@
-"""Steps per second: rollouts beside their own bare dynamics, and beside MuJoCo's mj_step on the same robot.
+"""Steps per second: rollouts beside their bare dynamics, and beside MuJoCo's mj_step.
 
 Both sides take 1 ms steps with the same equality constraints; MuJoCo's contacts and limits are off. All contenders run
 on one thread, in turns. The bare dynamics are the kernel of one step's accelerations alone: the rest of a rollout is
@@ -109,7 +109,7 @@ def bare(run: Rollout) -> Kernel:
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
         x = {n: symbol(n, step.inputs[n]) for n in ("q", "v", "tau")}
-        a, lam = step._solve(xp, {"dt": xp.constant([[DT]])}, x["q"], x["v"], x["tau"])
+        a, lam = step.solve(xp, {"dt": xp.constant([[DT]])}, x["q"], x["v"], x["tau"])
         return {"a": a, "lam": lam}
 
     return Kernel(trace("dynamics", body), threads=1)
@@ -123,7 +123,7 @@ def measured(
     conditions: Conditions,
     tick: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Microseconds per step of all contenders with their intervals, overheads over the bare dynamics, and the ratio."""
+    """Microseconds per step of all contenders with intervals, overheads, and the ratio."""
     case = contest(name)
     chosen, made = contenders(case, method, conditions)
     readings = {n: [r.us for r in x] for n, x in interleave(made, rounds, budget, tick).items()}
@@ -152,7 +152,7 @@ def save(file: Path | None, facts: dict[str, Any], found: list[dict[str, Any]]) 
 
 
 def table(found: list[dict[str, Any]]) -> Table:
-    """Microseconds per step, overheads over the bare dynamics, and how many steps fit into one of MuJoCo's."""
+    """Microseconds per step, overheads, and how many steps fit into one of MuJoCo's."""
     out = Table(title=f"steps of {DT * 1e3:g} ms, batches of {BATCH} over {STEPS} steps, one thread: us per step")
     for heading in ("robot", "method", "bare dynamics", *OVERHEADS, "mj_step", "mj_step / rollout", "steps/s"):
         out.add_column(heading, justify="left" if heading in ("robot", "method") else "right")
@@ -201,7 +201,7 @@ def _mujoco_cassie(model: Model, q: np.ndarray) -> Callable[[], None]:
 
 
 def _mujoco_go1(model: Model, q: np.ndarray) -> Callable[[], None]:
-    """From the same URDF, without meshes, on a free joint, with its feet connected to the world where they are."""
+    """From the same URDF, without meshes, on a free joint, its feet connected to the world."""
     mujoco = _mujoco()
     root = ET.parse(Path(zoo.find("go1").path)).getroot()
     for link in root.findall("link"):

@@ -29,7 +29,9 @@ class TorqueErrors(NamedTuple):
 def torque_errors(
     model: lw.Model, amplitude: float = 0.5, frequency: float = 1.5, steps: int = 1000, backend: str = "kernel"
 ) -> list[TorqueErrors]:
-    """For each independent joint of a robot with a fixed base and rotors: torques over a period, against `c_rnea`.
+    """For each independent joint of a robot with a fixed base and rotors.
+
+    Torques over a period, against `c_rnea`.
 
     `unconstrained` is the tree without rotors; `diagonal` adds N^2 I to its joints; `full` adds the whole reflected
     inertia, in which belts couple joints.

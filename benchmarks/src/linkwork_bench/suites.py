@@ -52,7 +52,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Job:
-    """One function of one robot in one case; `make(method)` is our function, `entry` adds states and a check."""
+    """One function of one robot in one case.
+
+    `make(method)` is our function, `entry` adds states and a check.
+    """
 
     suite: str
     function: str
@@ -236,7 +239,10 @@ def _checked(entry: Entry, kernel: Kernel) -> tuple[float, str, str]:
 
 
 def errors(x: np.ndarray, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By state: relative to the largest entry, and the worst entry relative to itself. NaN is infinitely wrong."""
+    """By state: relative to the largest entry, and the worst entry relative to itself.
+
+    NaN is infinitely wrong.
+    """
     x, reference = (y.reshape(len(y), -1) for y in (x, reference))
     entrywise = (np.abs(x - reference) / np.maximum(1, np.abs(reference))).max(axis=1, initial=0)
     norm, entrywise = (np.where(np.isnan(e), np.inf, e) for e in (relative_errors(x, reference), entrywise))

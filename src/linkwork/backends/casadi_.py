@@ -1,4 +1,7 @@
-"""CasADi's SX records every scalar operation of an algorithm: for users of CasADi, and for derivatives."""
+"""CasADi's SX records every scalar operation of an algorithm.
+
+For users of CasADi, and for derivatives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dense linear algebra written out in scalar operations, for backends that trace and have no LAPACK to call."""
+"""Dense linear algebra in scalar operations, for backends that trace and have no LAPACK."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class WrittenOut:
         return x
 
     def least_squares(self: Any, a: Array, b: Array, terms: Array | None = None) -> Array:
-        """By proximal iteration, because singular values cannot be traced: x <- x + a^T (a a^T + rho)^-1 (b - a x).
+        """By proximal iteration, because singular values cannot be traced.
+
+        x <- x + a^T (a a^T + rho)^-1 (b - a x).
 
         The error along a singular value s shrinks by rho / (s^2 + rho) each time, and b - a x is right to rounding,
         which a a^T is not. x stays in the range of a^T, whatever the rank. Singular values are resolved down to s^2 =

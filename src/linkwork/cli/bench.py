@@ -1,4 +1,6 @@
-"""`linkwork bench`: every method on one's own robot; all other benchmarks come with the distribution linkwork-bench.
+"""`linkwork bench`: every method on one's own robot.
+
+All other benchmarks come with the distribution linkwork-bench.
 
 That distribution names its commands in the entry point group "linkwork.commands". It is imported when `linkwork bench`
 is called, and not before; its `robot` takes the place of this one, with peers and reports.
@@ -36,7 +38,7 @@ ACCURACY = 1e-5
 
 
 class Task(NamedTuple):
-    """What is timed: its factory, the inputs of its functions, and the dense method that results are checked with."""
+    """What is timed: its factory, the inputs of its functions, the dense method that checks results."""
 
     make: Callable[..., Function]
     inputs: tuple[str, ...]
@@ -94,7 +96,7 @@ def _bench() -> None:
 
 @dataclass(frozen=True)
 class Timed:
-    """A method on one model: operations, us per state one at a time and in a batch, largest relative error."""
+    """A method on one model: operations, us per state alone and in a batch, largest relative error."""
 
     task: str
     method: str
@@ -114,7 +116,7 @@ def robot_command(
     method: Annotated[list[str] | None, typer.Option("--method", "-m", help="Methods; all that can handle it.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file (JSON).")] = None,
 ) -> None:
-    """Your robot with its contacts: every method's operations, times for one state and in a batch, and the default."""
+    """Your robot with its contacts: operations and times of every method, and the default."""
     model = constrained(load_robot(file, base), contact, connect)
     console, found = terminal(), list[Timed]()
     for task, names in tasks(model, words(method)):
@@ -136,7 +138,7 @@ def words(values: list[str] | None) -> list[str]:
 
 
 def tasks(model: Model, methods: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Forward dynamics, and the Delassus matrix where all constraints are contacts, with the methods asked for."""
+    """Forward dynamics, and the Delassus matrix where all constraints are contacts."""
     known = {task: registry.methods(task) for task in TASKS}
     for name in methods:
         if not any(name in of for of in known.values()):
@@ -149,7 +151,7 @@ def tasks(model: Model, methods: Sequence[str]) -> Iterator[tuple[str, list[str]
 
 
 def able(task: str, model: Model, chosen: Sequence[str] = ()) -> list[str]:
-    """The methods of a task that can handle the model, of those chosen or else of all but references and operators."""
+    """The methods chosen that can handle the model, else all but references and operators."""
     known = registry.methods(task)
     for name in chosen:
         if name not in known:

@@ -26,7 +26,10 @@ TIMED = 3
 def demo_command(
     html: Annotated[Path, typer.Option(help="Where the replay of the squatting goes.")] = Path("out/squat.html"),
 ) -> None:
-    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics; let it squat, and film it."""
+    """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics.
+
+    Let it squat, and film it.
+    """
     console = terminal()
     model = humanoid(hands=False)
     model = model.with_constraints(lw.surface("left_foot"), lw.surface("right_foot"))

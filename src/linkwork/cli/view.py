@@ -42,7 +42,9 @@ def view_command(
     host: Annotated[str, typer.Option(help="0.0.0.0 shows the viewer to other machines too.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Look at a robot in the browser: its links, frames, joints and constraints; sliders move it, loops stay closed.
+    """Look at a robot in the browser: its links, frames, joints and constraints.
+
+    Sliders move it, loops stay closed.
 
     With --trajectory a motion is played, and the forces of its contacts and loops if --contact and --connect name
     them as they did when it was simulated. With --html the same becomes a file that opens without Linkwork and offline.

@@ -153,6 +153,10 @@ class Closure(Constraint):
     def describe(self) -> str:
         return f"{self.joint} {self.a} ~ {self.b}"
 
+    def row_axes(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The axes of the rows of "fixed" and "spherical" closures: one of those of `a` and of `b`."""
+        return a if self.axes == "a" else b
+
     def _frames(self, motion: Motion) -> tuple[Transform, Transform, Array, Array]:
         """The transforms from the two links to the two frames, and axes and origin of `a` in `b`."""
         model, xp = motion.model, motion.xp

@@ -30,7 +30,7 @@ class ConstraintRows:
 
 def evaluated(motion: Motion, n: int) -> Rows:
     """The rows of the model's n-th constraint in this state, evaluated once."""
-    known: dict[int, Rows] = motion.__dict__.setdefault("_rows", {})
+    known: dict[int, Rows] = motion.evaluated
     if n not in known:
         known[n] = motion.model.constraints[n].evaluate(motion)
     return known[n]

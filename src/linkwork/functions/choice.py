@@ -80,10 +80,3 @@ class Choice:
     def settled(self) -> str | None:
         """The name of the method, if it has been chosen already."""
         return self.method.name if "method" in self.__dict__ else None
-
-
-def pick(
-    task: str, method: str | None, model: Model, *, use: str = "state", modes: bool = False, prox: Prox | None = None
-) -> registry.Method:
-    """The method of this name, if it can handle the model; without a name the planner's choice."""
-    return Choice(task, method, model, use=use, modes=modes, prox=prox).method

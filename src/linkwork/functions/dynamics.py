@@ -96,7 +96,6 @@ def forward_dynamics(
         measure=measure,
         prox=prox,
     )
-
     _check_precision(chosen, dtype)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
@@ -104,11 +103,7 @@ def forward_dynamics(
         mu = x["mu"][0, 0] if "mu" in x else None
         return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x.get("lam0"))
 
-    inputs, defaults = {"q": model.nq, "v": model.nv, "tau": model.nv}, {}
-    if external_forces:
-        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
-    if modes:
-        inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
+    inputs, defaults = _ports(model, "tau", external_forces, modes)
     if warm_start:
         inputs["lam0"], defaults["lam0"] = model.rows, np.zeros(model.rows)
     return SolverFunction(
@@ -154,9 +149,7 @@ def inverse_dynamics(
         solve = chosen.method.load()
         return {"tau": solve(Motion(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
-    inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
-    if external_forces:
-        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
+    inputs, defaults = _ports(model, "a", external_forces)
     return Function(
         "inverse_dynamics",
         model,
@@ -203,9 +196,7 @@ def constrained_inverse_dynamics(
         out = constrained_inverse(Motion(model, x["q"], x["v"], xp), x["a"], driven, weight, x.get("fext"))
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
-    inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
-    if external_forces:
-        inputs["fext"], defaults["fext"] = 6 * model.nlinks, np.zeros(6 * model.nlinks)
+    inputs, defaults = _ports(model, "a", external_forces)
     return ActuatedFunction(
         "constrained_inverse_dynamics",
         model,
@@ -260,9 +251,7 @@ def impulse(
         found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"))
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
-    inputs, defaults = {"q": model.nq, "v": model.nv}, {}
-    if modes:
-        inputs["active"], defaults["active"] = len(model.constraints), np.ones(len(model.constraints))
+    inputs, defaults = _ports(model, modes=modes)
     return SolverFunction(
         "impulse",
         model,
@@ -280,6 +269,20 @@ def impulse(
         rows=Rows(model, at),
         retry=method is None,
     )
+
+
+def _ports(
+    model: Model, driven: str = "", external_forces: bool = False, modes: bool = False
+) -> tuple[dict[str, int], dict[str, np.ndarray]]:
+    """Inputs with their sizes, and defaults: q, v, joint forces or accelerations, `fext`, `active`."""
+    inputs, defaults = {"q": model.nq, "v": model.nv}, dict[str, np.ndarray]()
+    if driven:
+        inputs[driven] = model.nv
+    if external_forces:
+        defaults["fext"] = np.zeros(6 * model.nlinks)
+    if modes:
+        defaults["active"] = np.ones(len(model.constraints))
+    return inputs | {name: len(x) for name, x in defaults.items()}, defaults
 
 
 def _softness(model: Model, R: object) -> list[np.ndarray] | None:
@@ -300,10 +303,10 @@ def _judge(model: Model, chosen: Choice, at: Callable[[Motion], Motion] | None =
 
 
 def _check_precision(chosen: Choice, dtype: str) -> None:
-    """Refuse dense least squares in float32, which has too few digits to tell redundant rows from conflicting ones."""
+    """Refuse dense least squares in float32: too few digits to tell redundant rows from conflicting ones."""
     if dtype == "float64" or chosen.named is None:
         return
-    if chosen.method.redundant and chosen.method.prox is None and not chosen.method.soft:
+    if chosen.method.least_squares:
         raise UnsupportedError(
             f"method '{chosen.named}' is the reference, in float64 only; methods that iterate take float32"
         )

@@ -259,7 +259,7 @@ class Function(Generic[R]):
 
     def _singular(self, where: str = "") -> SingularError:
         known = methods(FD).get(self.method)
-        if not self.model.constraints or (known is not None and known.redundant and known.prox is None):
+        if not self.model.constraints or (known is not None and (known.least_squares or known.soft)):
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
             why = (

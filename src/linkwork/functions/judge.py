@@ -127,8 +127,8 @@ class Reference(Judge):
 
 
 def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None = None) -> Judge:
-    """The judge for a method: by least squares if the method itself solves any rows by them."""
-    return (Reference if method.redundant and method.prox is None else Judge)(model, at)
+    """The judge for a method: by least squares if the method itself solves rows of any rank by them."""
+    return (Reference if method.least_squares else Judge)(model, at)
 
 
 def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:

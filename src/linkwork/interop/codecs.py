@@ -93,7 +93,7 @@ class PlanarAngle(Same):
 
 
 class RollPitchYaw(Same):
-    """A spherical joint there as [roll pitch yaw] (R = Rz Ry Rx), with the angular velocity in the parent's axes."""
+    """A spherical joint there as [roll pitch yaw] (R = Rz Ry Rx), velocities in the parent's axes."""
 
     def __init__(self, joint: Joint) -> None:
         super().__init__(joint)
@@ -116,7 +116,7 @@ class RollPitchYaw(Same):
 
 
 class FreeInWorld(Same):
-    """A free joint there with its pose in the world, the quaternion [w x y z], and its linear velocity in world axes.
+    """A free joint there with the quaternion [w x y z], and its linear velocity in world axes.
 
     `rotation_first` puts the quaternion, and the angular velocity, before the linear part; `spin_in_world` has the
     angular velocity in world axes too. `placement` is our joint's frame in the world.

@@ -1,4 +1,4 @@
-"""Pinocchio's coordinates, which are ours but for continuous joints ([cos sin] there), and models both ways."""
+"""Pinocchio's coordinates, ours but for continuous joints ([cos sin] there), and models both ways."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def pinocchio(model: Model, pin_model: Any, names: Mapping[str, str] | None = No
 
 @checked(model=MODEL, pin_model=THEIRS, fext=NUMBERS, names=PAIRED)
 def fext_to_pinocchio(model: Model, pin_model: Any, fext: np.ndarray, names: Mapping[str, str] | None = None) -> Any:
-    """Forces on links, ours (6 nlinks,) [linear; angular] in link axes, as the list by joint that Pinocchio takes."""
+    """Forces on links, ours (6 nlinks,) in link axes, as the list by joint that Pinocchio takes."""
     pin = _pin("converting external forces")
     f = np.asarray(fext, dtype=float)
     if f.shape != (6 * model.nlinks,):
@@ -204,7 +204,9 @@ def _placement(X: Any) -> Placement:
 
 @checked(model=MODEL)
 def to_pinocchio(model: Model) -> Any:
-    """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity. Constraints are left out.
+    """A `pinocchio.Model` of the tree: joints, inertias, armature, limits, frames, gravity.
+
+    Constraints are left out.
 
     Links behind fixed joints become part of their parents, as Pinocchio does it. Joints keep their order, so that q, v
     and tau are the same arrays. What Pinocchio cannot represent is an UnsupportedError: links without weight, and

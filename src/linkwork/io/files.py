@@ -78,7 +78,10 @@ def _below(path: Path, folder: Path) -> bool:
 
 
 def checked(path: Path, home: Path, what: str, limit: int) -> Path:
-    """The path, if it is a file of a description in `home` and no larger than `limit` bytes; `what` names it."""
+    """The path, if it is a file of a description in `home` and no larger than `limit` bytes.
+
+    `what` names it.
+    """
     if not is_own(path, own_folders(home)):
         raise LoadError(
             f"{what} lies outside of the robot's folder {home}; move it there, or name a folder that holds "

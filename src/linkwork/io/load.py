@@ -44,7 +44,7 @@ def load(
     gravity: object = None,
     cut: Sequence[str] = (),
 ) -> Model:
-    """The model of a robot: a URDF, URDF+, MJCF or SDF file, or the name of a robot that `linkwork.robots` finds.
+    """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
 
     `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
     detected from the content; `format` ("urdf", "mjcf", "sdf") only asserts it. `base` is the joint between the root

@@ -27,7 +27,8 @@ from linkwork.io.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
-from linkwork.model.model import WORLD, Limits
+from linkwork.model.link import Limits
+from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
 TORQUE_SCALE = 10
@@ -254,7 +255,7 @@ class _Reader:
 
 
 def _polynomial(m: Any, data: np.ndarray, one: int, two: int) -> tuple[float, list[float]]:
-    """q1 - ref1 = sum a_k (q2 - ref2)^k: the constant, and the coefficients of q2, q2^2, ... (none without a q2)."""
+    """q1 - ref1 = sum a_k (q2 - ref2)^k: the constant, and coefficients of q2, q2^2, ... (if any)."""
     ref = float(m.qpos0[m.jnt_qposadr[one]])
     if two < 0:
         return ref + float(data[0]), []
@@ -284,7 +285,10 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
         raise MissingExtra("mujoco", "mjcf", "reading MJCF") from None
 
     def spec() -> Any:
-        """The file without contacts, which are not modelled: convex hulls of meshes would take most of the time."""
+        """The file without contacts, which are not modelled.
+
+        Convex hulls of meshes would take most of the time.
+        """
         out = mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
         for geom in out.geoms:
             geom.contype = geom.conaffinity = 0

@@ -1,4 +1,4 @@
-"""SDF: the joints may form any graph, and all poses are given in the pose where every joint is at zero.
+"""SDF: joints may form any graph, and all poses are those where every joint is at zero.
 
 A spanning tree is chosen (see spanning.py) that keeps fixed joints, then joints with one degree of freedom (those with
 limits first, which are the driven ones), and cuts ball joints first, unless the user names the joints to cut; a cut
@@ -31,7 +31,8 @@ from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, MAX_NUMBER, Element
 from linkwork.joints import Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
-from linkwork.model.model import WORLD, Limits
+from linkwork.model.link import Limits
+from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
 CLOSED_BY = {
@@ -341,7 +342,7 @@ class _Reader:
 def _between(
     edges: list[_Edge], kept: set[str], reference: str, link: str, axis: np.ndarray
 ) -> tuple[str, float] | None:
-    """The joint of the tree that turns a link against the reference body, and its sign about the axis given."""
+    """The joint that turns a link against the reference body, and its sign about the axis given."""
     for e in edges:
         if e.name in kept and {e.parent, e.child} == {reference, link} and e.kind in ("revolute", "continuous"):
             along = float(e.pose.R @ e.axes[0] @ axis)
@@ -364,7 +365,7 @@ def _make(edge: _Edge, axes: list[np.ndarray]) -> Joint:
 
 
 def _pitch(joint: Element) -> float:
-    """Metres per radian: <screw_thread_pitch> is in metres per turn, the old <thread_pitch> minus radians per metre."""
+    """Metres per radian, of <screw_thread_pitch> (m per turn) or the old <thread_pitch> (-rad per m)."""
     if joint.child("screw_thread_pitch") is not None:
         return _value(joint, "screw_thread_pitch", 0.0) / (2 * np.pi)
     old = _value(joint, "thread_pitch", 0.0)

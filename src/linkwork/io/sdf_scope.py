@@ -1,4 +1,4 @@
-"""Names and poses of an SDF file: which element a name stands for, and where it is while every joint is at zero.
+"""Names and poses of an SDF file: what a name stands for, and where it is at zero positions.
 
 Nested models have their path before their names, "model::link"; `relative_to`, `attached_to` and canonical links are
 followed, and circles among them refused.

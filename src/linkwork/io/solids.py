@@ -59,6 +59,9 @@ def _cylinder(density: float, r: float, h: float) -> BodyInertia:
 
 
 def _cap(density: float, r: float, at: float) -> BodyInertia:
-    """Half a sphere whose flat side is at a height, bulging away from zero: its centre of mass is 3/8 r beyond."""
+    """Half a sphere whose flat side is at a height, bulging away from zero.
+
+    Its centre of mass is 3/8 r beyond.
+    """
     across = 0.4 * r * r - (3 * r / 8) ** 2
     return _body(density * 2 / 3 * np.pi * r**3, [across, across, 0.4 * r * r], at + float(np.sign(at)) * 3 * r / 8)

@@ -19,7 +19,8 @@ from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
-from linkwork.model.model import WORLD, Limits
+from linkwork.model.link import Limits
+from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
@@ -28,7 +29,7 @@ MAX_COUPLED = 40_000
 
 
 def read_urdf(root: Element, base: str | None = None) -> Builder:
-    """The robot of a <robot> element, its root link on the world by a "fixed" (default), "free" or "planar" base."""
+    """The robot of a <robot> element, on a "fixed" (default), "free" or "planar" base."""
     return _Reader(root).read("fixed" if base is None else base)
 
 

@@ -127,14 +127,14 @@ def _shown(text: str | None) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def read(path: Path) -> bytes:
+def read(path: Path, limit: int = MAX_BYTES) -> bytes:
     """The bytes of a file, or a `LoadError` that says why not."""
     size = regular_size(path, str(path))
-    if size > MAX_BYTES:
-        raise LoadError(f"{path} has {size / 2**20:.0f} MiB; robot files of at most {MAX_BYTES >> 20} MiB are read")
+    if size > limit:
+        raise LoadError(f"{path} has {size / 2**20:.0f} MiB; robot files of at most {limit >> 20} MiB are read")
     try:
         with open(path, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
-            return stream.read(MAX_BYTES + 1)
+            return stream.read(limit + 1)
     except (OSError, ValueError) as problem:
         raise LoadError(f"{path} cannot be read: {problem}") from problem
 

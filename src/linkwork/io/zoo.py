@@ -67,7 +67,7 @@ class Robot:
 
 
 def names() -> list[str]:
-    """Every name that `find` knows: the files, with their folder where several are called the same, and short names."""
+    """Every name that `find` knows: files, with their folder where names repeat, and short names."""
     known = robots()
     found = {r.name for r in known} | set(_described())
     return sorted(found | {alias for alias, name in ALIASES.items() if len(_matches(name, known)) == 1})
@@ -103,7 +103,7 @@ def robots() -> list[Robot]:
 
 
 def _robots(folders: list[Path]) -> list[Robot]:
-    """The robots of each folder; where an earlier one has a name already, the package's name stands before it."""
+    """The robots of each folder; names that are taken have the package's name before them."""
     out: list[Robot] = []
     taken: set[str] = set()
     for folder in folders:
@@ -156,7 +156,10 @@ def _example_folders() -> Iterator[Path]:
 
 
 def _robot_files(folder: Path) -> Iterator[Path]:
-    """URDF, SDF and MJCF files below a folder, in order of their names; meshes and hidden folders are skipped."""
+    """URDF, SDF and MJCF files below a folder, in order of their names.
+
+    Meshes and hidden folders are skipped.
+    """
     seen = 0
     for here, folders, files in os.walk(folder):
         depth = len(Path(here).relative_to(folder).parts)
@@ -208,7 +211,10 @@ def _described() -> dict[str, Path]:
 
 
 def _cached_description(name: str) -> Robot | None:
-    """A description by its name, with or without the ending, from the cache alone: nothing is cloned or fetched."""
+    """A description by its name, with or without the ending, from the cache alone.
+
+    Nothing is cloned or fetched.
+    """
     described = _described()
     for candidate in (name, f"{name}_description", f"{name}_mj_description"):
         if candidate not in described:

@@ -1,4 +1,7 @@
-"""Revolute joint: one angle about a fixed axis. Continuous joints are the same: one angle, not a cosine and a sine."""
+"""Revolute joint: one angle about a fixed axis.
+
+Continuous joints are the same: one angle, not a cosine and a sine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Universal joint: q = [first angle, second angle], first about `axis`, then about `second` in the turned frame."""
+"""Universal joint: q = [about `axis`, then about `second` in the turned frame]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From a traced function to machine code: program, lowering, compilation, cache, and the kernel that users call.
+"""From a traced function to machine code.
+
+Program, lowering, compilation, cache, and the kernel that users call.
 
 The stages, in order: ``trace`` (an algorithm run on ``matrices`` of ``values``), ``program`` (the operations it
 recorded; ``from_casadi`` reads CasADi functions), ``simplify`` (no dead code), ``fuse`` (multiply-adds, sines in

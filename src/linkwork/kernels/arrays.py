@@ -19,7 +19,7 @@ CACHE_LINE, LONG_ROW = 64, 1024
 
 
 class Rows(NamedTuple):
-    """An array of rows, each contiguous; ``stride`` elements from one row to the next (0: the same row again)."""
+    """An array of contiguous rows, ``stride`` elements apart (0: the same row again)."""
 
     array: Array
     stride: int

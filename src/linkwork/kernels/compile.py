@@ -22,8 +22,8 @@ from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.elf import complete
 from linkwork.kernels.lower import STRAIGHT
-from linkwork.kernels.objects import python_functions
 from linkwork.kernels.operations import LIBM
+from linkwork.kernels.python_layout import python_functions
 from linkwork.kernels.target import Target
 
 CHUNK, LOOPS = 1, 2

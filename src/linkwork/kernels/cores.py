@@ -10,9 +10,13 @@ from pathlib import Path
 
 
 def cores() -> int:
+    """How many threads there is time for."""
+    return threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, quota())
+
+
+def threads(allowed: int, share: float) -> int:
     """At least one, rounded down: a thread on a fraction of a core stalls the others."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, int(min(allowed, quota())))
+    return max(1, int(min(allowed, share)))
 
 
 @cache

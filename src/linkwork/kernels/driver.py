@@ -200,7 +200,9 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
 
 
 def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int) -> list[str]:
-    """Steps of an iterative program after its start: iterate and blend while any lane is active, then finish.
+    """Steps of an iterative program after its start.
+
+    Iterate and blend while any lane is active, then finish.
 
     ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane.
     """

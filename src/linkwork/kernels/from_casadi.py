@@ -23,7 +23,10 @@ REWRITTEN = ("sq", "twice", "inv", "assign")
 
 
 def read_program(function: ca.Function, optimize: bool = True) -> Program:
-    """The program of a CasADi function; ``optimize`` runs the algebraic pass. Its nodes are read when asked for."""
+    """The program of a CasADi function; ``optimize`` runs the algebraic pass.
+
+    Its nodes are read when asked for.
+    """
     function = as_scalar_function(function)
     inputs = [_port(function.name_in(k), function.size_in(k)) for k in range(function.n_in())]
     outputs = [_port(function.name_out(k), function.size_out(k)) for k in range(function.n_out())]
@@ -46,8 +49,10 @@ def read_iteration(
     outputs: Sequence[str] | None = None,
     optimize: bool = True,
 ) -> IterativeProgram:
-    """A loop from CasADi functions: there an input and an output cannot share a name, so where ``iterate`` reads
-    ``x``, call the new one ``x_next``."""
+    """A loop from CasADi functions; where ``iterate`` reads ``x``, the new one is called ``x_next``.
+
+    In CasADi an input and an output cannot share a name.
+    """
     step = read_program(iterate, optimize)
     step = step.renamed([port.name.removesuffix("_next") for port in step.outputs])
     end = None if finish is None else read_program(finish, optimize)

@@ -36,7 +36,10 @@ def users(program: Program) -> list[list[int]]:
 
 
 def pair_sines(program: Program) -> Program:
-    """Every sin and cos becomes half of a ``sincos``: the argument reduction is most of the work of either."""
+    """Every sin and cos becomes half of a ``sincos``.
+
+    The argument reduction is most of the work of either.
+    """
     nodes: list[Node] = []
     place: list[int] = []
     pairs: dict[int, int] = {}
@@ -88,7 +91,7 @@ def fuse_products(program: Program) -> Program:
 
 
 def swallow_signs(program: Program) -> Program:
-    """``-(a - b)`` is ``b - a``, and a fused operation negates for nothing, when the sign is its only user."""
+    """``-(a - b)`` is ``b - a``, and a fused operation negates at no cost, if the sign is its only user."""
     nodes = list(program.nodes)
     uses = users(program)
     for i, node in enumerate(nodes):

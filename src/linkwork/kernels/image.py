@@ -140,7 +140,10 @@ def sine_module(options: Options) -> str:
 
 
 def cost_of(plans: Iterable[Schedule], ports: Iterable[Port] = ()) -> int:
-    """Instructions that a tile takes, some two per nanosecond: its code, its sines, the ports that it moves."""
+    """Instructions that a tile takes, some two per nanosecond.
+
+    Its code, its sines, the ports that it moves.
+    """
     steps = [step for plan in plans for step in plan.steps]
     code = sum(len(step.order) if isinstance(step, Code) else SINCOS * step.count for step in steps)
     return 1 + code + MOVED * sum(port.size for port in ports)

@@ -1,4 +1,7 @@
-"""Kernels, as users call them: arrays in, named tuple of arrays out; one state or a batch; one thread or all."""
+"""Kernels, as users call them: arrays in, named tuple of arrays out.
+
+One state or a batch, one thread or all.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.objects import FURTHER, ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.objects import FURTHER
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -40,7 +44,7 @@ def result_type(name: str, fields: tuple[str, ...]) -> Any:
 
 
 class Results(NamedTuple):
-    """How results are made: a class of tuples, or one with ``slots`` in which the outputs lie, in their order.
+    """How results are made: a class of tuples, or one with ``slots`` for the outputs, in order.
 
     ``attached`` is an object stored with every result in the slot ``at``, together with the inputs in ``kept``, which
     has their slots by name.
@@ -274,7 +278,9 @@ class Kernel:
 
 
 class Bound(Generic[R]):
-    """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``; both are named tuples of arrays.
+    """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``.
+
+    Both are named tuples of arrays.
 
     One Bound is for one thread at a time, and runs on the thread that calls it. Nothing is checked.
     """

@@ -78,7 +78,9 @@ def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
 
 
 def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:
-    """Where the constants of a chunk are, seen from a pointer into their table: the most used ones next to it.
+    """Where the constants of a chunk are, seen from a pointer into their table.
+
+    The most used ones next to it.
 
     A distance of up to 127 bytes (with AVX-512, numbers) takes one byte of an instruction instead of four.
     """
@@ -195,7 +197,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return text
 
     def constant(self, value: float) -> str:
-        """A constant where it is used: a memory operand of that instruction, not a register throughout the chunk."""
+        """A constant where it is used: a memory operand of that instruction, not a register."""
         if value == 0.0:
             return self.shape.constant(0.0)
         address = self.emit(f"getelementptr i8, ptr %constants, i64 {self.constants[value] * self.shape.size}")

@@ -123,7 +123,7 @@ class Matrix:
 
 
 class Tracer(WrittenOut):
-    """A backend that records one program, of no more than `limit` operations, for float64 or for `single` precision."""
+    """A backend that records one program of at most `limit` operations; `single` is for float32."""
 
     name = "tracing"
 

@@ -21,42 +21,34 @@ Through ctypes, where 1 means that the call used up its fuel and is to be contin
 ``progress`` has the words: rows taken, rows done, whether to stop, helpers inside, whether an output is not a number.
 
 Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
-the words of :func:`object_words`, followed by what each function needs. An array object starts with: header, data,
-nd, dimensions, strides, base, descr, flags; this layout, and that of a tuple, is tested before anything is called.
+the words of :func:`object_words` (python_layout.py), followed by what each function needs.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib import import_module
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from linkwork.kernels.driver import BEGIN, FUEL, ODD, PAUSED, STOP, TURN, Frame, field_of
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
-
-Array = NDArray[Any]
-
-BYTES = bytes.__basicsize__ - 1
-"""Where the content of a bytes object starts."""
-
-ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
-"""Offsets in ``self`` of the array type, the dtype, None and True, and of what follows them."""
-
-TYPE, STRICT, MOST, ATTACHED, AT, PORTS = range(BEHIND, BEHIND + 48, 8)
-"""For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
-object attached to the result and its offset there (0: none), and where the words of ports begin. An output has two: the
-array that every call returns, if it has no entries, and its offset in the result. An input has two: the address of its
-default, and its offset in a result that has something attached (0: none)."""
-
-ITEMS = 24
-"""Where the items of a tuple start."""
+from linkwork.kernels.python_layout import (
+    ALIGNED,
+    ARRAY,
+    AT,
+    ATTACHED,
+    BEHIND,
+    BYTES,
+    CONTIGUOUS,
+    DESCR,
+    MOST,
+    NONE,
+    PORTS,
+    STRICT,
+    TRUE,
+    TYPE,
+    WRITABLE,
+    YIELD,
+)
 
 AMOUNT = 4_000_000
 """Instructions in a turn: some two milliseconds."""
@@ -70,19 +62,15 @@ TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
 LOOKS = 100_000
 """How often a thread polls whether others are done before it sleeps: for some 50 microseconds."""
 
-YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-"""The system's function that yields to other threads."""
-
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
-CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
-_EMPTY_ARRAY = 184
-"""The place of PyArray_Empty in NumPy's table of functions."""
-
 
 def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
-    """Whether a kernel has ``run_new`` and ``run_given``: one lane, on the stack, with at least one output."""
+    """Whether a kernel has ``run_new`` and ``run_given``.
+
+    One lane, on the stack, with at least one output.
+    """
     return lanes == 1 and workspace <= STACK_LIMIT and bool(outputs) and outputs[0].size > 0
 
 
@@ -452,101 +440,3 @@ def _fields(*fields: tuple[str, str, int, str]) -> str:
 def _store(value: str, base: str, offset: int | str, name: str, kind: str = "ptr") -> str:
     return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
   store {kind} {value}, ptr %to_{name}, align 8"""
-
-
-class _ArrayHeader(ctypes.Structure):
-    _fields_ = (
-        ("count", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("data", ctypes.c_void_p), ("nd", ctypes.c_int),
-        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)), ("strides", ctypes.c_void_p), ("base", ctypes.c_void_p),
-        ("descr", ctypes.c_void_p), ("flags", ctypes.c_int),
-    )  # fmt: skip
-
-
-@cache
-def object_words(dtype: str) -> bytes | None:
-    """Addresses in this Python and NumPy for these functions; None if objects have another layout."""
-    sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
-    odd.flags.writeable = False
-    pair = sample, odd
-    if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or tuple.__basicsize__ != ITEMS:
-        return None
-    header, other = (_ArrayHeader.from_address(id(x)) for x in pair)
-    words = (ctypes.c_ssize_t * (ITEMS // 8 + 2)).from_address(id(pair))
-    flags = CONTIGUOUS | ALIGNED | WRITABLE
-    expected = (
-        header.type == id(np.ndarray)
-        and header.data == sample.ctypes.data
-        and header.nd == 2
-        and list(header.dimensions[:2]) == [2, 3]
-        and header.descr == id(np.dtype(dtype)) == id(sample.dtype)
-        and header.flags & flags == flags
-        and other.flags & flags == ALIGNED
-        and words[2] == 2
-        and list(words[ITEMS // 8 :]) == [id(sample), id(odd)]
-        and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
-        and "PyArray_Empty" in python_functions()
-    )
-    return _words(id(np.ndarray), id(np.dtype(dtype)), id(None), id(True)) if expected else None
-
-
-class Places(NamedTuple):
-    """How results are made: their class, the offsets of outputs, and an attached object with its offset.
-
-    ``inputs`` are the offsets of inputs that are stored with it, in the order of ports (0: not stored).
-    """
-
-    result: type
-    outputs: tuple[int, ...]
-    attached: object = None
-    at: int = 0
-    inputs: tuple[int, ...] = ()
-
-
-def slots_in(result: type) -> dict[str, int]:
-    """Offsets of the ``__slots__`` of a class by name, found in an instance with known objects."""
-    names = [n for c in result.__mro__ for n in getattr(c, "__slots__", ())]
-    sample: Any = object.__new__(result)
-    marks = {n: object() for n in names}
-    for name, mark in marks.items():
-        setattr(sample, name, mark)
-    words = list((ctypes.c_ssize_t * (result.__basicsize__ // 8)).from_address(id(sample)))
-    return {name: 8 * words.index(id(mark)) for name, mark in marks.items() if id(mark) in words}
-
-
-def words_for_results(
-    words: bytes, places: Places, strict: bool, most: int, kept: Sequence[Any], defaults: Sequence[Array | None]
-) -> bytes:
-    """The object of ``run_new`` and ``run_given``.
-
-    ``kept`` are outputs that every call returns, by place (None: a new one), and ``defaults`` those of inputs, the
-    first ``most`` of which can be given.
-    """
-    outputs = [w for x, at in zip(kept, places.outputs, strict=True) for w in (0 if x is None else id(x), at)]
-    at = places.inputs or (0,) * len(defaults)
-    inputs = [w for x, place in zip(defaults, at, strict=True) for w in (0 if x is None else x.ctypes.data, place)]
-    attached = 0 if places.attached is None else id(places.attached)
-    return words + _words(id(places.result), strict, most, attached, places.at, *outputs, *inputs)
-
-
-def _words(*values: int) -> bytes:
-    return np.array(values, np.int64).tobytes()
-
-
-@cache
-def python_functions() -> dict[str, int]:
-    """The addresses of the functions of Python and of the system that the code above calls."""
-    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
-    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
-    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
-    found[YIELD] = ctypes.cast(getattr(system, YIELD), ctypes.c_void_p).value or 0
-    core = (
-        "numpy._core._multiarray_umath"
-        if np.lib.NumpyVersion(np.__version__) >= "2.0.0"
-        else ("numpy.core._multiarray_umath")
-    )
-    capsule = getattr(import_module(core), "_ARRAY_API", None)
-    if capsule is not None:
-        pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-        table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(capsule, None)
-        found["PyArray_Empty"] = (ctypes.c_void_p * (_EMPTY_ARRAY + 1)).from_address(table)[_EMPTY_ARRAY] or 0
-    return found

@@ -37,7 +37,7 @@ KEPT = 100
 
 
 def order(program: Program, block: Sequence[int]) -> list[int]:
-    """The nodes of a block, topologically sorted again so that few values are alive at any time and few wait."""
+    """The nodes of a block, sorted again so that few values are alive at any time and few wait."""
     graph = _Graph(program, block)
     ties = [range(len(block)), _backward(graph, 1), _backward(graph, -1)]
     best = min((_forward(graph, each) for each in ties), key=partial(_in_memory, graph))
@@ -45,7 +45,10 @@ def order(program: Program, block: Sequence[int]) -> list[int]:
 
 
 class _Graph:
-    """Users and operands in a block, by place: its nodes have the first places, values from outside the next ones."""
+    """Users and operands in a block, by place.
+
+    Its nodes have the first places, values from outside the next ones.
+    """
 
     def __init__(self, program: Program, block: Sequence[int]) -> None:
         nodes, self.size = program.nodes, len(block)
@@ -62,7 +65,7 @@ class _Graph:
 
 
 def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
-    """From the beginning: the operation that leaves the fewest values alive, of those that need not wait for long."""
+    """From the beginning: the operation that leaves the fewest values alive, of those that need not wait."""
     size, operands, users, latency = graph.size, graph.operands, graph.users, graph.latency
     rank = [0] * size
     for t, v in enumerate(ties):
@@ -128,7 +131,7 @@ def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
 
 
 def _backward(graph: _Graph, sign: int) -> list[int]:
-    """From the end: of operations whose users are placed, the one that needs the fewest values not needed so far.
+    """From the end: of operations whose users are placed, the one that needs the fewest new values.
 
     Ties: the last of the program, or with ``sign`` -1 the first.
     """
@@ -194,7 +197,10 @@ def _in_memory(graph: _Graph, sequence: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class Allocation:
-    """For each operation of a chunk, the values that leave their registers after it; and those that need a slot."""
+    """For each operation of a chunk, the values that leave their registers after it.
+
+    And those that need a slot.
+    """
 
     drops: tuple[tuple[int, ...], ...]
     spilled: frozenset[int]

@@ -1,4 +1,6 @@
-"""The intermediate form that every stage of the kernels works on: a straight line of scalar operations.
+"""The intermediate form that every stage of the kernels works on.
+
+A straight line of scalar operations.
 
 A :class:`Program` is a list of nodes in single-assignment order: node ``i`` is a tuple ``(operation, *arguments)``
 whose arguments are numbers of earlier nodes. Two kinds carry data instead: ``("const", value)`` and
@@ -73,7 +75,10 @@ class Program:
         name: str,
         source: Callable[[], ca.Function] | None = None,
     ) -> Program:
-        """A program whose nodes and results are made when first asked for; kernels from the cache never need them."""
+        """A program whose nodes and results are made when first asked for.
+
+        Kernels from the cache never need them.
+        """
         program = cls(inputs, outputs, (), (), name, source)
         program._content, program._digest = content, digest
         return program
@@ -174,7 +179,7 @@ class Program:
 def broadcast(
     ports: Sequence[Port], arrays: Sequence[ArrayLike], dtype: np.dtype[Any]
 ) -> tuple[list[Array], int | None]:
-    """The arrays with a batch axis of common length or 1 each, and that length (None: nothing was batched)."""
+    """The arrays with a batch axis of common length or 1, and that length (None: no batch)."""
     if len(arrays) != len(ports):
         names = listing(port.name for port in ports)
         raise InputError(f"{len(ports)} inputs are needed ({names}), {len(arrays)} were given")

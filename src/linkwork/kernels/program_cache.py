@@ -1,4 +1,4 @@
-"""Traced programs by content: a function that was compiled before need not be traced to be called again.
+"""Traced programs by content: a function that was compiled before is not traced again.
 
 In this process the last few programs themselves are cached. For later processes a note on disk (notes.py) has the ports
 and the digest of the program of a content; its object code is found by that digest.

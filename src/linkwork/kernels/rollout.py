@@ -112,7 +112,7 @@ class RolloutProgram:
 
 
 def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -> Needs:
-    """Write the modules: chunks of the parts, and a driver with the loop over time inside the loop over tiles."""
+    """Write the modules: chunks of the parts, and a driver with loops over tiles and time."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
@@ -226,7 +226,7 @@ exit:
 
 
 def _prefetch(frame: Frame, k: int) -> list[str]:
-    """Prefetch the rows of the next time: they are far apart, and waiting for them took a fifth of Go1's step."""
+    """Prefetch the rows of the next time: waiting for them took a fifth of Go1's step."""
     shape, code = frame.shape, [f"  %next{k} = getelementptr {frame.shape.scalar}, ptr %port{k}, i64 %time{k}"]
     for lane in range(shape.lanes):
         name = f"{k}_{lane}"
@@ -242,7 +242,10 @@ def _prefetch(frame: Frame, k: int) -> list[str]:
 
 
 class RolloutKernel:
-    """A rollout as native code, for one state or a batch; ``threads`` splits batches and never changes a result."""
+    """A rollout as native code, for one state or a batch.
+
+    ``threads`` splits batches and never changes a result.
+    """
 
     def __init__(
         self,

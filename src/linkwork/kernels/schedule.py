@@ -124,13 +124,19 @@ def schedule(
 
 @lru_cache(maxsize=8)
 def arranged(program: Program) -> tuple[list[list[int]], list[list[int]]]:
-    """Blocks of code in the order of their execution, and the sincos batches between them: the same for any lanes."""
+    """Blocks of code in the order of their execution, and the sincos batches between them.
+
+    The same for any lanes.
+    """
     blocks, batches = _stages(program)
     return [order(program, block) for block in blocks], batches
 
 
 def _stages(program: Program) -> tuple[list[list[int]], list[list[int]]]:
-    """Blocks of code and the sincos batches between them: what a batch needs, the batch, the next, ..., the rest."""
+    """Blocks of code and the sincos batches between them.
+
+    What a batch needs, the batch, the next, ..., the rest.
+    """
     nodes = program.nodes
     level = [0] * len(nodes)
     batches: dict[int, list[int]] = {}
@@ -236,7 +242,7 @@ def _connect(
 
 
 class _Lines:
-    """Chooses slots so that a store is not soon followed by loads at the same distance from a page boundary.
+    """Choose slots so that loads do not soon follow a store at the same distance from a page boundary.
 
     A processor compares loads with earlier stores by the low twelve address bits first; a match is taken for a
     dependency until proven otherwise. With vectors as long as a cache line there are only 64 such classes.

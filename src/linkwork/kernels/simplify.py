@@ -1,4 +1,4 @@
-"""The algebraic pass: common values shared, constants folded (``values``), one reciprocal per divisor, no dead code."""
+"""The algebraic pass: shared values, folded constants, one reciprocal per divisor, no dead code."""
 
 from __future__ import annotations
 

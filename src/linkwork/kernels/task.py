@@ -1,4 +1,4 @@
-"""One native call over many rows: on the thread that makes it, and with helpers if it takes long enough.
+"""One native call over many rows, with helper threads if it takes long enough.
 
 A task owns all memory that its machine code addresses: every thread that works on it holds a reference, so the memory
 outlives a caller that was interrupted. The caller works in turns of some milliseconds, between which Python handles
@@ -26,7 +26,10 @@ PARALLEL, TAKEN = 1_000_000, 100_000
 
 
 class Task:
-    """``count`` rows of a table, at ``cost`` instructions a tile; ``kept`` are the arrays whose addresses it has."""
+    """``count`` rows of a table, at ``cost`` instructions a tile.
+
+    ``kept`` are the arrays whose addresses it has.
+    """
 
     def __init__(self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int) -> None:
         self.form, self.kept, self.count, self.cost = form, (table, *kept), count, cost

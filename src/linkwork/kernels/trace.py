@@ -22,7 +22,9 @@ def trace(
     guard: bool = False,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Program:
-    """The program that `body(xp, symbol)` records: it declares its inputs, and returns its outputs by name.
+    """The program that `body(xp, symbol)` records.
+
+    It declares its inputs, and returns its outputs by name.
 
     A trace that needs more than `limit` operations raises `Outgrown`. Rounding is that of float64, or of `single`
     precision. With `guard`, an input that no output depends on makes the first of them NaN if it is not a number; all

@@ -18,7 +18,10 @@ _PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row,
 
 
 def transposition(shape: Shape) -> str:
-    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back; with one lane, ``odd``."""
+    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back.
+
+    With one lane, ``odd``.
+    """
     if shape.lanes == 1:
         return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n" + _odd(shape)
     return _fast(shape, True) + _fast(shape, False) + _slow(shape, True) + _slow(shape, False) + _masked(shape)

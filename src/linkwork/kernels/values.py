@@ -29,7 +29,10 @@ class Outgrown(Exception):
 
 
 class Values:
-    """Hash-consed nodes, and the operations that make signed references of signed references; at most `limit` nodes."""
+    """Hash-consed nodes, and the operations that make signed references of signed references.
+
+    At most `limit` nodes.
+    """
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = math.inf if limit is None else limit

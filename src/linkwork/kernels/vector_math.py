@@ -1,4 +1,6 @@
-"""Sine and cosine of a whole array, as LLVM IR: the only elementary functions that dynamics needs in bulk.
+"""Sine and cosine of a whole array, as LLVM IR.
+
+The only elementary functions that dynamics needs in bulk.
 
 Cody and Waite: ``n = round(2 x / pi)``, ``r = x - n pi/2`` with pi/2 in three parts. With fused multiply-add the
 first product is exact, so full-precision parts serve up to |x| < 1e5 even next to multiples of pi/2. Without it,

@@ -160,7 +160,7 @@ INERTIA = instance(BodyInertia, "a linkwork.BodyInertia")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Moments(BodyInertia):
-    """Mass, first moment h and rotational inertia I, all about the link's origin, that need not be those of a body.
+    """Mass, first moment h and rotational inertia I about the link's origin, perhaps of no real body.
 
     Where parts of a body are lumped into another's, h may be nonzero without mass. There is no centre of mass: `com` is
     zero.

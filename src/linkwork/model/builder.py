@@ -23,7 +23,8 @@ from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
-from linkwork.model.model import GRAVITY, WORLD, Frame, Limits, Link, Model, armature_of
+from linkwork.model.link import Limits, Link, armature_of
+from linkwork.model.model import GRAVITY, WORLD, Frame, Model
 from linkwork.model.visual import Given, Look, Visual
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ class Builder:
         actuated: bool = True,
         weightless: BodyInertia | None = None,
     ) -> None:
-        """Add a link: the joint's frame has `placement` in the parent link; the link's frame follows the joint.
+        """Add a link: the joint's frame has `placement` in the parent link.
+
+        The link's frame follows the joint.
 
         `weightless` is the part of its inertia that gravity does not pull.
         """

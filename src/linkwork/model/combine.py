@@ -11,7 +11,8 @@ from linkwork.errors import InputError, ModelError, listing, not_found
 from linkwork.joints import Free, Planar
 from linkwork.model.body import PLACEMENT, Placement
 from linkwork.model.builder import Builder
-from linkwork.model.model import GRAVITY, MODEL, WORLD, Link, Model
+from linkwork.model.link import Link
+from linkwork.model.model import GRAVITY, MODEL, WORLD, Model
 
 BASES = ("keep", "fixed")
 

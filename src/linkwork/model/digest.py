@@ -8,7 +8,9 @@ from linkwork.values import content
 
 
 def digest(*parts: Any) -> str | None:
-    """A digest of models, joints, constraints, numbers and names; None if anything in them has no content to compare.
+    """A digest of models, joints, constraints, numbers and names.
+
+    None if anything in them has no content to compare.
 
     Functions, as in `Custom`, have none: two with the same name need not be the same. Neither have objects of classes
     that are not Linkwork's: the code of a user's own constraint or joint can change between two runs. Fields that do

@@ -1,4 +1,4 @@
-"""The mechanism: a frozen tree of links with the constraints that close its loops and hold its contacts."""
+"""The mechanism: a frozen tree of links, and the constraints of its loops and contacts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from linkwork.checks import (
     ANY_VELOCITY,
     ARRAY,
     CONSTRAINT,
-    FLAG,
     NAME,
     NAMES,
     SEED,
@@ -23,22 +22,18 @@ from linkwork.checks import (
     checked_class,
     finite_array,
     instance,
-    like,
     mapping,
-    number,
     optional,
     several,
     shown,
     whole,
 )
 from linkwork.errors import InputError, ModelError, listing, not_found
-from linkwork.joints import Free, Joint
-from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
+from linkwork.model.link import Link, armature_of
 from linkwork.model.topology import Topology
-from linkwork.model.visual import Look, Visual
-from linkwork.values import Value, read_only, short, uncached
+from linkwork.values import Value, read_only, short
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -49,69 +44,6 @@ UNIT_TOLERANCE = 1e-4
 """How far from one the length of a quaternion may be."""
 
 
-BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
-
-
-@checked_class(lower=BOUND, upper=BOUND, effort=BOUND, velocity=BOUND)
-@dataclass(frozen=True, eq=False, repr=False)
-class Limits(Value):
-    """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
-
-    lower: float = -np.inf
-    upper: float = np.inf
-    effort: float = np.inf
-    velocity: float = np.inf
-
-    def __repr__(self) -> str:
-        finite = (f"{n}={x:.4g}" for n, x in uncached(self).items() if np.isfinite(x))
-        return f"Limits({', '.join(finite)})"
-
-
-@checked_class(
-    name=NAME,
-    parent=whole(),
-    joint=JOINT,
-    joint_name=NAME,
-    placement=PLACEMENT,
-    inertia=INERTIA,
-    armature=ARRAY,
-    limits=instance(Limits, "the Limits of a joint"),
-    actuated=FLAG,
-    weightless=INERTIA,
-    looks=several(like("a Look", "read", "moved", "visuals")),
-)
-@dataclass(frozen=True, eq=False, repr=False)
-class Link(Value):
-    """A rigid body and the joint that carries it. `placement` is the joint's frame in the parent link's.
-
-    `weightless` is the part of `inertia` that gravity does not pull: its mass and centre of mass count.
-    """
-
-    name: str
-    parent: int
-    joint: Joint
-    joint_name: str
-    placement: Placement
-    inertia: BodyInertia
-    armature: np.ndarray
-    limits: Limits = Limits()
-    actuated: bool = True
-    looks: tuple[Look, ...] = field(default=(), compare=False)
-    weightless: BodyInertia = field(default_factory=BodyInertia)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "armature", read_only(np.array(self.armature, dtype=float)))
-
-    @cached_property
-    def visuals(self) -> tuple[Visual, ...]:
-        """The visuals of this link."""
-        return tuple(v for look in self.looks for v in look.visuals())
-
-    def __repr__(self) -> str:
-        joint = f"{self.joint.kind} joint {short(self.joint_name)}"
-        return f"Link({short(self.name)} on link {self.parent} by {joint}, {self.inertia.mass:.4g} kg)"
-
-
 @checked_class(link=whole(), placement=PLACEMENT)
 @dataclass(frozen=True, eq=False, repr=False)
 class Frame(Value):
@@ -119,23 +51,6 @@ class Frame(Value):
 
     link: int
     placement: Placement
-
-
-def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
-    """The armature of each degree of freedom, from one for all or one for each; `owner` is for messages."""
-    rotor = np.asarray(armature, dtype=float)
-    if rotor.shape not in ((), (1,), (joint.nv,)) or np.any(rotor < 0):
-        raise ModelError(
-            f"{owner}: armature is a number of at least 0, or one for each of the {joint.nv} "
-            f"degrees of freedom of its joint, not {shown(armature)}"
-        )
-    rotor = np.broadcast_to(rotor, (joint.nv,)).copy()
-    if isinstance(joint, Free) and joint.armature_axes == "parent" and np.ptp(rotor[:3]) > 0:
-        raise ModelError(
-            f"{owner}: the armature of a free joint in its parent's axes has one value for all "
-            f"three directions, not {rotor[:3].tolist()}"
-        )
-    return rotor
 
 
 def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
@@ -156,7 +71,7 @@ GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Value):
-    """Links (link 0 is the world), named frames, gravity, constraints, and the independent joints of clusters.
+    """Links (link 0 is the world), frames, gravity, constraints, independent joints of clusters.
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
@@ -187,7 +102,7 @@ class Model(Value):
 
     @cached_property
     def reach(self) -> tuple[float, ...]:
-        """For each link, the largest distance of a frame, a centre of mass or a child from its own frame, in metres."""
+        """For each link, the largest distance (m) of a frame, centre of mass or child from its frame."""
         far = [float(np.linalg.norm(l.inertia.com)) for l in self.links]
         for i, place in [(l.parent, l.placement) for l in self.links[1:]] + [
             (f.link, f.placement) for f in self.frames.values()
@@ -290,7 +205,7 @@ class Model(Value):
 
     @checked(link=NAME, inertia=INERTIA, weightless=optional(INERTIA))
     def with_inertia(self, link: str, inertia: BodyInertia, weightless: BodyInertia | None = None) -> Model:
-        """A new model in which a link has this mass, centre of mass and rotational inertia, in the link's axes.
+        """A new model in which a link has this inertia, in the link's axes.
 
         `weightless` is the part of it that gravity does not pull. Without it all of the new inertia is pulled if all of
         the old one was, and nothing if nothing was; a link that is weightless in part needs it.

@@ -16,7 +16,8 @@ it is a torque alone, h x known, and costs less than propagating c_i through an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints import Free
@@ -34,6 +35,8 @@ class Motion:
     q: Array
     v: Array
     xp: Ops
+    evaluated: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The rows of constraints that have been evaluated in this state, by their number (constraints/rows.py)."""
 
     def joint_q(self, i: int) -> Array:
         return self.q[self.model.topology.q_slices[i], :]
@@ -134,7 +137,7 @@ class Motion:
             b[i] = b[i] + xp.vstack([body.mass * g, xp.cross(xp.constant(body.first_moment), g)])
 
     def _turn_armature(self, i: int, b: list[Array]) -> None:
-        """Armature m of a free joint in its parent's axes needs m (vdot + w x v): the second part, in the joint."""
+        """Armature m of a free joint in its parent's axes needs m (vdot + w x v): add m w x v."""
         link, xp = self.model.links[i], self.xp
         if not (isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any()):
             return
@@ -188,7 +191,10 @@ class Motion:
         return out
 
     def accelerations(self, vdot: Array | None) -> list[Array]:
-        """The recursions' link accelerations, gravity included as that of the world; `vdot` None stands for zero."""
+        """The recursions' link accelerations, gravity included as that of the world.
+
+        `vdot` None stands for zero.
+        """
         t, out = self.model.topology, [self.a0]
         for i in t.links:
             a = self.X[i] @ out[t.parent[i]] + self.c[i]

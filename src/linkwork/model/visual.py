@@ -30,7 +30,10 @@ class Ellipsoid:
 
 @dataclass(frozen=True)
 class Cylinder:
-    """Along z, with its middle at the origin; `round` ends, half spheres beyond its length, make it a capsule."""
+    """Along z, with its middle at the origin.
+
+    `round` ends, half spheres beyond its length, make it a capsule.
+    """
 
     radius: float
     length: float
@@ -47,7 +50,10 @@ class Mesh(Value):
 
 @dataclass(frozen=True)
 class MeshFile:
-    """A mesh by the name that the robot's file `description` gives it; nothing is opened before it is drawn."""
+    """A mesh by the name that the robot's file `description` gives it.
+
+    Nothing is opened before it is drawn.
+    """
 
     name: str
     description: str

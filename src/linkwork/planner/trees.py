@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from linkwork.constraints import Closure
 from linkwork.errors import LoadError
 from linkwork.model import Model
-from linkwork.model.model import Limits
+from linkwork.model.link import Limits
 from linkwork.structure.pivots import chosen
 
 PROMISING = 1.05

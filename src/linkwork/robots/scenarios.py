@@ -1,4 +1,6 @@
-"""Robots with closed loops, and robots that hold something together: the scenarios of Sathya and Carpentier's table II.
+"""Robots with closed loops, and robots that hold something together.
+
+The scenarios of Sathya and Carpentier's table II.
 
 Each function returns a Model with its constraints; `lw.assemble(model, model.neutral())` gives a closed configuration
 and `lw.random_state(model, seed)` any number of consistent states. Robot files are found by name (see zoo.py).
@@ -45,7 +47,10 @@ REACH = 0.17
 
 @checked(format=choice("format of Cassie", ("mjcf", "sdf")))
 def cassie(format: str = "mjcf") -> Model:
-    """Cassie with a free base and its four loops as ball joints; "mjcf" has ball-jointed rods, "sdf" its own tree."""
+    """Cassie with a free base and its four loops as ball joints.
+
+    "mjcf" has ball-jointed rods, "sdf" its own tree.
+    """
     return load("cassie.xml" if format == "mjcf" else "cassie_v2")
 
 
@@ -82,7 +87,7 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
 
 @checked(robots=whole(1, 2, "1 or 2"), loops=choice("way to close the loops of Digit", LOOPS))
 def digit_box(robots: int = 1, loops: str = "weld") -> Model:
-    """One or two Digits (prefixes "digit1/", "digit2/") on the ground hold a box between their hands, by points."""
+    """One or two Digits (prefixes "digit1/", "digit2/") hold a box between their hands, by points."""
     body = digit(loops, feet=True)
     places = [Placement(), Placement.at((1.15, 0, 0), (0, 0, np.pi))][:robots]
     parts = [Part(body, f"digit{k}/", placement=X) for k, X in enumerate(places, 1)]
@@ -102,7 +107,10 @@ def digit_box(robots: int = 1, loops: str = "weld") -> Model:
 
 @checked(hands=whole(1, 2, "1 or 2"))
 def allegro_cube(hands: int = 1) -> Model:
-    """One or two Allegro hands, fixed in the world, hold a cube with all their fingertips: 16 dof each, and 6."""
+    """One or two Allegro hands, fixed in the world, hold a cube with all their fingertips.
+
+    16 dof each, and 6.
+    """
     right = load("allegro_right_hand")
     parts: list[Model | Part] = [Part(right, "right/"), Part(_free_box(0.1, CUBE), placement=Placement.at(IN_HAND))]
     if hands == 2:
@@ -113,7 +121,7 @@ def allegro_cube(hands: int = 1) -> Model:
 
 @checked(feet=FLAG)
 def humanoid_allegros_cube(feet: bool = False) -> Model:
-    """Pinocchio's simple humanoid with Allegro hands ("left/", "right/") on its wrists, which hold a cube together.
+    """Pinocchio's simple humanoid holds a cube with two Allegro hands ("left/", "right/").
 
     nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are at neutral
     q.
@@ -136,7 +144,10 @@ IN_HAND = (REACH / 2, 0.02, 0.02)
 
 
 def _grasped(model: Model, hands: Sequence[str]) -> Model:
-    """Fingertips on the cube: fingers on its +z face, the thumb on the opposite one; each hand on its own half."""
+    """Fingertips on the cube: fingers on its +z face, the thumb on the opposite one.
+
+    Each hand on its own half.
+    """
     for hand in hands:
         x = 0.0 if len(hands) == 1 else -0.025 if hand == "right" else 0.025
         places = {

@@ -1,4 +1,6 @@
-"""UIUC's Tello humanoid with its differentials: two at each leg's hip and knee, from the geometry of their rods.
+"""UIUC's Tello humanoid with its differentials.
+
+Two at each leg's hip and knee, from the geometry of their rods.
 
 Sim and Ramos, "Tello leg: the study of design principles and metrics for dynamic humanoid robots", 2022, with the
 constants that chignoli2023_clusters uses. Two rotors (angles r_1, r_2, gear 6:1, y_i = r_i / 6) move two joints (angles
@@ -22,7 +24,10 @@ RATIO = 6.0
 
 @checked(name=NAME)
 def tello(name: str = "tello_humanoid") -> Model:
-    """The robot with its four differentials and ten geared joints: nv = 42, mobility 24. Rotors are independent."""
+    """The robot with its four differentials and ten geared joints: nv = 42, mobility 24.
+
+    Rotors are independent.
+    """
     model = load(name)
     return model.with_constraints(*transmissions())
 

@@ -59,7 +59,9 @@ def rollout(
     threads: int | None = None,
     **options: Any,
 ) -> Rollout:
-    """`run(q0, v0, tau) -> result`, as `lw.rollout` with the same `options`, on a cluster; see `Rollout.__call__`.
+    """`run(q0, v0, tau) -> result`, as `lw.rollout` with the same `options`, on a cluster.
+
+    See `Rollout.__call__`.
 
     - `cluster` is the address of a Dask scheduler ("tcp://host:8786"), a `distributed.Client`, or a cluster object such
       as `LocalCluster`. None (default) stays in this process and its threads, and needs no Dask.

@@ -22,7 +22,7 @@ LARGEST = 32 << 20
 
 
 def cuts(batch: int, wanted: int, bytes_each: int) -> list[tuple[int, int]]:
-    """(begin, end) of about `wanted` shards of this batch, none of them too large and none of a single state."""
+    """(begin, end) of about `wanted` shards of this batch, none too large and none of a single state."""
     if batch <= 2:
         return [(0, batch)] if batch else []
     fitting = max(LARGEST // max(bytes_each, 1), 2)

@@ -1,4 +1,7 @@
-"""One step of a simulation as a function: constrained dynamics and integrator, for a time that the caller chooses."""
+"""One step of a simulation as a function.
+
+Constrained dynamics and integrator, for a time that the caller chooses.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.backends import get
-from linkwork.errors import InputError
-from linkwork.functions.choice import pick
+from linkwork.functions.choice import Choice
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.simulation import integrators
-from linkwork.simulation.rollout import Step, limited_penalty
+from linkwork.simulation.step import Step
 
 After = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Configuration and velocity after a step, and constraint forces."""
@@ -31,12 +33,14 @@ def advance(
     modes: bool,
     backend: str,
 ) -> Advance:
-    """One step as a function, compiled where it is explicit; with `modes`, `active` has a weight per constraint."""
-    chosen = pick("forward_dynamics", method, model, modes=modes)
-    if prox is not None and chosen.prox is None:
-        raise InputError(f"method '{chosen.name}' does not iterate: leave prox out")
+    """One step as a function, compiled where it is explicit.
+
+    With `modes`, `active` has a weight per constraint.
+
+    Planned and compiled at its first call.
+    """
     if integrator == "midpoint":
-        fd = forward_dynamics(model, method=chosen.name, backend=backend, modes=modes, prox=prox)
+        fd = forward_dynamics(model, method=method, backend=backend, modes=modes, prox=prox)
 
         def midpoint(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
             more = (active,) if modes else ()
@@ -44,18 +48,8 @@ def advance(
             return (*after, fd(q, v, tau, *more).lam)
 
         return midpoint
-    used = prox or limited_penalty(chosen)
-    step = Step(
-        model,
-        chosen.name,
-        integrator,
-        used.mu if used else None,
-        iterations,
-        modes,
-        False,
-        ("lam",),
-        used.flat if used else 0.0,
-    )
+    chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
+    step = Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",))
     if backend == "numpy":
 
         def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
@@ -68,12 +62,9 @@ def advance(
             return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
 
         return execute
-    from linkwork.kernels.kernel import Kernel
-
-    kernel = Kernel(step.cached_program)
 
     def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-        out = kernel(q, v, np.array([h]), tau, active) if modes else kernel(q, v, np.array([h]), tau)
+        out = step.kernel(q, v, np.array([h]), tau, *((active,) if modes else ()))
         return out.q, out.v, out.lam
 
     return run

@@ -59,7 +59,9 @@ def ground_contacts(model: Model) -> tuple[tuple[int, Closure], ...]:
 
 
 class GroundContacts:
-    """The contacts of a model with a plane at height `ground`: `active` weights of all constraints, and `events`.
+    """The contacts of a model with a plane at height `ground`.
+
+    `active` weights of all constraints, and `events`.
 
     `advance` takes a step, `error` gives position errors and rates of all rows, `correct` the smallest change of the
     state that has the given effect on the rows.
@@ -78,6 +80,7 @@ class GroundContacts:
         self.contacts, self.ground, self.restitution = ground_contacts(model), ground, restitution
         self.advance, self.error, self.correct = advance, error, correct
         self.kinematics = forward_kinematics(model, [c.a for _, c in self.contacts], backend=backend)
+        self.still = [model.frame(c.b).placement.R for _, c in self.contacts]
         starts = np.cumsum([0, *(c.rows for c in model.constraints)])
         self.at = {c: int(starts[c]) for c, _ in self.contacts}
         self.active = np.ones(len(model.constraints))
@@ -127,9 +130,11 @@ class GroundContacts:
         return out
 
     def _axes(self, q: np.ndarray) -> np.ndarray:
-        """For each contact the axes of its rows: those of its frame, or of the world."""
-        turned = np.array([closure.axes == "a" for _, closure in self.contacts], dtype=bool)
-        return np.where(turned[:, None, None], self.kinematics(q).rotations, np.eye(3))
+        """For each contact the axes of its rows in the world."""
+        moving = self.kinematics(q).rotations
+        return np.array(
+            [c.row_axes(R, still) for (_, c), R, still in zip(self.contacts, moving, self.still, strict=True)]
+        )
 
     # lift-off
 
@@ -204,7 +209,10 @@ class GroundContacts:
     def _contact_time(
         self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, h: float, down: list[int]
     ) -> tuple[float, np.ndarray, np.ndarray, list[int]]:
-        """When the first of these meets the plane, the state then, and which it is: regula falsi within the step."""
+        """When the first of these meets the plane, the state then, and which it is.
+
+        Regula falsi within the step.
+        """
         before, now = self._heights(q), self._falling(q, v, down)
         if now:
             return 0.0, q, v, now

@@ -1,4 +1,6 @@
-"""Dormand and Prince's method of orders 5 and 4, with a step chosen by the error and dense output: the reference.
+"""Dormand and Prince's method of orders 5 and 4, with steps chosen by the error and dense output.
+
+The reference for other integrators.
 
 Runs in NumPy on y = (q, v) with rates dq/dt; quaternions are normalised after every step. `Solution` evaluates the
 motion at any time by Shampine's interpolant of order 4, which belongs to the method.
@@ -42,7 +44,7 @@ P = np.array(
 
 @dataclass(frozen=True)
 class Solution:
-    """The motion from t[0] to t[-1]: states at the steps taken, and between them `solution(time) -> (q, v)`."""
+    """The motion from t[0] to t[-1]: states at the steps, between them `solution(time) -> (q, v)`."""
 
     model: Model
     t: np.ndarray
@@ -83,7 +85,7 @@ def dormand_prince(
     first_step: float = 1e-4,
     max_steps: int = 1_000_000,
 ) -> Solution:
-    """Integrate from t = 0 with accelerations `a(t, q, v)`, so that every step's error is below atol + rtol |y|."""
+    """Integrate from t = 0 with accelerations `a(t, q, v)`, steps' errors below atol + rtol |y|."""
     nq, t, h = model.nq, 0.0, min(first_step, duration)
     if not duration >= 0:
         raise InputError(f"duration is at least 0 s, not {duration!r}")

@@ -1,4 +1,4 @@
-"""A trajectory as a figure: one panel for each table and unit, names beside it, events as marked lines."""
+"""A trajectory as a figure: one panel for each table and unit, events as marked lines."""
 
 from __future__ import annotations
 

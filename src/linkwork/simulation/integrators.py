@@ -42,7 +42,10 @@ def by_joint(model: Model, operation: str, q: Array, x: Array | None, xp: Ops) -
 
 
 def semi_implicit(model: Model, a: Acceleration, q: Array, v: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
-    """One semi-implicit (symplectic) Euler step; joints that turn in space keep their momentum (turning.py)."""
+    """One semi-implicit (symplectic) Euler step.
+
+    Joints that turn in space keep their momentum (turning.py).
+    """
     t, rate = model.topology, a(q, v)
     positions, speeds = [xp.zeros(0)], [xp.zeros(0)]
     for i in t.links:

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwork.algorithms.constrained.impact import with_targets
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import SingularError
-from linkwork.functions.choice import pick
+from linkwork.functions.choice import Choice
 from linkwork.functions.solver import Solver
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.simulation.integrators import by_joint
@@ -31,54 +32,55 @@ SOLVES = 3
 """Solver iterations of proximal methods: each gains about the digits of mu times the least row's mobility."""
 
 
-Correction = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]]
-"""(q, target, active) -> (q moved by d, d, multipliers)."""
+Corrected = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""q moved by d, d itself, and multipliers."""
 
 
-def correction(model: Model, method: str | None = None, backend: str = "kernel") -> Correction:
-    """The correction of a model's constraints as a function of q, targets and weights of the rows."""
-    chosen = pick("forward_dynamics", method, model, modes=True)
-    mu, flat = (None, 0.0) if chosen.prox is None else (chosen.prox.mu, chosen.prox.flat)
+class Correction:
+    """`correct(q, target, active)`: q moved by d, d, and multipliers.
 
-    def body(xp: Ops, q: Array, target: Array, active: Array) -> tuple[Array, Array, Array]:
+    `active` has a weight per constraint.
+
+    Planned and compiled at its first call.
+    """
+
+    def __init__(self, model: Model, method: str | None = None, backend: str = "kernel") -> None:
+        self.model, self.backend = model, backend
+        self.choice = Choice("forward_dynamics", method, model, modes=True)
+
+    def __call__(self, q: np.ndarray, target: np.ndarray, active: np.ndarray) -> Corrected:
+        if self.backend == "kernel":
+            moved, d, multipliers = self.kernel(q, target, active)
+            return moved, d, multipliers
+        try:
+            moved, d, multipliers = self._body(get("numpy"), q[:, None], target[:, None], active[:, None])
+        except np.linalg.LinAlgError:
+            raise SingularError(
+                f"'{self.model.name}' cannot be moved onto its constraints: joints move no inertia, or "
+                f"method '{self.choice.method.name}' does not take rows that depend on each other"
+            ) from None
+        return moved[:, 0], d[:, 0], multipliers[:, 0]
+
+    def _body(self, xp: Ops, q: Array, target: Array, active: Array) -> tuple[Array, Array, Array]:
+        model, method = self.model, self.choice.method
+        mu, flat = (None, 0.0) if method.prox is None else (method.prox.mu, method.prox.flat)
         ends = np.cumsum([0, *(c.rows for c in model.constraints)])
         targets = [target[int(i) : int(j), :] for i, j in pairwise(ends)]
-        solver = Solver(chosen, Rewritten(model), lambda at: with_targets(at, targets))
+        solver = Solver(method, Rewritten(model), lambda at: with_targets(at, targets))
         still = xp.zeros(model.nv)
         d, multipliers = solver(xp, q, still, still, None, mu, active).straight(SOLVES, flat)
         return by_joint(model, "integrate", q, d, xp), d, multipliers
 
-    if backend == "numpy":
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The native code."""
+        from linkwork.kernels.kernel import Kernel
+        from linkwork.kernels.trace import trace
 
-        def execute(q: np.ndarray, target: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            try:
-                moved, d, multipliers = body(get("numpy"), q[:, None], target[:, None], active[:, None])
-            except np.linalg.LinAlgError:
-                raise SingularError(
-                    f"'{model.name}' cannot be moved onto its constraints: joints move no inertia, or "
-                    f"method '{chosen.name}' does not take rows that depend on each other"
-                ) from None
-            return moved[:, 0], d[:, 0], multipliers[:, 0]
+        sizes = {"q": self.model.nq, "target": self.model.rows, "active": len(self.model.constraints)}
 
-        return execute
-    kernel = _compiled(model, body)
+        def body(xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+            found = self._body(xp, *(symbol(n, k) for n, k in sizes.items()))
+            return dict(zip(("moved", "d", "multipliers"), found, strict=True))
 
-    def run(q: np.ndarray, target: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        moved, d, multipliers = kernel(q, target, active)
-        return moved, d, multipliers
-
-    return run
-
-
-def _compiled(model: Model, body: Any) -> Kernel:
-    from linkwork.kernels.kernel import Kernel
-    from linkwork.kernels.trace import trace
-
-    sizes = {"q": model.nq, "target": model.rows, "active": len(model.constraints)}
-    names = ("moved", "d", "multipliers")
-    return Kernel(
-        trace(
-            "correction",
-            lambda xp, symbol: dict(zip(names, body(xp, *(symbol(n, k) for n, k in sizes.items())), strict=True)),
-        )
-    )
+        return Kernel(trace("correction", body))

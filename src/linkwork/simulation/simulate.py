@@ -50,8 +50,8 @@ from linkwork.simulation.contacts import GroundContacts, ground_contacts
 from linkwork.simulation.dormand_prince import dormand_prince
 from linkwork.simulation.energy import Ledger
 from linkwork.simulation.progress import bar
-from linkwork.simulation.projection import correction
-from linkwork.simulation.rollout import stabilised
+from linkwork.simulation.projection import Correction
+from linkwork.simulation.step import stabilised
 from linkwork.simulation.trajectory import Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
@@ -100,7 +100,7 @@ def simulate(
     backend: str = "kernel",
     progress: bool | None = None,
 ) -> Trajectory:
-    """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: at rest) and record every `every` steps.
+    """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
@@ -174,7 +174,7 @@ class _Simulation:
             self.error = constraint_error(model, backend=o.backend)
             self.rate = self.error(q, v).rate
         if switching or (o.projection and model.constraints):
-            self.correct = correction(model, method if switching else None, o.backend)
+            self.correct = Correction(model, method if switching else None, o.backend)
         self.ground: GroundContacts | None = None
         if o.ground is not None:
             self.ground = GroundContacts(

@@ -75,7 +75,7 @@ TABLE = choice("table of a trajectory", TABLES)
 )
 @dataclass(frozen=True)
 class Trajectory:
-    """A motion: row k has the state at t[k], and the joint forces, constraint forces and contacts from then on.
+    """A motion: row k has the state at t[k], and joint forces, constraint forces, contacts from then on.
 
     `names` has the names of the columns of each table: joints for q, v and tau (with a number where a joint has
     several; quaternions are x, y, z, w), constraints for lam and active. `units` has their units in the same
@@ -160,7 +160,10 @@ class Trajectory:
 
     @checked(tables=several(TABLE), names=optional(NAMES))
     def plot(self, tables: Sequence[str] = ("q", "v", "tau"), names: Sequence[str] | None = None) -> Any:
-        """A figure with one panel for each table and unit, of all columns or those named; needs the extra `plot`."""
+        """A figure with one panel for each table and unit, of all columns or those named.
+
+        Needs the extra `plot`.
+        """
         from linkwork.simulation.figure import figure_of
 
         for n in names or ():
@@ -193,7 +196,7 @@ def column_names(model: Model) -> dict[str, tuple[str, ...]]:
 
 
 def column_units(model: Model) -> dict[str, tuple[str, ...]]:
-    """The units of a trajectory's columns: of a joint, rad where its motion turns and m where it only slides."""
+    """The units of a trajectory's columns: rad for joints that turn, m for those that only slide."""
     q: list[str] = []
     v: list[str] = []
     tau: list[str] = []

@@ -1,4 +1,4 @@
-"""Spatial algebra over any backend: vectors [linear; angular], moves between frames, inertias, rotations."""
+"""Spatial algebra over any backend: vectors [linear; angular], moves, inertias, rotations."""
 
 from __future__ import annotations
 

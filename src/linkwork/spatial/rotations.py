@@ -1,4 +1,4 @@
-"""Rotations and rigid motions: quaternions [x y z w], exponential and logarithm maps, all without branches.
+"""Rotations and rigid motions: quaternions [x y z w], exp and log maps, all without branches.
 
 Where a formula is 0/0 at the identity, its Taylor series takes over below a threshold at which both are exact to
 rounding; both sides are always finite, so a trace can hold both.
@@ -102,7 +102,7 @@ def _left_jacobian_terms(w: Array, xp: Ops) -> tuple[Array, Array]:
 
 
 def exp6(v: Array, xp: Ops) -> tuple[Array, Array]:
-    """Axes R and origin p reached in unit time from the identity by the constant body velocity [linear; angular]."""
+    """Axes R and origin p reached in unit time from the identity by a constant body velocity."""
     u, w = v[0:3, :], v[3:6, :]
     a, b = _left_jacobian_terms(w, xp)
     wu = xp.cross(w, u)

@@ -16,8 +16,9 @@ import numpy as np
 from linkwork.checks import checked, optional, several, whole
 from linkwork.errors import InputError, ModelError
 from linkwork.lazy import cached_property
+from linkwork.model.link import Link
 from linkwork.model.memo import cached
-from linkwork.model.model import MODEL, Link, Model
+from linkwork.model.model import MODEL, Model
 from linkwork.model.motion import Motion
 from linkwork.structure.independent import choose, samples
 from linkwork.structure.local_loops import local_loops

@@ -18,7 +18,8 @@ from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.joints import Revolute
 from linkwork.model.body import BodyInertia
-from linkwork.model.model import Link, Model
+from linkwork.model.link import Link
+from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 from linkwork.spatial.rotations import rotation_about
 

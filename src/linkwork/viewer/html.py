@@ -45,7 +45,7 @@ def write_html(
     triangles: int = TRIANGLES,
     title: str | None = None,
 ) -> Path:
-    """Write a self-contained page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
+    """Write a page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
     >>> run = lw.simulate(model, q0, v0, controller, duration=2.0)
     >>> lw.write_html("run.html", model, run)

@@ -1,4 +1,6 @@
-"""Reading meshes: STL, OBJ and Collada, positions and plain colours. No package beyond NumPy is needed.
+"""Reading meshes: STL, OBJ and Collada, positions and plain colours.
+
+No package beyond NumPy is needed.
 
 Not by trimesh: it opens any path after `mtllib`, takes minutes for 1 MB of `usemtl` lines, and leaves out Collada.
 """

@@ -54,7 +54,9 @@ def view(
     triangles: int = TRIANGLES,
     open_browser: bool = False,
 ) -> Viewer:
-    """Show a model in the browser: to inspect it, or to replay a motion. Returns at once; `.wait()` blocks.
+    """Show a model in the browser: to inspect it, or to replay a motion.
+
+    Returns at once; `.wait()` blocks.
 
     >>> viewer = lw.view(model, run)      # prints nothing; viewer.url says where
     >>> viewer.wait()

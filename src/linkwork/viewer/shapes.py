@@ -20,7 +20,10 @@ def box(size: object) -> Surface:
 
 
 def turned(profile: list[tuple[float, float]], around: int = AROUND) -> Mesh:
-    """The surface that a profile of (radius, z), from bottom to top, sweeps about z; ends of radius 0 are points."""
+    """The surface that a profile of (radius, z), from bottom to top, sweeps about z.
+
+    Ends of radius 0 are points.
+    """
     vertices: list[tuple[float, float, float]] = []
     rings: list[list[int]] = []
     for radius, z in profile:
@@ -38,7 +41,7 @@ def turned(profile: list[tuple[float, float]], around: int = AROUND) -> Mesh:
 
 
 def ellipsoid(radii: object) -> Surface:
-    """A sphere's vertices, stretched; normals of an ellipsoid are those of the sphere, divided by the radii."""
+    """A sphere's vertices, stretched; normals are those of the sphere, divided by the radii."""
     half = AROUND // 2
     ball = turned(
         [(np.sin(np.pi * k / half) if 0 < k < half else 0.0, -np.cos(np.pi * k / half)) for k in range(half + 1)]

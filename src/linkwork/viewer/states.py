@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class States:
-    """Arrays over states: positions (F, L, 3) and rotations (F, L, 3, 3) of links, the world first; centre of mass
-    (F, 3); for each constraint that acts between links, its ends (F, C, 2, 3), force on the first one (F, C, 3) and
-    whether it acts (F, C). `named` has these constraints, `indices` the rows of the trajectory.
+    """Where links are and what constraints do, over F states.
+
+    Positions (F, L, 3) and rotations (F, L, 3, 3) of links, the world first; centre of mass (F, 3); for each constraint
+    that acts between links, its ends (F, C, 2, 3), force on the first one (F, C, 3) and whether it acts (F, C). `named`
+    has these constraints, `indices` the rows of the trajectory.
     """
 
     t: np.ndarray
@@ -47,7 +49,10 @@ def is_contact(c: Constraint) -> bool:
 
 
 def loops(model: Model) -> list[str]:
-    """The names of the constraints that a posture must satisfy: all that have a position, but for contacts."""
+    """The names of the constraints that a posture must satisfy.
+
+    All that have a position, but for contacts.
+    """
     return [c.name for c in model.constraints if not isinstance(c, LinkRows) and not is_contact(c)]
 
 
@@ -71,7 +76,10 @@ def states_at(model: Model, q: np.ndarray) -> States:
 
 
 def states_of(model: Model, trajectory: Trajectory, fps: float = 50.0) -> States:
-    """The states of a motion nearest to `fps` per second of it; forces if it has those of the model's constraints."""
+    """The states of a motion nearest to `fps` per second of it.
+
+    Forces if it has those of the model's constraints.
+    """
     check_fits(model, trajectory)
     if not fps > 0:
         raise InputError(f"frames per second are a number above zero, not {fps!r}")
@@ -160,7 +168,7 @@ def _centre(model: Model, p: np.ndarray, R: np.ndarray) -> np.ndarray:
 
 
 def quaternions(R: np.ndarray) -> np.ndarray:
-    """[x y z w] of rotations (..., 3, 3): of the four ways to take them from R, the one that divides by most."""
+    """[x y z w] of rotations (..., 3, 3), by the one of four formulas that divides by most."""
     xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     xw, yw, zw = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
     xy, xz, yz = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]

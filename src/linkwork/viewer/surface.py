@@ -49,7 +49,10 @@ def thinned(mesh: Mesh, cell: float) -> Mesh:
 
 
 def thinned_to(meshes: Sequence[Mesh], triangles: int) -> list[Mesh]:
-    """The meshes with at most about so many triangles in all, on the same grid for each; welded in any case."""
+    """The meshes with at most about so many triangles in all, on the same grid for each.
+
+    Welded in any case.
+    """
     spans = [np.ptp(m.vertices, axis=0).max() if len(m.vertices) else 0.0 for m in meshes]
     largest = max([1e-9, *(float(s) for s in spans)])
     welded = out = [thinned(m, largest * 1e-6) for m in meshes]

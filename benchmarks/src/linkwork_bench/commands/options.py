@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -57,3 +61,52 @@ def settings_of(
 def clock(processor_time: bool) -> str:
     """The clock of the times, by its name in results."""
     return "processor time" if processor_time else "time"
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How a suite is measured, and where its figures go: what the shared options say."""
+
+    peers: list[Path]
+    json: Path | None
+    settings: Settings
+    quick: bool
+    processor_time: bool
+
+
+SHARED: dict[str, tuple[Any, Any]] = {
+    "peers": (PeersOption, None),
+    "json": (JsonOption, None),
+    "quick": (QuickOption, False),
+    "rounds": (RoundsOption, None),
+    "cpu": (CpuOption, None),
+    "threads": (ThreadsOption, None),
+    "compiling": (CompileOption, False),
+    "processor_time": (ProcessorOption, False),
+}
+"""The options of all suites, with their defaults."""
+
+
+def measuring(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command whose argument `how` is made of the shared options, but for those named."""
+    shared = {n: option for n, option in SHARED.items() if n not in without}
+
+    def declared(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            how = {n: given.pop(n) for n in shared}
+            peers, json, on_processor = how.pop("peers") or [], how.pop("json"), how.pop("processor_time")
+            command(**given, how=Measuring(peers, json, settings_of(**how), how["quick"], on_processor))
+
+        own, hints = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)
+        named = {n: (hints[n], p.default) for n, p in own.items() if n != "how"} | shared
+        run.__annotations__ = {n: kind for n, (kind, _) in named.items()}
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+                for n, (kind, default) in named.items()
+            ]
+        )
+        return run
+
+    return declared

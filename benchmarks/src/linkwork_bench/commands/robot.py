@@ -54,7 +54,7 @@ def robot(
     quick: QuickOption = False,
     cpu: CpuOption = None,
 ) -> None:
-    """Your robot with its contacts: every method's operations, times for one state and in a batch, and the default."""
+    """Your robot with its contacts: operations and times of every method, and the default."""
     model = constrained(load_robot(file, base), contact, connect)
     found = find_peers(peers or [])
     facts = {**circumstances(), "clock": clock(False), "robot": model.name, "default": defaults(model)}
@@ -71,7 +71,10 @@ def robot(
 
 
 def robot_jobs(model: Model, methods: Sequence[str], peers: Peers, folder: Path) -> list[suites.Job]:
-    """Forward dynamics by all methods that can handle the model; its Delassus matrix if it has contacts only."""
+    """Forward dynamics by all methods that can handle the model.
+
+    Its Delassus matrix if it has contacts only.
+    """
     wanted = list(tasks(model, methods))
     made = as_robot(model, peers, folder)
     return [replace(job, suite=SUITE) for task, names in wanted for job in JOBS[task]([made], [CASE], names)]

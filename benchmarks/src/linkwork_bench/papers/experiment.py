@@ -1,4 +1,6 @@
-"""An experiment of a paper as a declaration: mechanisms, methods, what is measured, and what the paper found.
+"""An experiment of a paper as a declaration.
+
+Mechanisms, methods, what is measured, and what the paper found.
 
 Three kinds: `Counts` (exact operations of traced programs), `Times` (compiled kernels in native loops, in turns with
 the peers), `Study` (anything else: accuracy, convergence, simulations). Each is run in steps, so that progress is shown
@@ -121,7 +123,10 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(Experiment):
-    """Exact operations. `parts` splits a method's count: each way computes what the ones before it do, and more."""
+    """Exact operations. `parts` splits a method's count.
+
+    Each way computes what the ones before it do, and more.
+    """
 
     ways: Mapping[str, Way]
     parts: Mapping[str, Mapping[str, Way]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Sathya and Carpentier: constrained articulated body algorithms for closed-loop mechanisms (LCABA, proxBBO)."""
+"""Sathya and Carpentier: constrained articulated bodies for closed loops (LCABA, proxBBO)."""
 
 from __future__ import annotations
 

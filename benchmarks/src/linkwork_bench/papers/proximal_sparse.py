@@ -1,4 +1,4 @@
-"""Carpentier, Budhiraja and Mansard: proximal and sparse resolution of constrained dynamic equations (proxLTL)."""
+"""Carpentier, Budhiraja and Mansard: proximal and sparse resolution of constrained dynamics."""
 
 from __future__ import annotations
 
@@ -94,7 +94,10 @@ def _convergence(case: Case, quick: bool) -> Iterator[Finding]:
 
 
 def _rate_like_mu(figures: Figures) -> Verdict:
-    """The first factor between residuals, over mu and one constant: the same for all mu within a factor of five."""
+    """The first factor between residuals, over mu and one constant.
+
+    The same for all mu within a factor of five.
+    """
     found = []
     for case in figures.measured:
         for mu in PENALTIES:
@@ -293,7 +296,10 @@ ROBUST = Study(
 
 
 def _cassie_standing() -> Model:
-    """Cassie with its loops, and each foot held at heel and toe where it is when assembled: 24 rows, redundant."""
+    """Cassie with its loops, and each foot held at heel and toe where it is when assembled.
+
+    24 rows, redundant.
+    """
     model = cassie()
     q = lw.assemble(model, model.neutral())
     for side, (end, x) in product(("left", "right"), (("heel", -0.08), ("toe", 0.08))):

@@ -1,4 +1,7 @@
-"""Sathya, Bruyninckx, Decre and Pipeleers: constrained dynamics as an LQR problem (PV, PV-early, PV-soft)."""
+"""Sathya, Bruyninckx, Decre and Pipeleers.
+
+Constrained dynamics as an LQR problem (PV, PV-early, PV-soft).
+"""
 
 from __future__ import annotations
 
@@ -416,7 +419,10 @@ def _table2_cases() -> Iterator[Case]:
 
 
 def _against_free(figures: Figures) -> Verdict:
-    """Soft rows against the same robot without rows: by operations, because the two are not timed side by side."""
+    """Soft rows against the same robot without rows.
+
+    By operations, because the two are not timed side by side.
+    """
     counts = {(r.robot, r.case, r.method): r.operations for r in figures.records if r.operations}
     free = {c.robot: counts.get((c.robot, c.case, "pv")) for c in pick(figures, lambda c: c.case == "0D")}
     found = {

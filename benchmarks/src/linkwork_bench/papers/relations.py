@@ -1,4 +1,4 @@
-"""What the papers state in words or tables, as assertions with tolerances that are judged on our figures.
+"""What the papers state in words or tables, as assertions that are judged on our figures.
 
 A relation that is known not to hold says why in `why`; its tolerance stays what the paper's statement asks for.
 """
@@ -91,7 +91,10 @@ def fastest(
 def exponent(
     method: str, low: float = -inf, high: float = inf, *, cases: Which = None, measure: str = "", last: int = 3
 ) -> Judge:
-    """The figure grows like x to a power between low and high: fitted to the `last` points, series by series."""
+    """The figure grows like x to a power between low and high.
+
+    Fitted to the `last` points, series by series.
+    """
 
     def judge(figures: Figures) -> Verdict:
         found = {}
@@ -107,7 +110,10 @@ def exponent(
 def growth(
     method: str, low: float = -inf, high: float = inf, *, cases: Which = None, measure: str = "", last: int = 3
 ) -> Judge:
-    """The figure grows like a + b x^p with p between low and high, series by series: fitted to its differences."""
+    """The figure grows like a + b x^p with p between low and high, series by series.
+
+    Fitted to its differences.
+    """
 
     def judge(figures: Figures) -> Verdict:
         found = {}
@@ -142,7 +148,7 @@ def crossing(over: str, under: str, low: float, high: float, *, cases: Which = N
 
 
 def within(found: dict[str, float], low: float, high: float, what: str = "") -> Verdict:
-    """The verdict on figures by case, with the range that was found and the worst case where it does not hold."""
+    """The verdict on figures by case, with the range found and the worst case if it does not hold."""
     if not found:
         return NOT_MEASURED
     bad = {k: x for k, x in found.items() if not low <= x <= high}

@@ -1,4 +1,7 @@
-"""One case of an experiment on the clock: kernels checked against a reference, then timed in turns with the peers."""
+"""One case of an experiment on the clock.
+
+Kernels checked against a reference, then timed in turns with the peers.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ def run(experiment: Times, case: Case, bench: Bench) -> list[Record]:
 
 
 def _entry(experiment: Times, model: Model, method: str, states: Mapping[str, np.ndarray]) -> Entry:
-    """A method's function with its inputs; one that is of another model (an approximation) has states of its own."""
+    """A method's function with its inputs; an approximation has states of its own."""
     function = experiment.ways[method](model)
     own = states if function.model.nq == model.nq else random_states(function.model, len(states["q"]))
     inputs = tuple(own[name] for name in function.inputs)

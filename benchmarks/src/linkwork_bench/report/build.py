@@ -1,4 +1,4 @@
-"""From results to a report: the papers' experiments beside what was published, the other suites beside the peers."""
+"""From results to a report: experiments beside what was published, suites beside the peers."""
 
 from __future__ import annotations
 

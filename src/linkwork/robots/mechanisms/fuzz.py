@@ -98,7 +98,7 @@ def _with_frame(model: Model, name: str, link: str, placement: Placement) -> Mod
 
 
 def _joined(model: Model, name: str, a: str, b: str, cuts: Sequence[str], rng: np.random.Generator) -> Model:
-    """Two links joined by a random cut joint about a random axis, through frames that coincide at neutral q."""
+    """Two links joined by a random cut joint, through frames that coincide at neutral q."""
     q, on_a = model.neutral(), random_placement(rng)
     on_b = frame_pose(model, b, q).inverse() @ frame_pose(model, a, q) @ on_a
     model = _with_frame(_with_frame(model, f"{name}_a", a, on_a), f"{name}_b", b, on_b)

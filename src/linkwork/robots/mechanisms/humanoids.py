@@ -58,7 +58,10 @@ Row = tuple[str, str, str, tuple[float, float, float], BodyInertia, float, float
 
 
 def _limb(b: Builder, prefix: str, parent: str, rows: list[Row]) -> None:
-    """Hinges one after the other, from `parent` on; every name gets the prefix. Rotors grow with the torque."""
+    """Hinges one after the other, from `parent` on; every name gets the prefix.
+
+    Rotors grow with the torque.
+    """
     for link, joint, axis, xyz, inertia, effort, reach in rows:
         lower, upper = reach if isinstance(reach, tuple) else (-reach, reach)
         b.link(
@@ -142,7 +145,10 @@ def _finger(
     bend: str,
     along: tuple[float, float, float],
 ) -> None:
-    """A spreading joint and two bending ones: phalanges of 45 and 30 mm that close towards the palm's inside."""
+    """A spreading joint and two bending ones.
+
+    Phalanges of 45 and 30 mm that close towards the palm's inside.
+    """
     x, y, z = along
     near, far = (0.045 * x, 0.045 * y, 0.045 * z), (0.03 * x, 0.03 * y, 0.03 * z)
     _limb(

@@ -61,7 +61,9 @@ def six_bar(
     angle: float = np.pi / 3,
     cut: str = "revolute",
 ) -> Model:
-    """Watt's six-bar linkage: two four-bars that share the ground and the rocker. Five hinges, two loops, mobility 1.
+    """Watt's six-bar linkage: two four-bars that share the ground and the rocker.
+
+    Five hinges, two loops, mobility 1.
 
     `crank`, `coupler` and `rocker` are those of `four_bar`. The rocker carries on to an arm of its own length, at a
     right angle; from its end `coupler2` leads to `output`, which swings about x = 2 ground. Both of them are as long
@@ -87,7 +89,9 @@ def six_bar(
 
 @checked(length=LENGTH, cut=choice("cut joint of a Bricard linkage", ("fixed", "revolute")))
 def bricard(length: float = 0.5, *, cut: str = "fixed") -> Model:
-    """Bricard's linkage: six equal bars, six hinges, each at a right angle to the next; over-constrained, mobility 1.
+    """Bricard's linkage: six equal bars, six hinges, each at a right angle to the next.
+
+    Over-constrained, mobility 1.
 
     Neutral q is closed: the bars are six edges of a cube, all links have the world's axes, and hinges turn about
     z, x, y in turn. Counting freedoms gives 0, the linkage has 1. cut="fixed": the last link `bar6`, on its hinge, is

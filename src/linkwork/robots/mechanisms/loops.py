@@ -1,4 +1,4 @@
-"""Scaling mechanisms with internal loops, after Sathya and Carpentier (LCABA and proxBBO, section VI-C).
+"""Scaling mechanisms with internal loops, after sathya2025_lcaba_proxbbo, section VI-C.
 
 All have hinges in Denavit-Hartenberg frames that step up a staircase, and cut joints that fit at neutral q.
 """
@@ -15,7 +15,9 @@ from linkwork.robots.mechanisms.trees import Pattern, add_chain, add_root
 
 @checked(n=count(3), cut=NAME, length=LENGTH, base=BASE)
 def ring(n: int, *, cut: str = "fixed", length: float = 0.2, base: str = "fixed") -> Model:
-    """A cycle of n links `link1` ... `linkn`: a chain whose end is joined to its first link by the cut joint (fig. 6).
+    """A cycle of n links `link1` ... `linkn`.
+
+    A chain whose end is joined to its first link by the cut joint (fig. 6).
 
     The first link is on a hinge (base="fixed") or floats. Welded, 6 rows and mobility n - 6 (n >= 7; one of them is
     the first link's hinge); afloat 5 more. Closed at neutral q.

@@ -136,7 +136,7 @@ def frame_pose(model: Model, frame: str, q: np.ndarray) -> Placement:
 def closed(
     model: Model, a: str, b: str, cut: str = "fixed", axis: object = "z", q: np.ndarray | None = None, name: str = ""
 ) -> Model:
-    """The model with frame `a` joined to link `b` by a cut joint, at the place where they meet at `q` (neutral).
+    """The model with frame `a` joined to link `b` by a cut joint, where they are at `q` (neutral).
 
     The place on `b` becomes a frame called `<a>_on_<b>`. The axis is in the axes of `a`.
     """

@@ -30,7 +30,7 @@ def posture(model: Model, joints: Mapping[str, float]) -> np.ndarray:
 
 @checked(model=MODEL, q=POSITION, feet=NAMES)
 def grounded(model: Model, q: np.ndarray, feet: tuple[str, ...]) -> np.ndarray:
-    """`q` with the free base, whose position comes first in it, moved up or down until the lowest foot is at z = 0."""
+    """`q` with the free base, first in it, moved up or down until the lowest foot is at z = 0."""
     if not feet:
         raise InputError("name at least one foot")
     if not isinstance(model.links[min(1, model.nlinks)].joint, Free):
@@ -42,7 +42,7 @@ def grounded(model: Model, q: np.ndarray, feet: tuple[str, ...]) -> np.ndarray:
 
 @checked(model=MODEL, crouch=optional(NUMBER))
 def standing(model: Model, crouch: float | None = None) -> np.ndarray:
-    """q = [x y z  qx qy qz qw, joints] of `quadruped()` or `humanoid()` with all feet flat on the ground z = 0.
+    """q = [x y z  qx qy qz qw, joints] of `quadruped()` or `humanoid()` with all feet on z = 0.
 
     The feet are below the hips and the trunk is level. `crouch` (rad) is how far the thighs lean from the vertical:
     0.8 if not given for the quadruped, whose knees point backwards, 0.3 for the humanoid, whose knees point ahead and

@@ -1,4 +1,6 @@
-"""Chains with the rotors that move them: gears, parallel belts, differentials (Chignoli and others, clusters).
+"""Chains with the rotors that move them.
+
+Gears, parallel belts, differentials (Chignoli and others, clusters).
 
 Every rotor is a body with its own hinge on the link that carries the motor, and a coupling says how far it turns with
 the joints that it drives. Axes are z. The links' joints are the independent ones: `Model.independent` names them.
@@ -48,7 +50,9 @@ def geared_chain(
     base: str = "fixed",
     rotor: BodyInertia = ROTOR,
 ) -> Model:
-    """A chain of n links, each driven by a motor on the link before through a gear: rotor angle = ratio x joint angle.
+    """A chain of n links, each driven by a motor on the link before through a gear.
+
+    Rotor angle = ratio x joint angle.
 
     Links `link<i>`, rotors `rotor<i>`: nv = 2 n, n couplings, mobility n. Any q with rotor = ratio x link is valid,
     neutral q is.
@@ -68,7 +72,9 @@ def belt_chain(
     rotor: BodyInertia = ROTOR,
     name: str = "",
 ) -> Model:
-    """A chain of n links driven through parallel belts: the motors of `group` joints sit on the link before them all.
+    """A chain of n links driven through parallel belts.
+
+    The motors of `group` joints sit on the link before them all.
 
     A belt runs over the joints in between, so that rotor k of a group turns by ratio (q_1 + ... + q_k), as at the
     knee and ankle of the MIT Humanoid. The joints of a group are parallel; between groups the axis turns by `twist`
@@ -94,7 +100,9 @@ def belt_chain(
 def differential(
     stages: int = 1, ratio: float = 6.0, *, length: float = 0.3, base: str = "fixed", rotor: BodyInertia = ROTOR
 ) -> Model:
-    """Joints in pairs, each moved by two motors through a differential: r1 = N (roll + pitch), r2 = N (roll - pitch).
+    """Joints in pairs, each moved by two motors through a differential.
+
+    Rotors turn by r1 = N (roll + pitch), r2 = N (roll - pitch).
 
     Stage k has `cross<k>` (hinge `roll<k>`), on it `link<k>` (hinge `pitch<k>`, across), and two rotors
     `rotor<k>a`, `rotor<k>b` on the link before: nv = 4 stages, 2 stages couplings, mobility 2 stages. Neutral q is

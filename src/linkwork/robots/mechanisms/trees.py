@@ -71,7 +71,9 @@ def add_chain(
     joints: Sequence[Joint] = (Revolute("z"),),
     rng: np.random.Generator | None = None,
 ) -> str:
-    """Hang links `<prefix><number>` one after the other on `parent`, the first at `start`; returns the last.
+    """Hang links `<prefix><number>` one after the other on `parent`, the first at `start`.
+
+    Returns the last.
 
     The place at the end is called `<prefix>tip`. With a generator, placements and inertias are drawn from it.
     """
@@ -157,7 +159,9 @@ def ladder(
     cut: str = "fixed",
     base: str = "fixed",
 ) -> Model:
-    """A rail with rungs whose far ends are welded to the world, all with hinges: constraints grow with the links.
+    """A rail with rungs whose far ends are welded to the world, all with hinges.
+
+    Constraints grow with the links.
 
     Sathya and others (PV solvers, fig. 4b): rungs of 7 links, 3 links of rail before each, 6-D constraints. The
     rail's links are `rail<k>_<i>`, the rungs' `rung<k>_<i>`, their tips `rung<k>_tip`. (3 + 7) rungs links, 6 rungs
@@ -213,7 +217,9 @@ def add_root(b: Builder, name: str, base: str, pattern: Pattern) -> None:
 
 @checked(n=count(1))
 def arm(n: int = 7) -> Model:
-    """An arm of n hinges like a KUKA LBR iiwa: every axis is z, every placement a quarter turn and a shift.
+    """An arm of n hinges like a KUKA LBR iiwa.
+
+    Every axis is z, every placement a quarter turn and a shift.
 
     Links `link1` ... `linkn` and a frame `tool` at the end, 0.126 m from the last axis or along it. 0.34 m from the
     floor to the shoulder, 0.4 m from one pitch axis to the next but one; with seven joints 23 kg. Neutral q is

@@ -1,0 +1,54 @@
+"""States of a rollout that gained energy without work have failed (energy.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from linkwork.model import Model
+from linkwork.simulation.energy import SHARE, TOLD, energies_of, share, warn_of_energy
+from linkwork.simulation.step import JOULE
+
+SLOW = 0.1
+"""Squares of the angles that links turn by in one step, summed over all steps, below which energy cannot grow."""
+
+
+def audit(
+    model: Model,
+    backend: str,
+    inputs: Mapping[str, np.ndarray],
+    out: dict[str, np.ndarray],
+    survived: np.ndarray,
+    steps: int,
+    every: int,
+) -> None:
+    """Mark states that gained energy as failed: their last valid record is repeated, and extras are zero."""
+    work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
+    turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
+    if not batch or steps * turned**2 < SLOW:
+        return
+
+    def gained(before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray) -> np.ndarray:
+        """The energy gained without work between two records, relative to the energy flow."""
+        rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
+        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(model, backend)(*rows))
+        gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
+        return share(model, dt, gain, flow)
+
+    start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
+    overall = gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1])
+    failed = ~(overall <= SHARE)
+    told = (np.abs(overall) > TOLD) & ~failed & (survived == steps)
+    if told.any():
+        where = f" in {np.count_nonzero(told)} of {batch} states" if batch > 1 else ""
+        fastest = float(np.abs(out["v"][told]).max(initial=0.0))
+        warn_of_energy(model, dt, float(np.abs(overall)[told].max()), fastest, where)
+    for b in np.flatnonzero(failed):
+        records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
+        n = int(np.argmax(~(gained(records, [out["q"][b], out["v"][b]], work[b]) <= SHARE)))
+        survived[b] = min(survived[b], n * every)
+        for name, first in zip(("q", "v"), start, strict=True):
+            out[name][b, n:] = out[name][b, n - 1] if n else first[b]
+        for name in out.keys() - {"q", "v"}:
+            out[name][b, n:] = 0.0

@@ -1,0 +1,88 @@
+"""The inputs of a rollout, checked: arrays with or without axes for the batch and for time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.checks import LARGEST, Refused, real_array, shown
+from linkwork.errors import InputError
+from linkwork.model import Model
+
+TIMED = ("tau", "active", "target", "target_v")
+"""Inputs that may change with time."""
+
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
+
+
+def taken(
+    model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], dtype: str
+) -> tuple[dict[str, np.ndarray], int | None]:
+    """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state)."""
+    unknown = [n for n, x in given.items() if x is not None and n not in sizes]
+    if unknown:
+        option = "modes=True" if unknown[0] == "active" else "pd=True"
+        raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
+    inputs, batches = {}, {}
+    for name, size in sizes.items():
+        x = _numbers(name, size, given.get(name), dtype)
+        if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
+            raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
+        if name in ("q", "target"):
+            model.check_position(x)
+        if name in TIMED and x.ndim == 1:
+            x = x[None]
+        if x.ndim == (3 if name in TIMED else 2):
+            batches[name] = len(x)
+        inputs[name] = x
+    if len(set(batches.values())) > 1:
+        raise InputError(f"the inputs have different batch sizes: {batches}")
+    if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
+        raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
+    return inputs, next(iter(batches.values()), None)
+
+
+def _numbers(name: str, size: int, value: Any, dtype: str) -> np.ndarray:
+    """One input as an array of finite numbers; a single number stands for all entries."""
+    if value is None:
+        if name not in DEFAULTS:
+            raise InputError(f"a rollout with pd=True needs '{name}'")
+        value = np.full(size, DEFAULTS[name])
+    try:
+        x = np.asarray(real_array(value), dtype=dtype)
+    except Refused as why:
+        raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+    if x.ndim == 0:
+        x = np.full(size, x)
+    timed = name in TIMED
+    if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
+        shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"
+        raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
+    if not _finite(x):
+        raise InputError(f"'{name}' has entries that are NaN or infinite")
+    return x
+
+
+def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
+    """The number of steps, given or one for each tau in time, and of steps between two records."""
+    n = inputs["tau"].shape[-2] if steps is None else steps
+    if not isinstance(n, int | np.integer) or n < 1 or (steps is None and n == 1):
+        raise InputError(f"steps={steps!r}: a rollout needs a number of steps, or a tau with one value for each")
+    k = 1 if every is None else every
+    if not 1 <= k <= n or n % k:
+        raise InputError(f"every={k} must divide the {n} steps: states are recorded every so many steps")
+    for name in TIMED:
+        if name in inputs and n % inputs[name].shape[-2]:
+            raise InputError(
+                f"'{name}' has {inputs[name].shape[-2]} values in time, which do not divide the {n} "
+                "steps: each is held for steps / values steps"
+            )
+    return int(n), k
+
+
+def _finite(x: np.ndarray) -> bool:
+    """Whether all entries are finite; their sum decides in most cases: it propagates NaN and infinity."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())

@@ -1,0 +1,49 @@
+"""A rollout in NumPy, state by state and step by step: the reference for the native loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends import get
+from linkwork.simulation.rollout_inputs import TIMED
+from linkwork.simulation.step import Step
+
+STATE = ("q", "v", "work")
+
+
+def executed(step: Step, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
+    """Records of all states and extras, (B, steps / every, n), and how many steps each state `survived`."""
+    m = step.model
+    sizes = {"q": m.nq, "v": m.nv, "work": 2, "a": m.nv, "tau": m.nv, "lam": m.rows}
+    out = {n: np.zeros((batch, steps // every, sizes[n])) for n in (*STATE, *step.extras)}
+    survived = np.zeros(batch, dtype=int)
+    for b in range(batch):
+        x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
+        columns = {n: a[:, None] for n, a in x.items() if n not in TIMED}
+        alive, extras = True, dict[str, Any]()
+        for k in range(steps):
+            columns |= {n: x[n][k * len(x[n]) // steps, :, None] for n in TIMED if n in x}
+            new = _stepped(step, columns) if alive else None
+            alive = new is not None
+            if new is not None:
+                columns |= {n: new[n] for n in STATE}
+                survived[b] += 1
+            extras = {n: np.zeros((sizes[n], 1)) if new is None else new[n] for n in step.extras}
+            if (k + 1) % every == 0:
+                for n, value in {**{s: columns[s] for s in STATE}, **extras}.items():
+                    out[n][b, k // every] = value[:, 0]
+    return {**out, "survived": survived}
+
+
+def _stepped(step: Step, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    """The state after a step and its extras; None if it failed."""
+    try:
+        with np.errstate(all="ignore"):
+            new = step(get("numpy"), columns)
+            small = np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < float(columns["limit"][0, 0])
+            return new if small and all(np.isfinite(new[n]).all() for n in step.extras) else None
+    except np.linalg.LinAlgError:
+        return None

@@ -1,0 +1,206 @@
+"""One time step as a function of named columns.
+
+Forces, constrained dynamics and integrator, compiled or by NumPy.
+
+Rollouts put a native loop around it (rollout.py), simulations call it step by step (advance.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from linkwork.algorithms.common.iteration import Prox
+from linkwork.algorithms.registry import Method
+from linkwork.backends import Array, Ops
+from linkwork.constraints import Constraint, LinkRows, Stabilisation
+from linkwork.constraints.base import Stepped
+from linkwork.constraints.rows import rows_velocity
+from linkwork.functions.choice import Choice
+from linkwork.functions.solver import Solver
+from linkwork.lazy import cached_property
+from linkwork.model import Model
+from linkwork.model.digest import digest
+from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.rewrite.rooting import Based
+from linkwork.simulation.integrators import TRACEABLE
+
+if TYPE_CHECKING:
+    from linkwork.kernels.kernel import Kernel
+    from linkwork.kernels.program import Program
+
+EXTRAS = ("a", "lam", "tau")
+"""What can be recorded besides q and v: all of them as they are at the beginning of a step."""
+
+PERIOD = 30
+"""Steps in the period of the default stabilisation: shorter ones hold better, and excite nearly redundant rows."""
+
+JOULE = 1e-9
+"""Scale of the work of forces in the state: too small to count in its length."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a model; the method is planned when it is first needed.
+
+    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. With `modes` there is an input
+    `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v. `audited`
+    steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the rewritten
+    model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    """
+
+    model: Model
+    choice: Choice
+    integrator: str
+    prox: Prox | None
+    iterations: int
+    modes: bool = False
+    pd: bool = False
+    extras: tuple[str, ...] = ()
+    dtype: str = "float64"
+    audited: bool = False
+    base: Based | None = None
+    given: Model | None = None
+
+    @property
+    def method(self) -> Method:
+        """The method of forward dynamics, planned when first needed."""
+        return self.choice.method
+
+    @property
+    def penalty(self) -> Prox | None:
+        """The settings of a method that iterates."""
+        return self.prox or limited_penalty(self.method, self.dtype)
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        m = self.model
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        if self.audited:
+            sizes["work"] = 2
+        if self.modes:
+            sizes["active"] = len(m.constraints)
+        if self.pd:
+            sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        return sizes
+
+    def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
+        """The state after the step, and the extras at its beginning."""
+        seen: list[tuple[Array, Array, Array]] = []
+
+        def acceleration(q: Array, v: Array) -> Array:
+            tau = x["tau"] + self._drive(xp, x, q, v) if self.pd else x["tau"]
+            a, lam = self.solve(xp, x, q, v, tau)
+            seen.append((a, lam, tau))
+            return a
+
+        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        found = dict(zip(EXTRAS, seen[0], strict=True))
+        after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.audited:
+            work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
+            after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
+        return after
+
+    def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
+        """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
+        h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
+        motion = Rewritten(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        for c in motion.model.constraints:
+            rows = c.evaluate(motion)
+            rate = rows_velocity(motion, rows)
+            if c.stabilisation is not None:
+                rate = rate - h / 2 * c.stabilisation.pull(rate, rows.drift, c.position_error(motion))
+            power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
+            start += c.rows
+        return power
+
+    def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
+        """kp (target - q) + kd (target_v - v) of the actuated joints."""
+        t, parts = self.model.topology, [xp.zeros(0)]
+        for i in t.links:
+            at, to = t.v_slices[i], t.q_slices[i]
+            if not self.model.links[i].actuated:
+                parts.append(xp.zeros(at.stop - at.start))
+                continue
+            off = self.model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
+            parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
+        return xp.vstack(parts)
+
+    def _stepped(self, h: Array) -> Model:
+        """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
+        if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
+            return self.model
+
+        def with_it(c: Constraint) -> Constraint:
+            s = c.stabilisation
+            return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
+
+        return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
+
+    def solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """Accelerations and constraint forces within the step, for the inputs `x`."""
+        solver, prox = Solver(self.method, Rewritten(self._stepped(x["dt"][0, 0]), self.base)), self.penalty
+        mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None)
+        return found.straight(self.iterations, flat)
+
+    @cached_property
+    def traced(self) -> Program:
+        """The step as a program, whose outputs q and v are the next ones."""
+        from linkwork.kernels.trace import trace
+
+        within = rewritten(self.model)
+        step = replace(self, model=within.model, base=within.base, given=self.model)
+        return trace(
+            "step",
+            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+            single=self.dtype == "float32",
+        )
+
+    @cached_property
+    def cached_program(self) -> Any:
+        """The program, or its cached sketch: a step that was compiled before is not traced again."""
+        from linkwork.kernels.program_cache import get_or_trace
+
+        return get_or_trace(self._content, lambda: self.traced)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """One step as native code."""
+        from linkwork.kernels.kernel import Kernel
+
+        return Kernel(self.cached_program)
+
+    @property
+    def _content(self) -> str | None:
+        """A digest of all that the program depends on."""
+        options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype, self.audited
+        return digest("step", self.model, self.method.name, self.penalty, *options)
+
+
+STEP_PENALTY = 3e6
+"""The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""
+
+
+def limited_penalty(method: Method, dtype: str = "float64") -> Prox | None:
+    """The penalty of a method in time steps, at most STEP_PENALTY unless it acts on singular rows only."""
+    prox = method.prox_for(dtype)
+    return prox if prox is None or method.damps == "singular" else replace(prox, mu=min(prox.mu, STEP_PENALTY))
+
+
+def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:
+    """The model whose constraints, but for those named, have this stabilisation.
+
+    True is PERIOD steps of dt long.
+    """
+    if not stabilisation:
+        return model
+    how = Stabilisation(min(Stabilisation.period, PERIOD * dt)) if stabilisation is True else stabilisation
+
+    def with_it(c: Constraint) -> Constraint:
+        return c if c.name in but or isinstance(c, LinkRows) else replace(c, stabilisation=how)  # type: ignore[type-var]
+
+    return replace(model, constraints=tuple(map(with_it, model.constraints)))
