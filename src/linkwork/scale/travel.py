@@ -24,8 +24,9 @@ def packed(program: RolloutProgram) -> bytes:
         "outputs": step.outputs,
         "nodes": list(step.nodes),
         "results": step.results,
-        "state": [p.name for p in program.state],
+        "state": [p.name for p in program.state if p not in program.guessed],
         "timed": [p.name for p in program.timed],
+        "guessed": [p.name for p in program.guessed],
     }
     return zlib.compress(json.dumps(content).encode(), 1)
 
@@ -37,6 +38,6 @@ def unpacked(data: bytes) -> RolloutProgram:
         inputs, outputs = ([Port(n, tuple(shape)) for n, shape in content[x]] for x in ("inputs", "outputs"))
         nodes = [tuple(node) for node in content["nodes"]]
         step = Program(inputs, outputs, nodes, content["results"], content["name"]).check()
-        return RolloutProgram(step, content["state"], content["timed"])
+        return RolloutProgram(step, content["state"], content["timed"], content["guessed"])
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, KernelError) as problem:
         raise ClusterError(f"what arrived is not a program: {problem}") from None

@@ -91,7 +91,7 @@ def simulate(
     integrator: str = "semi_implicit",
     method: str | None = None,
     prox: Prox | None = None,
-    iterations: int = 3,
+    iterations: int = 2,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
     ground: float | None = None,
@@ -199,7 +199,7 @@ class _Simulation:
         q, v, lam = after
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise self._lost(t + o.dt)
-        self.q, self.v = q, v
+        self.q, self.v, self.advance.lam0 = q, v, lam
         self._account(o.dt, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()

@@ -141,7 +141,7 @@ class State(NamedTuple):
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, the step is plain, and the last.
+    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict: that plain step is the last.
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
@@ -161,7 +161,7 @@ class Loop:
     def next(self, x: Array) -> tuple[Array, Array]:
         """x after one more step, and its relative error, or the relative change of errors if that is smaller.
 
-        Zero where forces cannot change what is left: it then is that of rows in conflict, or redundant but for rounding.
+        Zero where forces cannot change what is left: rows are in conflict, or redundant but for rounding.
         """
         xp, old = self.xp, self._split(x)
         more = self.of.change(old.d)

@@ -1,6 +1,6 @@
 """Soft loops and contacts inside articulated bodies: Gauss' principle with a quadratic penalty on violated rows.
 
-    min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + 1/2 |sum K_l a_l - k|^2_(R^-1),     lam = R^-1 (k - sum K_l a_l)
+    min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + 1/2 |sum K_l a_l - k|^2_(R^-1),   lam = R^-1 (k - sum K_l a_l)
 
 `lcaba` with R^-1 in place of mu, once: sathya2023_pv_lqr, section VI, with the sweeps of sathya2025_lcaba_proxbbo,
 algorithm 1. Without internal loops it is `pv_soft`. O(n + m) for loops that are not coupled with many others. For
