@@ -41,6 +41,7 @@ from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
     prox=PROX,
     R=optional(ARRAY),
     modes=FLAG,
+    warm_start=FLAG,
     frames=FRAMES,
     measure=FLAG,
     **OPTIONS,
@@ -59,6 +60,7 @@ def forward_dynamics(
     prox: Prox | None = None,
     R: object = None,
     modes: bool = False,
+    warm_start: bool = False,
     frames: str = "best",
     measure: bool = False,
 ) -> Function[ForwardDynamicsResult]:
@@ -75,6 +77,9 @@ def forward_dynamics(
     - `prox` sets penalty, tolerance and iterations of the methods that iterate.
     - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
+    - `warm_start=True` adds an input `lam0` (m,), for each state, from which methods that iterate start: the `lam` of a
+      state nearby (of the last time step, say) saves iterations. Zero is a cold start, also for constraints that just
+      became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
     """
@@ -96,9 +101,11 @@ def forward_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
-        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"))
+        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x.get("lam0"))
 
     inputs, defaults = _ports(model, "tau", external_forces, modes)
+    if warm_start:
+        inputs["lam0"], defaults["lam0"] = model.rows, np.zeros(model.rows)
     return SolverFunction(
         "forward_dynamics",
         model,
@@ -110,7 +117,7 @@ def forward_dynamics(
         dtype=dtype,
         threads=threads,
         defaults=defaults,
-        identity=(external_forces, softness, modes, where),
+        identity=(external_forces, softness, modes, warm_start, where),
         prox=prox,
         judge=_judge(model, chosen) if R is None and model.constraints else None,
         rows=Rows(model, softness=softness) if model.constraints else None,

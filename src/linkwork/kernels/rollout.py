@@ -2,7 +2,9 @@
 
 One program is the step, a straight line or one with a loop of its own (iterate.py). Its ports are distinguished by
 name: *state* ports are inputs and outputs, *timed* inputs change with time (each value is held for some steps), all
-other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. The state stays in the
+other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. *Guessed* states are hints
+that make steps more accurate (forces of the last step): what one step from zero gives is where they start, and they are
+not recorded. The state stays in the
 workspace of its tile; only the timed inputs and, every so many steps, the recorded outputs are transposed.
 
 Every lane fails on its own. A lane *fails* when a step gives something that is not a number, or a state whose length
@@ -64,7 +66,7 @@ LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survive
 
 
 class RolloutProgram:
-    """A step, the names of its state and of its timed inputs; see the module's text.
+    """A step, the names of its state, of its timed inputs and of the guessed state; see the module's text.
 
     The length of a state does not count the ports that are ``unbounded``.
     """
@@ -74,8 +76,10 @@ class RolloutProgram:
         step: Program | IterativeProgram,
         state: Sequence[str],
         timed: Sequence[str],
+        guessed: Sequence[str] = (),
         unbounded: Sequence[str] = (),
     ) -> None:
+        state = (*state, *guessed)
         self.step, self.name, self.unbounded = step, step.name, tuple(unbounded)
         inputs, outputs = ({p.name: p for p in ports} for ports in (step.inputs, step.outputs))
         outputs = {name: port for name, port in outputs.items() if name not in COUNTED}
@@ -89,10 +93,16 @@ class RolloutProgram:
         if reserved:
             raise KernelError(f"'{step.name}': the names {listing(sorted(reserved))} belong to the loop")
         self.state = tuple(inputs[n] for n in state)
+        self.guessed = tuple(inputs[n] for n in guessed)
         self.timed = tuple(inputs[n] for n in timed)
         self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
         self.extras = tuple(p for p in outputs.values() if p.name not in state)
         self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may have the same name
+
+    @property
+    def recorded(self) -> tuple[Port, ...]:
+        """The states and extras in the record."""
+        return tuple(p for p in (*self.state, *self.extras) if p not in self.guessed)
 
     @property
     def digest(self) -> str:
@@ -329,6 +339,18 @@ class RolloutKernel:
         input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra, and
         ``survived`` (B,).
         """
+        guess = {port.name: np.zeros(port.size) for port in self.program.guessed}
+        if guess:
+            now = {port.name: np.asarray(inputs[port.name])[..., :1, :] for port in self.program.timed}
+            first = self._run(1, 1, {**inputs, **now, **guess}, batch, look)
+            guess = {name: first[name][:, 0] for name in guess}
+        out = self._run(steps, every, {**inputs, **guess}, batch, look)
+        return {name: x for name, x in out.items() if name not in guess}
+
+    def _run(
+        self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int, look: Callable[[], None]
+    ) -> dict[str, Array]:
+        """Results of steps from all states given; of guessed ones the last value only."""
         program, table = self.program, [steps, every]
         kept = []
         for port in (*program.fixed, *program.state):
@@ -342,8 +364,9 @@ class RolloutKernel:
             table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
         results: dict[str, Array] = {}
         for port in (*program.state, *program.extras):
-            y = results[port.name] = np.empty((batch, steps // every, port.size), self.dtype)
-            table += [y.ctypes.data, y.shape[1] * port.size, port.size, every]
+            frames, ahead = (1, 0) if port in program.guessed else (steps // every, port.size)
+            y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
+            table += [y.ctypes.data, frames * port.size, ahead, every]
         survived = np.empty((batch, 1), self.dtype)
         table += [survived.ctypes.data, 1, 0, steps]
         if batch:

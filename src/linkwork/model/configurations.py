@@ -27,7 +27,7 @@ from linkwork.lazy import cached_property
 from linkwork.values import read_only
 
 if TYPE_CHECKING:
-    from linkwork.model.model import Link
+    from linkwork.model.link import Link
     from linkwork.model.topology import Topology
 
 COUNT = optional(whole(0, 10**9, "a number of configurations, or None for one"))

@@ -26,8 +26,9 @@ def packed(program: RolloutProgram) -> bytes:
     parts = [getattr(step, n) for n in PARTS] if isinstance(step, IterativeProgram) else [step]
     content = {
         "parts": [_written(part) for part in parts],
-        "state": [p.name for p in program.state],
+        "state": [p.name for p in program.state if p not in program.guessed],
         "timed": [p.name for p in program.timed],
+        "guessed": [p.name for p in program.guessed],
         "unbounded": program.unbounded,
     }
     return zlib.compress(json.dumps(content).encode(), 1)
@@ -39,7 +40,7 @@ def unpacked(data: bytes) -> RolloutProgram:
         content = json.loads(zlib.decompress(data))
         first, *others = (_read(part) for part in content["parts"])
         step = IterativeProgram(first, others[0], others[1]) if others else first
-        return RolloutProgram(step, content["state"], content["timed"], content["unbounded"])
+        return RolloutProgram(step, *(content[n] for n in ("state", "timed", "guessed", "unbounded")))
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, KernelError) as problem:
         raise ClusterError(f"what arrived is not a program: {problem}") from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,7 @@ class ContactStep:
     dtype: str = "float64"
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
+    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
 
     @property
     def inputs(self) -> dict[str, int]:

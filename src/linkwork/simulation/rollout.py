@@ -131,7 +131,9 @@ class Rollout:
         from linkwork.kernels.rollout import RolloutProgram
 
         timed = [n for n in TIMED if n in self.step.inputs]
-        return RolloutProgram(self.step.cached_program, self.step.state, timed, self.step.state[3:])
+        return RolloutProgram(
+            self.step.cached_program, self.step.state, timed, tuple(self.step.guessed), self.step.unbounded
+        )
 
     @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
@@ -196,7 +198,7 @@ class Rollout:
     modes=FLAG,
     pd=FLAG,
     prox=PROX,
-    iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
+    iterations=optional(whole(1, 1000, "a number of solver iterations in each step, at least 1")),
     stabilisation=either(STABILISATION, FLAG),
     record=several(choice("quantity to record", dict.fromkeys([*EXTRAS, *CONTACT_EXTRAS]))),
     contacts=optional(CONTACTS),
@@ -215,7 +217,7 @@ def rollout(
     modes: bool = False,
     pd: bool = False,
     prox: Prox | None = None,
-    iterations: int = 2,
+    iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
     contacts: Sequence[Contact] | None = None,
@@ -228,8 +230,10 @@ def rollout(
     """`run(q0, v0, tau) -> result`: many steps of many states in one native call; see `Rollout.__call__`.
 
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
-    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step, with the
-      penalty of `prox`. More of them reach further below |J a - k| = 1e-6 where rows are nearly redundant.
+    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
+      and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
+      first from those that a step without such a start finds. More of them reach further below |J a - k| = 1e-6 where
+      rows are nearly redundant.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of

@@ -23,19 +23,29 @@ def executed(
     for b in range(batch):
         x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
         columns = {n: a[:, None] for n, a in x.items() if n not in TIMED}
+        columns |= _guess(step, columns, {n: x[n][0, :, None] for n in TIMED if n in x})
         alive, extras = True, dict[str, Any]()
         for k in range(steps):
             columns |= {n: x[n][k * len(x[n]) // steps, :, None] for n in TIMED if n in x}
             new = _stepped(step, columns) if alive else None
             alive = new is not None
             if new is not None:
-                columns |= {n: new[n] for n in step.state}
+                columns |= {n: new[n] for n in (*step.state, *step.guessed)}
                 survived[b] += 1
             extras = {n: np.zeros((sizes[n], 1)) if new is None else new[n] for n in step.extras}
             if (k + 1) % every == 0:
                 for n, value in {**{s: columns[s] for s in step.state}, **extras}.items():
                     out[n][b, k // every] = value[:, 0]
     return {**out, "survived": survived}
+
+
+def _guess(
+    step: Step | ContactStep, columns: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """What one step from zero gives as guessed states; zero if it fails."""
+    zero = {n: np.zeros((size, 1)) for n, size in step.guessed.items()}
+    new = _stepped(step, {**columns, **now, **zero}) if zero else None
+    return zero if new is None else {n: new[n] for n in zero}
 
 
 def _stepped(step: Step | ContactStep, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:

@@ -94,7 +94,7 @@ def simulate(
     integrator: str = "semi_implicit",
     method: str | None = None,
     prox: Prox | None = None,
-    iterations: int = 3,
+    iterations: int = 2,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
     ground: float | None = None,
@@ -203,7 +203,7 @@ class _Simulation:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise self._lost(t + o.dt)
         check_speed(self.model, t + o.dt, v)
-        self.q, self.v = q, v
+        self.q, self.v, self.advance.lam0 = q, v, lam
         self._account(o.dt, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()

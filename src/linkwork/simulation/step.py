@@ -40,22 +40,30 @@ PERIOD = 30
 JOULE = 1e-9
 """Scale of the work of forces in the state: too small to count in its length."""
 
+GUESS = 2.0**-30
+"""Scale of the multipliers in the state, for the same reason; a power of two, so that no digit changes."""
+
+KEPT = 1 - 2.0**-10
+"""The share of the last step's multipliers that a step starts from: what rows in conflict add at every step would grow
+without bounds otherwise."""
+
 
 @dataclass(frozen=True)
 class Step:
     """One step of a model; the method is planned when it is first needed.
 
-    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. With `modes` there is an input
-    `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v. `audited`
-    steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the rewritten
-    model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    Proximal methods do `iterations` solver iterations, with the penalty of `prox`, from the forces of the last step: by
+    default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
+    input `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the
+    rewritten model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
     """
 
     model: Model
     choice: Choice
     integrator: str
     prox: Prox | None
-    iterations: int
+    iterations: int | None
     modes: bool = False
     pd: bool = False
     extras: tuple[str, ...] = ()
@@ -64,7 +72,7 @@ class Step:
     base: Based | None = None
     given: Model | None = None
 
-    state, settings = ("q", "v", "work"), MappingProxyType[str, Any]({})
+    state, unbounded, settings = ("q", "v", "work"), (), MappingProxyType[str, Any]({})
 
     @property
     def method(self) -> Method:
@@ -93,19 +101,27 @@ class Step:
         """How many numbers each of EXTRAS has."""
         return {"a": self.model.nv, "lam": self.model.rows, "tau": self.model.nv}
 
+    @property
+    def guessed(self) -> dict[str, int]:
+        """The multipliers of the last step, if the method iterates: input and output besides q and v."""
+        return {} if self.penalty is None or not self.model.rows else {"lam0": self.model.rows}
+
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras at its beginning."""
         seen: list[tuple[Array, Array, Array]] = []
 
         def acceleration(q: Array, v: Array) -> Array:
             tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
-            a, lam = self.solve(xp, x, q, v, tau)
+            start = seen[-1][1] if seen else (KEPT / GUESS) * x["lam0"] if self.guessed else None
+            a, lam = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
             return a
 
         q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.guessed:
+            after["lam0"] = GUESS * seen[-1][1]
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
             work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
@@ -136,12 +152,14 @@ class Step:
 
         return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
 
-    def solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        """Accelerations and constraint forces within the step, for the inputs `x`."""
+    def solve(
+        self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Accelerations and constraint forces within the step, for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, Rewritten(self._stepped(x["dt"][0, 0]), self.base)), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None)
-        return found.straight(self.iterations, flat)
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, lam0)
+        return found.straight(self.iterations or ITERATIONS[self.integrator], flat)
 
     @cached_property
     def traced(self) -> Program:
@@ -152,7 +170,7 @@ class Step:
         step = replace(self, model=within.model, base=within.base, given=self.model)
         return trace(
             "step",
-            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in {**self.inputs, **self.guessed}.items()}),
             single=self.dtype == "float32",
         )
 
@@ -189,6 +207,9 @@ def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Ar
         parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
     return xp.vstack(parts)
 
+
+ITERATIONS = {"semi_implicit": 1, "rk4": 2}
+"""Solver iterations in each solution within a step, from the forces of the one before."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
-from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.householder import Compression, Reflection, compression, reflection
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.weights import left_over, over_links
+from linkwork.algorithms.common.weights import left_over, over_links, starting, without_targets
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.constraints.units import units
@@ -25,20 +25,27 @@ from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
 
-def pv_early(motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array) -> Iteration:
-    """Rows over single links and the joints that hang them on the world."""
+def pv_early(
+    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, lam0: Array | None = None
+) -> Iteration:
+    """Rows over single links and the joints that hang them on the world, from forces `lam0`."""
     xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
-    links, bias = eliminate(motion, rows, mu), motion.bias(fext)
+    links = eliminate(motion, rows, mu)
 
-    def step(x: Array) -> Step:
-        lam = split(x, rows)
-        u = tips_to_base(motion, links, rows, tau, bias, lam)
-        vdot, a, change = base_to_tips(motion, links, rows, u)
+    def step(motion: Motion, tau: Array, p: list[Array], rows: list[ConstraintRows], lam: list[Array]) -> Step:
+        u = tips_to_base(motion, links, rows, tau, p, lam)
+        vdot, a, more = base_to_tips(motion, links, rows, u)
         errors, size = left_over(motion, rows, a)
-        new = [l + change[c] if c in change else l for c, l in enumerate(lam)]
-        return Step(xp.vstack([xp.zeros(0), *new]), xp.vstack([xp.zeros(0), *errors]), size, vdot)
+        new = [l + more[c] if c in more else l for c, l in enumerate(lam)]
+        return Step(stacked(motion, new), stacked(motion, errors), size, vdot)
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)
+    def change(d: Array) -> Step:
+        none, still = [xp.zeros(6)] * len(motion.X), without_targets(motion, rows)
+        return step(motion.at_rest, xp.zeros(motion.model.nv), none, still, split(d, rows))
+
+    start = starting(motion, rows, lam0, None)
+    first = step(motion, tau, motion.bias(fext), rows, start)
+    return Iteration(stacked(motion, start), first, change, lambda lam, vdot: (vdot, lam), xp)
 
 
 @dataclass(frozen=True)
