@@ -62,6 +62,27 @@ class ForwardKinematicsResult(NamedTuple):
     rotations: np.ndarray
 
 
+class ForwardDynamicsDerivatives(NamedTuple):
+    """The solution `a` (nv,), `lam` (m,), and its Jacobians: nv and m rows, nv columns each; by q in tangent space."""
+
+    a: np.ndarray
+    lam: np.ndarray
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    da_dtau: np.ndarray
+    dlam_dq: np.ndarray
+    dlam_dv: np.ndarray
+    dlam_dtau: np.ndarray
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """`dtau_dq`, `dtau_dv` and `dtau_da` = M, nv x nv each; by q in tangent space."""
+
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+    dtau_da: np.ndarray
+
+
 class DelassusResult(NamedTuple):
     """`matrix` (m, m): J M^-1 J^T."""
 

@@ -48,6 +48,19 @@ class Joint(Value):
         """(dS/dt) v, in child coordinates; zero where S is constant."""
         return self.subspace_rate(q, v, xp) @ v if self.nv else xp.zeros(6)
 
+    @property
+    def constant_subspace(self) -> bool:
+        """Whether S is the same in all positions; if not, `subspace_slope` and `bias_slopes` are its derivatives."""
+        return type(self).bias is Joint.bias
+
+    def subspace_slope(self, q: Array, x: Array, xp: Ops) -> Array:
+        """(dS/dq) x, 6 x nv: the derivative of S(q) x for a constant x, by each degree of freedom."""
+        raise NotImplementedError(f"{type(self).__name__} has no derivative of its subspace")
+
+    def bias_slopes(self, q: Array, v: Array, xp: Ops) -> tuple[Array, Array]:
+        """The derivatives of `bias` by positions and by velocities, 6 x nv each."""
+        raise NotImplementedError(f"{type(self).__name__} has no derivatives of its bias")
+
     def integrate(self, q: Array, v: Array, xp: Ops) -> Array:
         """The joint position after moving with the constant joint velocity `v` for unit time."""
         return q + v
