@@ -31,7 +31,7 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, listing
+from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
 from linkwork.lazy import cached_property
@@ -257,6 +257,9 @@ def rollout(
         return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
+    for name in record:
+        if name not in EXTRAS:
+            raise not_found("quantity to record", name, EXTRAS)
     step = Step(
         model,
         Choice("forward_dynamics", method, model, use="batch", modes=modes, prox=prox),
