@@ -220,8 +220,9 @@ def test_what_does_not_fit() -> None:
     skew.addJoint(pin.JointModelRZ(), pin.SE3.Identity())
     odd = pin.Model()
     odd.addJoint(0, skew, pin.SE3.Identity(), "skew")
-    with pytest.raises(UnsupportedError, match=r"skew.*Composite"):
-        interop.from_pinocchio(odd)
+    sliding = interop.from_pinocchio(odd)
+    assert sliding.links[1].joint == Composite(Prismatic("x"), Revolute("z"))
+    assert interop.pinocchio(sliding, odd).q_to(np.ones(2)).tolist() == [1, 1]
     fixed = mech.random_tree(3, 1, ("fixed", "revolute"))
     force = np.ones(6 * fixed.nlinks)
     with pytest.raises(UnsupportedError, match="fixed to its parent"):

@@ -25,6 +25,7 @@ from linkwork.joints import (
     SphericalZYX,
     Translation,
     Universal,
+    unit_axis,
 )
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.model import MODEL
@@ -60,8 +61,10 @@ def _kind(joint: Any) -> tuple[str, bool]:
     """Our name of a Pinocchio joint ("" if there is none), and whether it writes its angle as [cos sin]."""
     name = str(joint.shortname()).removeprefix("JointModel")
     if name == "Composite":
-        parts = [_kind(j)[0] for j in joint.extract().joints]
-        return ("cylindrical" if parts == ["prismatic", "revolute"] else "composite"), False
+        parts = list(joint.extract().joints)
+        slides = [_kind(j)[0] for j in parts] == ["prismatic", "revolute"]
+        one_axis = slides and (unit_axis(_axis(parts[0])) == unit_axis(_axis(parts[1]))).all()
+        return ("cylindrical" if one_axis else "composite"), False
     stem = name.removesuffix("Unaligned")
     stem = stem[:-1] if stem[-1:] in "XYZ" and stem[:-1] in KINDS else stem
     return KINDS.get(stem, ""), stem in ("RUB", "RevoluteUnbounded")
@@ -182,9 +185,7 @@ def _joint(joint: Any, name: str) -> Joint:
         offset = max(np.abs(p.homogeneous - np.eye(4)).max() for p in inner.jointPlacements)
         if offset > 1e-12:
             raise UnsupportedError(f"joint '{name}' is a composite with placements between its joints")
-        slide, turn = parts[0], parts[-1]
-        one_axis = isinstance(slide, Prismatic) and isinstance(turn, Revolute) and (slide.axis == turn.axis).all()
-        return Cylindrical(slide.axis) if len(parts) == 2 and one_axis else Composite(*parts)  # type: ignore[attr-defined]
+        return Cylindrical(_axis(inner.joints[0])) if kind == "cylindrical" else Composite(*parts)
     if kind == "universal":
         return Universal(inner.axis1, inner.axis2)
     if kind in ("revolute", "prismatic", "helical"):

@@ -292,7 +292,7 @@ def _joint_type(element: Element) -> tuple[Joint, Placement | None]:
 
 
 def _pitch(joint: Element) -> float:
-    """Metres per radian of a screw: <screw_thread_pitch value="..."/>, with Drake's prefix or not, is metres per turn."""
+    """Metres per radian of a screw; <screw_thread_pitch value="..."/>, with Drake's prefix or not, is per turn."""
     element = next((c for c in joint.children if c.tag.endswith("screw_thread_pitch")), None)
     if element is None:
         raise joint.error('a screw needs <screw_thread_pitch value="..."/>: how many metres it advances in one turn')
