@@ -213,6 +213,7 @@ def _joints() -> Iterator[Call]:
     yield Call("Helical", joints.Helical, {"axis": [0, 0, 1], "pitch": 0.1})
     yield Call("Universal", joints.Universal, {"axis": "x", "second": [0, 1, 0]})
     yield Call("make", joints.make, {"kind": "helical", "axis": "z", "pitch": 0.1})
+    yield Call("Composite", joints.Composite, {"joints": joints.Revolute("x")}, ("joints",))
     yield Call("Free", joints.Free, {"armature_axes": "parent"})
     yield Call("unit_axis", joints.unit_axis, {"axis": [0, 0, 2]})
 

@@ -489,7 +489,7 @@ def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
     guard = xp.zeros(1)
     for i in model.topology.links:
-        if part := model.unit_part(i):
+        for part in model.unit_parts(i):
             off = q[part, :].T @ q[part, :] - 1
             guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
     return guard

@@ -16,14 +16,14 @@ import numpy as np
 from linkwork.errors import listing, not_found
 from linkwork.io.looks import urdf_visuals
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
-from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
 from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
-KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
+KINDS = ("revolute", "continuous", "prismatic", "screw", "fixed", "floating", "planar", "spherical")
 MAX_COUPLED = 40_000
 """Joints in all couplings together."""
 
@@ -282,12 +282,22 @@ def _joint_type(element: Element) -> tuple[Joint, Placement | None]:
         return Revolute(_axis(element)), None
     if kind == "prismatic":
         return Prismatic(_axis(element)), None
+    if kind == "screw":
+        return Helical(_axis(element), _pitch(element)), None
     if kind == "planar":
         return Planar(), _plane(_axis(element))
     simple: dict[str, type[Joint]] = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
     if kind not in simple:
         raise element.error(str(not_found("joint type", kind, KINDS)))
     return simple[kind](), None
+
+
+def _pitch(joint: Element) -> float:
+    """Metres per radian of a screw; <screw_thread_pitch value="..."/>, with Drake's prefix or not, is per turn."""
+    element = next((c for c in joint.children if c.tag.endswith("screw_thread_pitch")), None)
+    if element is None:
+        raise joint.error('a screw needs <screw_thread_pitch value="..."/>: how many metres it advances in one turn')
+    return element.number("value") / (2 * np.pi)
 
 
 def _plane(normal: np.ndarray) -> Placement | None:

@@ -19,13 +19,15 @@ class Joint(Value):
 
     The relative velocity in child coordinates is `S(q) v`, and its apparent derivative `S(q) vdot + bias(q, v)`.
     `selects` names the coordinates that S picks when its columns are unit vectors up to sign: the articulated
-    inertia has exact zeros there after the joint is eliminated.
+    inertia has exact zeros there after the joint is eliminated. `units` are the parts of q that must be of length one:
+    quaternions and [cos sin].
     """
 
     kind: ClassVar[str]
-    nq: ClassVar[int]
-    nv: ClassVar[int]
+    nq: int
+    nv: int
     selects: tuple[int, ...] = ()
+    units: tuple[slice, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in vars(self) and ours(type(self)):

@@ -246,12 +246,10 @@ class Model(Configurations, Value):
             self.joint(name)
         return replace(self, independent=tuple(joints))
 
-    def unit_part(self, i: int) -> slice | None:
+    def unit_parts(self, i: int) -> list[slice]:
         """The entries of q that must be of length one for the joint of link i."""
-        joint, at = self.links[i].joint, self.topology.q_slices[i]
-        if joint.nq == joint.nv:
-            return None
-        return slice(at.start + 2, at.stop) if joint.kind == "planar" else slice(at.stop - 4, at.stop)
+        at = self.topology.q_slices[i].start
+        return [slice(at + part.start, at + part.stop) for part in self.links[i].joint.units]
 
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
@@ -261,13 +259,10 @@ class Model(Configurations, Value):
             raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
-        for i in self.topology.links:
-            part = self.unit_part(i)
-            if part is None:
-                continue
+        for i, part in ((k, part) for k in self.topology.links for part in self.unit_parts(k)):
             length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
             if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
-                what = "[cos sin]" if self.links[i].joint.kind == "planar" else "quaternion [x y z w]"
+                what = "[cos sin]" if part.stop - part.start == 2 else "quaternion [x y z w]"
                 where = f"of joint '{self.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
                 raise InputError(
                     f"q: the {what} {where} has length "
