@@ -20,6 +20,7 @@ FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, S
 BaseOption = Annotated[
     str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
 ]
+ModelOption = Annotated[str | None, typer.Option("--model", help="One of the models of an SDF world, by its name.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 ContactOption = Annotated[
     list[str] | None,
@@ -31,9 +32,9 @@ ConnectOption = Annotated[
 ]
 
 
-def load_robot(file: str, base: str | None, cut: Sequence[str] = ()) -> Model:
-    """The robot of a file or of a name."""
-    return lw.load(file, base=base, cut=cut)
+def load_robot(file: str, base: str | None, model: str | None = None, cut: Sequence[str] = ()) -> Model:
+    """The robot of a file or of a name; `model` is one of several in an SDF world."""
+    return lw.load(file, base=base, model=model, cut=cut)
 
 
 def constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:

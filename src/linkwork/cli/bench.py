@@ -28,6 +28,7 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     FileArg,
+    ModelOption,
     constrained,
     load_robot,
     table_of,
@@ -122,11 +123,12 @@ def robot_command(
     contact: ContactOption = None,
     connect: ConnectOption = None,
     base: BaseOption = None,
+    one: ModelOption = None,
     method: Annotated[list[str] | None, typer.Option("--method", "-m", help="Methods; all that can handle it.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file (JSON).")] = None,
 ) -> None:
     """Your robot with its contacts: operations and times of every method, and the default."""
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     console, found = terminal(), list[Timed]()
     for task, names in tasks(model, words(method)):
         rows, refused = compared(model, task, names)

@@ -27,6 +27,8 @@ EXTRAS = {
     "parquet": ("pyarrow", "pyarrow", "trajectories as Parquet files"),
     "pinocchio": ("pin", "pinocchio", "conversion of Pinocchio's models"),
     "cluster": ("distributed", "distributed", "rollouts on a Dask cluster"),
+    "xacro": ("xacro", "xacro", "xacro files"),
+    "usd": ("usd-core", "pxr", "USD files"),
 }
 """Extra: its package, the module in that, and what it is for."""
 

@@ -14,6 +14,7 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     FileArg,
+    ModelOption,
     constrained,
     load_robot,
     printable,
@@ -29,6 +30,7 @@ def export_command(
     file: FileArg,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the C files.")],
     base: BaseOption = None,
+    one: ModelOption = None,
     function: Annotated[
         str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix, forward_kinematics, ...")
     ] = "forward_dynamics",
@@ -42,7 +44,7 @@ def export_command(
     connect: ConnectOption = None,
 ) -> None:
     """Write a function as standalone C99, with a header; all functions of a folder become one library by CMake."""
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     known = factories()
     if function not in known:
         raise not_found("function to export", function, known)

@@ -6,15 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.cli.arguments import BaseOption, FileArg, JsonOption, load_robot, print_json, table_of, terminal
+from linkwork.cli.arguments import (
+    BaseOption,
+    FileArg,
+    JsonOption,
+    ModelOption,
+    load_robot,
+    print_json,
+    table_of,
+    terminal,
+)
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
 
 console = terminal()
 
 
-def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) -> None:
+def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
     """Show links, joints, degrees of freedom, frames, loops, couplings and mass of a robot."""
-    model = load_robot(file, base)
+    model = load_robot(file, base, one)
     facts = {
         "name": model.name,
         "nq": model.nq,

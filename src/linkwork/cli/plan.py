@@ -13,6 +13,7 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     print_json,
@@ -28,6 +29,7 @@ console = terminal()
 def plan_command(
     file: Annotated[str | None, typer.Argument(help="A robot file or an installed robot's name.")] = None,
     base: BaseOption = None,
+    one: ModelOption = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     task: Annotated[str, typer.Option(help="forward_dynamics or delassus.")] = "forward_dynamics",
@@ -69,8 +71,8 @@ def plan_command(
         if calibrate:
             return
         raise InputError("a robot file or name is needed, or --calibrate")
-    cut = _best_cuts(file, base, use, independent) if cuts else ()
-    model = constrained(load_robot(file, base, cut), contact, connect)
+    cut = _best_cuts(file, base, one, use, independent) if cuts else ()
+    model = constrained(load_robot(file, base, one, cut), contact, connect)
     made = lw.plan(model, task, use=use, independent=independent, modes=modes, measure=measure)
     if as_json:
         print_json({"method": made.method, **made.to_data()})
@@ -97,9 +99,9 @@ def _calibrate() -> None:
     )
 
 
-def _best_cuts(file: str, base: str | None, use: str, independent: bool) -> tuple[str, ...]:
+def _best_cuts(file: str, base: str | None, one: str | None, use: str, independent: bool) -> tuple[str, ...]:
     """The joints to cut; what that gains is printed."""
-    found = lw.best_cuts(file, base=base, use=use, independent=independent)
+    found = lw.best_cuts(file, base=base, model=one, use=use, independent=independent)
     if not found.joints:
         gain = "there are no loops to cut"
     elif found.us < found.rule:

@@ -17,6 +17,7 @@ from linkwork.cli.arguments import (
     ContactOption,
     FileArg,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     numbers,
@@ -33,6 +34,7 @@ from linkwork.simulation.trajectory import check_suffix
 def simulate_command(
     file: FileArg,
     base: BaseOption = None,
+    one: ModelOption = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     duration: Annotated[float, typer.Option(help="Seconds to simulate.")] = 2.0,
@@ -57,7 +59,7 @@ def simulate_command(
 ) -> None:
     """Simulate a robot from its neutral configuration (loops closed), a given or a random state."""
     _check_outputs(output, plot, view)
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     q0, v0 = _start(model, q, v, seed)
     started = time.perf_counter()
     run = lw.simulate(

@@ -14,6 +14,7 @@ from linkwork.cli.arguments import (
     ContactOption,
     FileArg,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     numbers,
@@ -29,6 +30,7 @@ console = terminal()
 def solve_command(
     file: FileArg,
     base: BaseOption = None,
+    one: ModelOption = None,
     method: Annotated[str | None, typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
     backend: Annotated[str, typer.Option(help="numpy, casadi or kernel.")] = "numpy",
     contact: ContactOption = None,
@@ -42,7 +44,7 @@ def solve_command(
     as_json: JsonOption = False,
 ) -> None:
     """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     rng = np.random.default_rng(seed)
     state = {
         "q": numbers("q", q, model.nq, model.neutral() if seed is None else model.random_q(rng)),

@@ -38,6 +38,9 @@ class _Reader:
         self.root = root
         self.links = _by_name(root, "link")
         self.joints = _by_name(root, "joint")
+        if WORLD not in self.links and any(_names_world(joint) for joint in self.joints.values()):
+            self.links[WORLD] = Element("link", {"name": WORLD}, root.line, root.file)
+        self.rotors = _rotors(root)
         self.builder = Builder(root.get("name", "robot").strip() or "robot", strict=False)
         self.into: dict[str, Element] = {}
         self.out: dict[str, list[Element]] = {name: [] for name in self.links}
@@ -140,6 +143,7 @@ class _Reader:
                 placement=placement,
                 inertia=inertia,
                 limits=_limits(element),
+                armature=self.rotors.get(element.name, 0.0) if joint.nv == 1 else 0.0,
                 actuated=not isinstance(joint, Free),
                 joint_name=element.name if turned is None else f"{element.name}/plane",
             )
@@ -248,6 +252,33 @@ def _unused(name: str, taken: dict[str, Element]) -> str:
     return name
 
 
+def _names_world(joint: Element) -> bool:
+    """Whether a joint hangs on the world, which files name without a <link> for it."""
+    parent = joint.child("parent")
+    return parent is not None and parent.get("link", "").strip() == WORLD
+
+
+def _rotors(root: Element) -> dict[str, float]:
+    """Reflected inertias of rotors by joint, as Drake writes them into transmissions: inertia times gear ratio squared.
+
+    Several actuators of one joint add up.
+    """
+    found: dict[str, float] = {}
+    for transmission in root.all("transmission"):
+        total = 0.0
+        for actuator in transmission.all("actuator"):
+            inertia, ratio = actuator.child("drake:rotor_inertia"), actuator.child("drake:gear_ratio")
+            if inertia is not None:
+                value = inertia.number("value")
+                if value < 0:
+                    raise inertia.error(f"the inertia of a rotor is negative ({value:g}); correct it")
+                total += value * (1.0 if ratio is None else ratio.number("value")) ** 2
+        for joint in transmission.all("joint") if total else ():
+            name = joint.get("name", joint.text).strip()
+            found[name] = found.get(name, 0.0) + total
+    return found
+
+
 def _moves(joint: Element) -> bool:
     return joint.get("type").strip() != "fixed"
 
@@ -329,7 +360,10 @@ def _inertia(link: Element) -> BodyInertia:
     element = link.child("inertial")
     if element is None:
         return BodyInertia()
-    mass, data = element.need("mass").number("value"), element.need("inertia")
+    mass, data = element.need("mass").number("value"), element.child("inertia")
+    if data is None:  # occurs in real files
+        element.warn("there is no <inertia>; the link is a point mass at its centre of mass")
+        data = Element("inertia", dict.fromkeys(("ixx", "iyy", "izz"), "0"), element.line, element.file)
     xx, yy, zz = (data.number(a) for a in ("ixx", "iyy", "izz"))
     xy, xz, yz = (data.number(a, 0.0) for a in ("ixy", "ixz", "iyz"))
     remedy = "correct the <inertial> data, or leave it out for a link without mass"
