@@ -202,7 +202,7 @@ METHODS: tuple[Method, ...] = (
         Ways(propagates=JOINTS),
         redundant=True,
         prox=Prox(AT_BASE),
-        iterations=1.5,
+        iterations=1.05,
         damps="singular",
     ),
     Method(
