@@ -32,7 +32,8 @@ from linkwork.functions.kinematics import (
     mass_matrix,
     mass_pattern,
 )
-from linkwork.functions.operational_space import delassus, operational_space_inertia
+from linkwork.functions.kkt import kkt_solve
+from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
 from linkwork.functions.planning import best_cuts, plan
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
@@ -86,10 +87,12 @@ __all__ = [
     "constraint_jacobian",
     "delassus",
     "expand",
+    "factored_solve",
     "forward_dynamics",
     "forward_kinematics",
     "impulse",
     "inverse_dynamics",
+    "kkt_solve",
     "load",
     "mass_matrix",
     "mass_pattern",

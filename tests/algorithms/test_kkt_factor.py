@@ -134,7 +134,7 @@ def test_any_matrix_with_the_pattern_of_a_tree(seed):
         for k, c in r.items():
             J[start : start + s, k] = c[0]
     K = np.block([[-np.diag(np.vstack(R)[:, 0]), J], [J.T, M]])
-    factor = KKTCholesky(M, rows, R, parent, NUMPY)
+    factor = KKTCholesky(M, rows, R, parent)
     b = rng.normal(size=(len(K), 2))
     assert_close(factor.solve(b), np.linalg.solve(K, b), cond(K))
     assert_close(factor.multiply(b), K @ b, cond(K))
