@@ -41,7 +41,7 @@ from linkwork.model.combine import Part, combine
 from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+    from linkwork.functions.kkt import KKTCholesky
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.trajectory import Event, Trajectory
@@ -110,7 +110,7 @@ __all__ = [
 
 LATER = {
     "Event": "simulation.trajectory",
-    "KKTCholesky": "algorithms.constrained.kkt_factor",
+    "KKTCholesky": "functions.kkt",
     "Rollout": "simulation.rollout",
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",

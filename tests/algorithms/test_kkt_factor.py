@@ -7,13 +7,14 @@ import pytest
 
 import linkwork as lw
 from helpers import assert_close, col, cond, motion
-from linkwork.algorithms.constrained.kkt_factor import KKTCholesky, kkt_factor
+from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
+from linkwork.functions.kkt import KKTCholesky
 from linkwork.robots.mechanisms import chain_of_loops, humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, one_link_cases, random_rows
 

@@ -19,22 +19,12 @@ from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
-from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, optional, several, whole
+from linkwork.checks import MATRIX, checked
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.errors import InputError
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
-
-
-def _columns(value: object) -> object:
-    if not isinstance(value, dict):
-        raise Refused
-    return {whole().checked("a dof", j, {}): MATRIX.checked("its column", x, {}) for j, x in value.items()}
-
-
-COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
 
 
 class KKTFactor:
@@ -174,33 +164,6 @@ class KKTFactor:
         if x.shape[0] != self.m + self.n:
             raise InputError(f"a vector here has {self.m} + {self.n} entries, constraints first, not {x.shape[0]}")
         return x[0 : self.m, :], x[self.m :, :]
-
-
-@checked_class(
-    M=MATRIX,
-    rows=several(COLUMNS),
-    R=several(MATRIX),
-    parent=several(whole(-1)),
-    least=optional(MATRIX),
-)
-class KKTCholesky(KKTFactor):
-    """K = U D U^T of numbers: any positive definite M with the pattern of the tree `parent`, and any rows.
-
-    `M` is n x n; its entry (i, j) is zero unless i supports j in the tree or j supports i (with `parent` -1 throughout,
-    M is diagonal). `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name
-    are zero. `R` has one column m_c x 1 per constraint, the damping of each of its rows; without damping, `least` are
-    the least pivots of rows. Vectors have the constraints' part first. `lw.kkt_solve` is compiled and batched.
-    """
-
-    def __init__(
-        self,
-        M: Array,
-        rows: Sequence[Columns],
-        R: Sequence[Array],
-        parent: Sequence[int],
-        least: Array | None = None,
-    ) -> None:
-        super().__init__(M, rows, R, parent, NUMPY, least)
 
 
 def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequence[int]) -> None:
