@@ -148,6 +148,22 @@ def test_two_hands_and_two_feet_without_files():
     assert pv_r < 0.85 * pv
 
 
+@pytest.mark.parametrize(
+    "feet", [("left_foot",), ("left_foot", "right_foot"), ("left_foot", "right_foot", "left_hand")]
+)
+@pytest.mark.parametrize("rows", [2, 3, 6])
+def test_pv_fast_takes_the_dense_matrix_where_that_is_less(feet, rows):
+    """It is never above `pv`, and below it as soon as eight rows are on several limbs."""
+    robot = humanoid()
+    held = (random_rows(robot.links[robot.frames[f].link].name, rows, k) for k, f in enumerate(feet))
+    model = robot.with_constraints(*held)
+    pv, fast = (
+        lw.operational_space_inertia(model, method=n, frames="given").program.operations for n in ("pv", "pv_fast")
+    )
+    assert fast <= pv
+    assert (fast < pv) == (rows * len(feet) > 8)
+
+
 def test_ltl_on_the_iiwa():
     """sathya2023_pv_lqr IX-B: LTL needs the least on the iiwa.
 

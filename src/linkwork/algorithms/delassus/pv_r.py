@@ -52,11 +52,11 @@ def pv_r(motion: Motion) -> Array:
     inside = {c for _, members in met for c in members}
     known = {(c, d): L for (c, d), L in dual.L.items() if c not in inside and d not in inside}
     for link, members in reversed(met):
-        known = _expanded(motion, link, members, known, dual.L)
+        known = expanded(motion, link, members, known, dual.L)
     return Blocks([KT.shape[1] for _, KT in ends], {(c, d): L for (c, d), L in known.items() if d < m}, xp).matrix()
 
 
-def _expanded(
+def expanded(
     motion: Motion, link: int, members: Held, known: dict[tuple[int, int], Array], L: dict[tuple[int, int], Array]
 ) -> dict[tuple[int, int], Array]:
     """The known blocks, with those of the link's six rows replaced by those of the rows that met on it."""
