@@ -11,7 +11,6 @@ import numpy as np
 
 import linkwork as lw
 from linkwork import interop, joints, scale
-from linkwork.backends.numpy_ import NUMPY
 from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Visual
 from linkwork.model.visual import Box
@@ -203,7 +202,15 @@ def _models() -> Iterator[Call]:
     yield Call(
         "load",
         lw.load,
-        {"source": URDF, "base": "fixed", "format": "urdf", "merge_fixed": True, "gravity": [0, 0, -9.81], "cut": (), "model": None},
+        {
+            "source": URDF,
+            "base": "fixed",
+            "format": "urdf",
+            "merge_fixed": True,
+            "gravity": [0, 0, -9.81],
+            "cut": (),
+            "model": None,
+        },
     )
 
 
@@ -290,9 +297,9 @@ def _constraints() -> Iterator[Call]:
     yield Call(
         "KKTCholesky",
         lw.KKTCholesky,
-        {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY, "least": None},
+        {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "least": None},
     )
-    factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,), NUMPY)
+    factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,))
     for method in ("multiply", "multiply_U", "multiply_UT", "multiply_D"):
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"x": np.ones((2, 1))})
     for method in ("solve", "solve_U", "solve_UT", "solve_D"):
@@ -347,12 +354,11 @@ def _factories() -> Iterator[Call]:
         lw.impulse,
         {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False},
     )
-    yield Call("delassus", lw.delassus, {"model": m, "method": "ltl", **OPTIONS, "frames": "given", "measure": False})
-    yield Call(
-        "operational_space_inertia",
-        lw.operational_space_inertia,
-        {"model": m, "method": "ltl", **OPTIONS, "frames": "given"},
-    )
+    weighted = {"model": m, "method": "ltl", "damping": True, "modes": True, **OPTIONS, "frames": "given"}
+    yield Call("delassus", lw.delassus, {**weighted, "measure": False})
+    yield Call("operational_space_inertia", lw.operational_space_inertia, {**weighted, "output": "matrix"})
+    yield Call("factored_solve", lw.factored_solve, {"model": m, **OPTIONS})
+    yield Call("kkt_solve", lw.kkt_solve, {"model": m, "diagonal": True, **OPTIONS})
     yield Call(
         "mass_matrix", lw.mass_matrix, {"model": m, "method": "crba", "packed": False, **OPTIONS, "frames": "given"}
     )

@@ -35,7 +35,8 @@ from linkwork.functions.kinematics import (
     mass_matrix,
     mass_pattern,
 )
-from linkwork.functions.operational_space import delassus, operational_space_inertia
+from linkwork.functions.kkt import kkt_solve
+from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
 from linkwork.functions.planning import best_cuts, plan
 from linkwork.functions.terms import (
     bias_forces,
@@ -56,7 +57,7 @@ from linkwork.model.combine import Part, combine
 from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+    from linkwork.functions.kkt import KKTCholesky
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
@@ -110,6 +111,7 @@ __all__ = [
     "delassus",
     "energy",
     "expand",
+    "factored_solve",
     "forward_dynamics",
     "forward_kinematics",
     "frame_acceleration",
@@ -120,6 +122,7 @@ __all__ = [
     "impulse",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "kkt_solve",
     "load",
     "mass_matrix",
     "mass_pattern",
@@ -139,7 +142,7 @@ __all__ = [
 
 LATER = {
     "Event": "simulation.trajectory",
-    "KKTCholesky": "algorithms.constrained.kkt_factor",
+    "KKTCholesky": "functions.kkt",
     "Rollout": "simulation.rollout",
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",

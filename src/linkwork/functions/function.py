@@ -470,7 +470,7 @@ class Function(Generic[R]):
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name == "q":
             self.model.check_position(x)
-        if name == "active" and isinstance(self.choice, Choice):
+        if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
             check_modes("forward_dynamics", self.method, self.model, x)
         return x
 

@@ -191,6 +191,25 @@ def _terms(names: tuple[str, ...], values: tuple[np.ndarray, ...]) -> Any:
     return terms_result(names)(*values)
 
 
+class OperationalSpaceMatrixResult(NamedTuple):
+    """`matrix` (m, m): Lambda."""
+
+    matrix: np.ndarray
+
+
+class OperationalSpaceFactorResult(NamedTuple):
+    """`factor` (m (m + 1) / 2,): the lower triangle of C by rows, C C^T = Lambda^-1."""
+
+    factor: np.ndarray
+
+
+class KKTResult(NamedTuple):
+    """`x` (nv,) and the multipliers `lam` (m,)."""
+
+    x: np.ndarray
+    lam: np.ndarray
+
+
 class Solution:
     """Arrays by name, as in `a, lam = result`, and how they were found.
 

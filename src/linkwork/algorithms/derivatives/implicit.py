@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.weights import weigh
-from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+from linkwork.algorithms.constrained.kkt_factor import KKTFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.backends.ops import Array, threshold
@@ -50,7 +50,7 @@ class Implicit:
         self.motion, self.xp, self.softness, self.many = motion, motion.xp, softness, columns > motion.model.rows + 1
         self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
         self.columns = [joint_columns(motion, r) for r in self.rows]
-        self.factor = KKTCholesky(M, self.columns, self._damping(), motion.model.topology.dof_parent, self.xp)
+        self.factor = KKTFactor(M, self.columns, self._damping(), motion.model.topology.dof_parent, self.xp)
         k, z = joint_targets(motion, self.rows), self._through(tau - c)
         y = self._multipliers(k - self.factor.forces_to_rows(z))
         if softness is None and self.rows:
