@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from rich.table import Table
 
 from linkwork.cli.arguments import BaseOption, FileArg, JsonOption, load_robot, print_json, terminal
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
 
 console = terminal()
+RESISTS = ("damping", "stiffness", "friction")
+"""The properties of joints that resist motion."""
 
 
 def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) -> None:
@@ -22,7 +27,7 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
         "mass": model.mass,
         "constraint_rows": model.rows,
     }
-    links = [
+    links: list[dict[str, Any]] = [
         {
             "index": i,
             "link": l.name,
@@ -33,6 +38,7 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
             "v": [model.topology.v_slices[i].start, model.topology.v_slices[i].stop],
             "mass": l.inertia.mass,
             "armature": l.armature.tolist(),
+            **{n: getattr(l.passive, n).tolist() for n in ("damping", "stiffness", "rest", "friction")},
         }
         for i, l in enumerate(model.links)
         if i
@@ -76,6 +82,14 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
             f"{row['mass']:.4g}",
         )
     console.print(table)
+    resisting = [row for row in links if any(any(row[n]) for n in RESISTS)]
+    if resisting:
+        table = Table(title=f"{len(resisting)} joints with springs, damping or friction")
+        for heading in ("joint", *RESISTS, "rest"):
+            table.add_column(heading, justify="left" if heading == "joint" else "right")
+        for row in resisting:
+            table.add_row(str(row["joint"]), *(_numbers(row[n]) for n in RESISTS), _numbers(row["rest"]))
+        console.print(table)
     if constraints:
         table = Table(title=f"{len(constraints)} constraints, {model.rows} rows")
         for heading in ("name", "what", "rows", "loop root"):
@@ -88,6 +102,11 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
             f"at most {order.most_neighbours} neighbours"
         )
         console.print(picture(model, order), highlight=False)
+
+
+def _numbers(values: Sequence[float]) -> str:
+    """Numbers of a joint, or one where all are equal."""
+    return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
 
 
 def _span(bounds: list[int]) -> str:

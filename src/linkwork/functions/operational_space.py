@@ -12,13 +12,14 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames, of_position
+from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
 from linkwork.functions.results import DelassusOperatorResult, DelassusResult, OperationalSpaceInertiaResult
-from linkwork.model import Model, Motion
+from linkwork.model import Model
 from linkwork.model.model import MODEL
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.rewrite.rewritten import in_place
 
 
-@checked(model=MODEL, method=METHOD, frames=FRAMES, measure=FLAG, **OPTIONS)
+@checked(model=MODEL, method=METHOD, frames=FRAMES, measure=FLAG, parameters=PARAMETERS, **OPTIONS)
 @factory
 def delassus(model: Model, *, method: str | None = None, measure: bool = False, **options: Any) -> Function[Any]:
     """`dl(q) -> (matrix,)`: J M^-1 J^T, m x m, the inverse of the operational-space inertia.
@@ -26,7 +27,8 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
     `method="pv_fast"` gives an operator instead, `dl(q, b) -> (solved, multiplied)`: Lambda b and Lambda^-1 b without
     the matrix. `method="c_efpa"` gives the matrix of the contacts of a robot whose local loops (gears, belts, linkages)
     are resolved: it returns only the rows outside clusters. Quaternions in `q` are [x y z w]. Without a method the
-    planner chooses one at the first call, by prediction, or by measured times with `measure=True`.
+    planner chooses one at the first call, by prediction, or by measured times with `measure=True`. `parameters` may
+    name "inertia" and "armature": they become inputs, with the model's own as defaults.
     """
     chosen = Choice("delassus", method, model, measure=measure)
     if method is not None and chosen.method.operator:
@@ -41,7 +43,7 @@ def delassus(model: Model, *, method: str | None = None, measure: bool = False, 
     )
 
 
-@checked(model=MODEL, method=METHOD, frames=FRAMES, **OPTIONS)
+@checked(model=MODEL, method=METHOD, frames=FRAMES, parameters=PARAMETERS, **OPTIONS)
 @factory
 def operational_space_inertia(
     model: Model, *, method: str | None = None, **options: Any
@@ -57,17 +59,21 @@ def operational_space_inertia(
     which = _of_rows(model, chosen)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
+        motion = in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x)
         return {"force": xp.factor_spd(chosen.method.load()(motion), least_pivots(motion, which)).solve(x["b"])}
 
+    rows = sum(model.constraints[n].rows for n in which)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq, b=rows)
     return Function(
         "operational_space_inertia",
         model,
-        {"q": model.nq, "b": sum(model.constraints[n].rows for n in which)},
+        inputs.sizes,
         body,
         method=chosen,
         result=OperationalSpaceInertiaResult,
-        identity=(where,),
+        identity=(where, *inputs.identity),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
         **options,
     )
 
@@ -88,9 +94,20 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = chosen.method.load()(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
+        operator = chosen.method.load()(in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 
-    inputs = {"q": model.nq, "b": model.rows}
-    return Function(name, model, inputs, body, method=chosen, result=result, identity=(where,), **options)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq, b=model.rows)
+    return Function(
+        name,
+        model,
+        inputs.sizes,
+        body,
+        method=chosen,
+        result=result,
+        identity=(where, *inputs.identity),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
+        **options,
+    )

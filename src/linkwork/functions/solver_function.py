@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.kernel import Results
     from linkwork.kernels.program import Program
 
-KEPT = {"q": "_q", "v": "_v", "active": "_active"}
+KEPT = {"q": "_q", "v": "_v", "active": "_active", "targets": "_targets", "softness": "_softness"}
 """The attribute of a `Solution` with the inputs that residuals are computed from."""
 
 

@@ -34,6 +34,7 @@ SOURCE = Kind("a path, a name or XML text", _source)
     merge_fixed=FLAG,
     gravity=optional(GRAVITY),
     cut=NAMES,
+    passive=FLAG,
 )
 def load(
     source: str | os.PathLike[str],
@@ -43,6 +44,7 @@ def load(
     merge_fixed: bool = True,
     gravity: object = None,
     cut: Sequence[str] = (),
+    passive: bool = True,
 ) -> Model:
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
 
@@ -56,7 +58,8 @@ def load(
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
-    Damping, friction, springs and actuators of the file are not modelled.
+    Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does; dry
+    friction is read and does not act yet. Actuators are not modelled.
     """
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
@@ -66,8 +69,9 @@ def load(
         if cut and kind != "sdf":
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
-            builder = _readers(cut)[kind](root, data, path, base or suggested)
+            builder = _readers(cut, passive)[kind](root, data, path, base or suggested)
             model = builder.build(merge_fixed)
+            model = model if passive else model.without_passive()
             _check_inertias(root, builder, model)
     except LoadError:
         raise
@@ -139,7 +143,7 @@ def _least(I: np.ndarray) -> float:
 _Read = Callable[[Element, bytes, Path | None, str | None], Builder]
 
 
-def _readers(cut: Sequence[str]) -> dict[str, _Read]:
+def _readers(cut: Sequence[str], passive: bool) -> dict[str, _Read]:
     """The reader of each format, imported when it is needed."""
 
     def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
@@ -150,7 +154,7 @@ def _readers(cut: Sequence[str]) -> dict[str, _Read]:
     def mjcf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.io.mjcf import read_mjcf
 
-        return read_mjcf(root, data, path, base)
+        return read_mjcf(root, data, path, base, passive)
 
     def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.io.sdf import read_sdf

@@ -32,6 +32,7 @@ from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
+from linkwork.functions.parameters import PARAMETERS, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -39,7 +40,7 @@ from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
 from linkwork.simulation.rollout_numpy import STATE, executed
-from linkwork.simulation.step import EXTRAS, Step, stabilised
+from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -138,16 +139,18 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
+        **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
         `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
         (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
+        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
+        are inputs are given by name, one value or one for each state.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd}
-        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype)
+        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
         sizes = {"a": m.nv, "lam": m.rows, "tau": m.nv}
@@ -160,7 +163,7 @@ class Rollout:
         run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
         out = run(n, k, {**inputs, "limit": np.array([self.limit])}, count)
         survived = out.pop("survived")
-        audit(m, self.backend, inputs, out, survived, n, k)
+        audit(self.step, self.backend, inputs, out, survived, n, k)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -181,6 +184,7 @@ class Rollout:
     stabilisation=either(STABILISATION, FLAG),
     record=several(choice("quantity to record", EXTRAS)),
     limit=POSITIVE,
+    parameters=PARAMETERS,
     **{**OPTIONS, "backend": BACKEND},
 )
 def rollout(
@@ -198,6 +202,7 @@ def rollout(
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
     limit: float = 1e6,
+    parameters: Sequence[str] = (),
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -211,6 +216,8 @@ def rollout(
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
+    - `parameters` names groups of parameters that become inputs, one value or one for each state, with
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
     - `record` names what is recorded besides q and v: "a", "lam", "tau".
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
@@ -229,5 +236,6 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
+        parameters=Inputs(model, parameters, BY_STEP).named,
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

@@ -169,6 +169,7 @@ class _Simulation:
         self.rows: list[tuple[np.ndarray, ...]] = []
         switching = o.ground is not None
         self.advance = advance(model, o.integrator, method, prox, o.iterations, switching, o.backend)
+        self.damping = model.parameters().damping
         self.ledger = Ledger(model, q, v, o.backend)
         if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
@@ -243,8 +244,9 @@ class _Simulation:
         return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
 
     def _account(self, h: float, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
-        """The work of joint forces, and of constraints whose frames move."""
-        work = h * float(tau @ (before + self.v)) / 2
+        """The work of joint forces, of damping, which gives no energy, and of constraints whose frames move."""
+        lost = -h * float(self.damping * before @ (before + self.v)) / 2
+        work = h * float(tau @ (before + self.v)) / 2 + min(lost, 0.0)
         if self.model.constraints:
             last, self.rate = self.rate, self.error(self.q, self.v).rate
             work += h * float(lam @ (last + self.rate)) / 2

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
@@ -18,17 +20,21 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
 from linkwork.functions.choice import Choice
+from linkwork.functions.parameters import BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.model.passive import damping_force
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.rewrite.rooting import Based
 from linkwork.simulation.integrators import TRACEABLE
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program import Program
+
+BY_STEP = (*BY_FORCE, "targets")
+"""The parameters that can be inputs of steps."""
 
 EXTRAS = ("a", "lam", "tau")
 """What can be recorded besides q and v: all of them as they are at the beginning of a step."""
@@ -46,8 +52,8 @@ class Step:
 
     Proximal methods do `iterations` solver iterations, with the penalty of `prox`. With `modes` there is an input
     `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v. `audited`
-    steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the rewritten
-    model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are inputs.
+    When traced, dynamics are computed `within` the rewritten model.
     """
 
     model: Model
@@ -60,8 +66,8 @@ class Step:
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
     audited: bool = False
-    base: Based | None = None
-    given: Model | None = None
+    parameters: tuple[str, ...] = ()
+    within: Rewritten | None = None
 
     @property
     def method(self) -> Method:
@@ -83,7 +89,12 @@ class Step:
             sizes["active"] = len(m.constraints)
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
-        return sizes
+        return sizes | {n: x.size for n, x in self.defaults.items()}
+
+    @cached_property
+    def defaults(self) -> dict[str, np.ndarray]:
+        """The model's own values of the parameters that are inputs."""
+        return Inputs(self.model, self.parameters, BY_STEP).defaults
 
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras at its beginning."""
@@ -95,11 +106,15 @@ class Step:
             seen.append((a, lam, tau))
             return a
 
-        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            damping = damping_force(self.model, x["v"], xp, x)
+            if damping is not None:
+                lost = (x["dt"][0, 0] * JOULE / 2) * (damping.T @ (x["v"] + v))[0, 0]
+                work = work + xp.where(lost < 0, lost, 0.0)  # damping gives no energy
             work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
@@ -107,7 +122,7 @@ class Step:
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
         """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
         h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
-        motion = Rewritten(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        motion = self._within(h).motion(x["q"], x["v"], xp, x)
         for c in motion.model.constraints:
             rows = c.evaluate(motion)
             rate = rows_velocity(motion, rows)
@@ -129,22 +144,23 @@ class Step:
             parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
         return xp.vstack(parts)
 
-    def _stepped(self, h: Array) -> Model:
+    def _within(self, h: Array) -> Rewritten:
         """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
+        within = self.within or Rewritten(self.model)
         if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
-            return self.model
+            return within
 
         def with_it(c: Constraint) -> Constraint:
             s = c.stabilisation
             return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
 
-        return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
+        return replace(within, model=replace(within.model, constraints=tuple(map(with_it, within.model.constraints))))
 
     def solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         """Accelerations and constraint forces within the step, for the inputs `x`."""
-        solver, prox = Solver(self.method, Rewritten(self._stepped(x["dt"][0, 0]), self.base)), self.penalty
+        solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None)
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, x)
         return found.straight(self.iterations, flat)
 
     @cached_property
@@ -152,8 +168,7 @@ class Step:
         """The step as a program, whose outputs q and v are the next ones."""
         from linkwork.kernels.trace import trace
 
-        within = rewritten(self.model)
-        step = replace(self, model=within.model, base=within.base, given=self.model)
+        step = replace(self, within=rewritten(self.model))
         return trace(
             "step",
             lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
@@ -177,8 +192,8 @@ class Step:
     @property
     def _content(self) -> str | None:
         """A digest of all that the program depends on."""
-        options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype, self.audited
-        return digest("step", self.model, self.method.name, self.penalty, *options)
+        options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
+        return digest("step", self.model, self.method.name, self.penalty, self.audited, self.parameters, *options)
 
 
 STEP_PENALTY = 3e6
