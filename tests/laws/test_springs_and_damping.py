@@ -137,3 +137,43 @@ def test_files_say_what_resists() -> None:
     )
     passive = lw.load(sdf).links[1].passive
     assert [x[0] for x in (passive.damping, passive.stiffness, passive.rest, passive.friction)] == [0.5, 6, 0.4, 0.1]
+
+
+@pytest.mark.parametrize(("stiffness", "damping"), [(1e2, 0.0), (1e6, 0.0), (1e9, 0.0), (1e6, 1e2), (0.0, 1e7)])
+def test_semi_implicit_steps_take_any_stiffness(stiffness: float, damping: float) -> None:
+    """The amplitude stays, or falls with damping, and no energy is missed."""
+    model = oscillator(stiffness, damping, rest=0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StepWarning)
+        rolled = lw.rollout(model, steps=2000, every=10)([0.1], [0.0])
+        simulated = lw.simulate(model, [0.1], duration=0.2)
+    assert rolled.ok
+    assert np.abs(rolled.q).max() < 0.15
+    if stiffness and not damping:
+        assert np.abs(rolled.q[-50:]).max() > 0.09
+    np.testing.assert_allclose(simulated.q[10::10], rolled.q[: len(simulated.q[10::10])], atol=1e-9)
+    if not stiffness:
+        assert np.abs(lw.rollout(model, steps=1)([0.1], [3.0]).v).max() < 1e-3
+
+
+def test_the_leaf_springs_of_cassie_at_a_millisecond() -> None:
+    """1500 N m/rad on light links, 0.05 rad from rest: they swing, and no more than that."""
+    try:
+        model = lw.load("cassie.xml")
+    except lw.LinkworkError as problem:
+        pytest.skip(f"Cassie is not installed: {problem}")
+    model = model.with_gravity((0, 0, 0))
+    q = model.neutral()
+    for side in ("left", "right"):
+        for joint, x in (("hip-pitch", 0.5), ("knee", -1.2), ("tarsus", 1.43), ("foot", -1.6)):
+            q[model.topology.q_slices[model.joint(f"{side}-{joint}")]] = x
+    q = lw.assemble(model, q)
+    shin = model.topology.q_slices[model.joint("left-shin")].start
+    assert 0.01 < abs(q[shin]) < 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StepWarning)
+        run = lw.rollout(model, stabilisation=True, method="prox_ltl", backend="numpy", steps=30)
+        moved = run(q, np.zeros(model.nv))
+    assert moved.ok
+    assert np.abs(moved.q[:, shin]).max() <= 1.05 * abs(q[shin])
+    assert moved.q[:, shin].min() < 0 < moved.q[:, shin].max()

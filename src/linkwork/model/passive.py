@@ -3,6 +3,14 @@
     tau = -damping v - stiffness x,      x the displacement of the joint from rest (`Joint.displacement`)
 
 They act beside the joint forces of the user: M a + c = tau_user + tau + J^T lam. Whatever is zero costs nothing.
+
+A semi-implicit step of h with stiff joints adds an inertia to each (`implicit_inertia`):
+
+    (m + h damping + h^2/2 stiffness) (v+ - v) = h (-damping v - stiffness x),     x+ = x + h v+
+
+which is damping by the velocity at the end of the step, and a spring that is stable for any stiffness (h^2 k / m < 4 is
+what semi-implicit steps need, and h^2 k / (m + h^2 k / 2) < 2). No energy of springs is lost; their frequency falls by
+(h w)^2 / 4 of it.
 """
 
 from __future__ import annotations
@@ -42,6 +50,25 @@ def spring_force(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | N
         k = _stiffness(model, i, xp, known)
         parts.append(xp.zeros(model.links[i].joint.nv) if k is None else -k * _displacement(model, i, q, xp, known))
     return xp.vstack(parts)
+
+
+def implicit_inertia(model: Model, h: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
+    """h damping + h^2/2 stiffness of all joints, nv x 1: what a semi-implicit step adds to their armature.
+
+    Free joints have none: their springs and damping are explicit.
+    """
+    known, t, parts, some = given or {}, model.topology, [xp.zeros(0)], False
+    for i in t.links:
+        joint, own = model.links[i].joint, model.links[i].passive
+        total = xp.zeros(joint.nv)
+        for name, factor in (("damping", h), ("stiffness", h * h / 2)):
+            acts = joint.kind != "free" and (name in known or getattr(own, name).any())
+            if acts and joint.nv:
+                some = True
+                value = known[name][t.v_slices[i], :] if name in known else xp.constant(getattr(own, name))
+                total = total + factor * value
+        parts.append(total)
+    return xp.vstack(parts) if some else None
 
 
 def spring_energy(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, energies_of, share, warn_of_energy
+from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, counts_springs, energies_of, share, warn_of_energy
 from linkwork.simulation.step import JOULE, Step
 
 SLOW = 0.1
@@ -29,7 +29,8 @@ def audit(
         return
 
     parameters = {n: np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in step.parameters}
-    energies = energies_of(model, backend, tuple(n for n in step.parameters if n in BY_ENERGY))
+    springs = counts_springs(step.integrator)
+    energies = energies_of(model, backend, tuple(n for n in step.parameters if n in BY_ENERGY), springs)
 
     def gained(
         before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray, lanes: np.ndarray

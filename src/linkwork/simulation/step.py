@@ -25,8 +25,9 @@ from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.passive import damping_force
+from linkwork.model.passive import implicit_inertia
 from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import TRACEABLE
 
 if TYPE_CHECKING:
@@ -111,10 +112,9 @@ class Step:
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
-            damping = damping_force(self.model, x["v"], xp, x)
-            if damping is not None:
-                lost = (x["dt"][0, 0] * JOULE / 2) * (damping.T @ (x["v"] + v))[0, 0]
-                work = work + xp.where(lost < 0, lost, 0.0)  # damping gives no energy
+            passive = passive_work(self.model, self.integrator, x["dt"][0, 0], x["q"], x["v"], v, xp, x)
+            if passive is not None:
+                work = work + JOULE * passive[0, 0]
             work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
@@ -160,8 +160,16 @@ class Step:
         """Accelerations and constraint forces within the step, for the inputs `x`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, x)
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, self._stiffened(xp, x))
         return found.straight(self.iterations, flat)
+
+    def _stiffened(self, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The inputs with the armature that makes springs and damping implicit (model/passive.py)."""
+        extra = implicit_inertia(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else None
+        if extra is None:
+            return x
+        own = x["armature"] if "armature" in x else xp.constant(self.model.parameters().armature)
+        return {**x, "armature": own + extra}
 
     @cached_property
     def traced(self) -> Program:
