@@ -18,7 +18,7 @@ NO_ROBOT = "no such robot file: name directories of robots in LINKWORK_ROBOTS"
 
 def robot(name: str) -> lw.Model:
     try:
-        return lw.load(name)
+        return lw.load(name, passive=False)
     except LinkworkError:
         pytest.skip(f"{name}: {NO_ROBOT}")
 

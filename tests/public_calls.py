@@ -12,7 +12,7 @@ import numpy as np
 import linkwork as lw
 from linkwork import interop, joints, scale
 from linkwork.io import zoo
-from linkwork.model import Frame, Limits, Link, Visual
+from linkwork.model import Frame, Limits, Link, Passive, Visual
 from linkwork.model.visual import Box
 from linkwork.robots import mechanisms, scenarios
 
@@ -95,6 +95,7 @@ def public_calls(folder: Any) -> Iterator[Call]:
 def _models() -> Iterator[Call]:
     I, z = 0.1 * np.eye(3), np.zeros(3)
     body, place = lw.BodyInertia(1.0, z, I), lw.Placement()
+    yield Call("BodyInertia.from_parameters", lw.BodyInertia.from_parameters, {"parameters": body.parameters})
     yield Call("BodyInertia", lw.BodyInertia, {"mass": 1.0, "com": z, "I": I})
     yield Call("Placement", lw.Placement, {"R": np.eye(3), "p": z})
     yield Call("Placement.at", lw.Placement.at, {"xyz": (0, 0, 1), "rpy": (0.1, 0.2, 0.3)})
@@ -129,6 +130,10 @@ def _models() -> Iterator[Call]:
             "limits": Limits(-1, 1),
             "actuated": True,
             "weightless": lw.BodyInertia(),
+            "damping": 0.1,
+            "stiffness": 2.0,
+            "rest": 0.3,
+            "friction": 0.2,
         },
     )
     yield Call("Builder.link of a joint", with_link, {"name": "bob", "joint": joints.Free(), "inertia": body})
@@ -157,8 +162,10 @@ def _models() -> Iterator[Call]:
         "actuated": True,
         "looks": (),
         "weightless": body,
+        "passive": arm().links[1].passive,
     }
     yield Call("Link", Link, link)
+    yield Call("Passive", Passive, {"damping": [0.1], "stiffness": [0.2], "rest": [0.3], "friction": [0.4]})
     yield Call(
         "Model",
         lw.Model,
@@ -177,6 +184,9 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_gravity", m.with_gravity, {"gravity": [0, 0, -1.62]})
     yield Call("Model.with_inertia", m.with_inertia, {"link": "arm", "inertia": body, "weightless": lw.BodyInertia()})
     yield Call("Model.with_armature", m.with_armature, {"joint": "arm_joint", "armature": 0.1})
+    yield Call("Model.with_damping", m.with_damping, {"joint": "arm_joint", "damping": 0.1})
+    yield Call("Model.with_springs", m.with_springs, {"joint": "arm_joint", "stiffness": 10.0, "rest": 0.1})
+    yield Call("Model.with_friction", m.with_friction, {"joint": "arm_joint", "friction": 0.1})
     yield Call("Model.without", m.without, {"names": "tip~world"}, ("names",))
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
@@ -210,6 +220,7 @@ def _models() -> Iterator[Call]:
             "gravity": [0, 0, -9.81],
             "cut": (),
             "model": None,
+            "passive": True,
         },
     )
 
@@ -325,6 +336,8 @@ def _factories() -> Iterator[Call]:
             "modes": False,
             "frames": "given",
             "measure": False,
+            "parameters": ("inertia", "gravity"),
+            "targets": True,
         },
     )
     yield Call(
@@ -335,7 +348,14 @@ def _factories() -> Iterator[Call]:
     yield Call(
         "inverse_dynamics",
         lw.inverse_dynamics,
-        {"model": a, "method": "rnea", **OPTIONS, "external_forces": False, "frames": "given"},
+        {
+            "model": a,
+            "method": "rnea",
+            **OPTIONS,
+            "external_forces": False,
+            "frames": "given",
+            "parameters": ("damping",),
+        },
     )
     yield Call(
         "constrained_inverse_dynamics",
@@ -347,20 +367,31 @@ def _factories() -> Iterator[Call]:
             "underactuated": True,
             **OPTIONS,
             "external_forces": False,
+            "parameters": ("stiffness",),
         },
     )
+    given = {"parameters": ("inertia", "armature")}
     yield Call(
         "impulse",
         lw.impulse,
-        {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False},
+        {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False, **given},
     )
-    weighted = {"model": m, "method": "ltl", "damping": True, "modes": True, **OPTIONS, "frames": "given"}
+    weighted = {"model": m, "method": "ltl", "damping": True, "modes": True, **OPTIONS, "frames": "given", **given}
     yield Call("delassus", lw.delassus, {**weighted, "measure": False})
     yield Call("operational_space_inertia", lw.operational_space_inertia, {**weighted, "output": "matrix"})
     yield Call("factored_solve", lw.factored_solve, {"model": m, **OPTIONS})
     yield Call("kkt_solve", lw.kkt_solve, {"model": m, "diagonal": True, **OPTIONS})
     yield Call(
-        "mass_matrix", lw.mass_matrix, {"model": m, "method": "crba", "packed": False, **OPTIONS, "frames": "given"}
+        "mass_matrix",
+        lw.mass_matrix,
+        {
+            "model": m,
+            "method": "crba",
+            "packed": False,
+            **OPTIONS,
+            "frames": "given",
+            **given,
+        },
     )
     yield Call("mass_pattern", lw.mass_pattern, {"model": m})
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
@@ -488,6 +519,7 @@ def _motions(folder: Any) -> Iterator[Call]:
             "contacts": None,
             "ground": None,
             "limit": 1e6,
+            "parameters": ("inertia",),
             **OPTIONS,
         },
     )
@@ -520,6 +552,18 @@ def _motions(folder: Any) -> Iterator[Call]:
             "friction": [0.5],
             "impulses": np.zeros(4),
         },
+    )
+    changing = lw.rollout(a, backend="numpy", method="aba", parameters=("inertia", "rest"))
+    yield Call(
+        "Rollout() with parameters",
+        changing,
+        {"q0": flat, "v0": flat, "inertia": a.parameters().inertia, "rest": flat, "steps": 1},
+    )
+    varied = lw.forward_dynamics(a, backend="numpy", method="aba", parameters=("inertia", "damping"))
+    yield Call(
+        "Function() with parameters",
+        varied,
+        {"q": flat, "v": flat, "tau": flat, "inertia": a.parameters().inertia, "damping": flat},
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(

@@ -30,7 +30,7 @@ def robot(name: str) -> Model:
         zoo.find(name)
     except NotFound:
         pytest.skip(f"the robot '{name}' is not installed; LINKWORK_ROBOTS lists where to look")
-    return lw.load(name).without_constraints()
+    return lw.load(name, passive=False).without_constraints()
 
 
 def counts(model: Model, *names: str) -> list[int]:

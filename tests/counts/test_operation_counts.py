@@ -22,7 +22,7 @@ mass_matrix = partial(lw.mass_matrix, frames="given")
 @pytest.fixture(scope="module")
 def talos():
     try:
-        return lw.load("talos_reduced", base="free")
+        return lw.load("talos_reduced", base="free", passive=False)
     except LinkworkError as problem:
         pytest.skip(f"talos_reduced is in example-robot-data, which is not installed: {problem}")
 

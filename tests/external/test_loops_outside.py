@@ -24,7 +24,7 @@ METHODS = [
 
 def robot(name: str) -> lw.Model:
     try:
-        return lw.load(name)
+        return lw.load(name, passive=False)
     except lw.LinkworkError as problem:
         pytest.skip(f"the robot is not on this machine: {problem}")
 

@@ -33,7 +33,7 @@ METHODS = [m for m in registry.methods("forward_dynamics").values() if m.rows !=
 
 def load(name: str, base: str) -> lw.Model:
     try:
-        return lw.load(name, base=base).without_constraints()
+        return lw.load(name, base=base, passive=False).without_constraints()
     except lw.LinkworkError as problem:
         pytest.skip(f"the robot is not on this machine: {problem}")
 

@@ -43,7 +43,7 @@ def robot(name: str) -> lw.Model:
         model = getattr(mech, name)()
     else:
         try:
-            model = lw.load(name, base=base)
+            model = lw.load(name, base=base, passive=False)
         except lw.LinkworkError as problem:
             pytest.skip(f"the robot is not on this machine: {problem}")
     return model.without_constraints().with_constraints(*(kind(f) for f in frames)) if kind else model

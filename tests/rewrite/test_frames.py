@@ -188,7 +188,7 @@ def robot(name):
         find(name)
     except lw.LinkworkError:
         pytest.skip(f"{name} is not installed")
-    return lw.load(name)
+    return lw.load(name, passive=False)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_operations_of_robots(name, at_most):
         find(name)
     except lw.LinkworkError:
         pytest.skip(f"{name} is not installed")
-    model = lw.load(name)
+    model = lw.load(name, passive=False)
     found = based(model)
     assert found is not None
     assert operations_based(found) <= min(at_most, operations(reframed(model)) - 1)

@@ -50,7 +50,7 @@ class Cost:
 
 def standing(robot: str, feet: list[str]) -> tuple[lw.Model, lw.Model]:
     """A robot with a free base, without and with its feet on the ground."""
-    free = lw.load(robot, base="free")
+    free = lw.load(robot, base="free", passive=False)
     return free, free.with_constraints(*(lw.surface(foot) for foot in feet))
 
 

@@ -104,7 +104,7 @@ def installed_robot(name: str, states: int = STATES) -> Robot:
     """
     from linkwork.io.load import load
 
-    whole = load(name)
+    whole = load(name, passive=False)
     model = whole.without_constraints()
     rng = np.random.default_rng(SEED)
     q = np.array([model.random_q(rng) for _ in range(states)])

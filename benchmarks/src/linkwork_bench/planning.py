@@ -90,7 +90,7 @@ def mechanisms() -> Iterator[tuple[str, Model]]:
             continue
     for name in ROBOTS:
         try:
-            model = lw.load(name)
+            model = lw.load(name, passive=False)
         except LinkworkError:
             continue
         yield name, model

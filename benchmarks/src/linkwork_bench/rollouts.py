@@ -58,7 +58,7 @@ class Contest:
 def contest(name: str) -> Contest:
     """Go1 on four feet, or Cassie with its four loops in the air."""
     if name == "go1":
-        tree = load("go1", base="free")
+        tree = load("go1", base="free", passive=False)
         q = tree.neutral()
         for i in tree.topology.links:
             part = tree.links[i].joint_name.rsplit("_", 2)[-2]
@@ -67,7 +67,7 @@ def contest(name: str) -> Contest:
                 q[tree.topology.q_slices[i]] = bent
         return Contest("Go1 on four feet", tree.with_constraints(*map(point, FEET)), q, _mujoco_go1)
     if name == "cassie":
-        model = load("cassie.xml")
+        model = load("cassie.xml", passive=False)
         return Contest("Cassie, four loops", model, assemble(model, model.neutral()), _mujoco_cassie)
     raise not_found("robot for rollouts", name, ROBOTS)
 

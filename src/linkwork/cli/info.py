@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from linkwork.cli.arguments import (
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
 
 console = terminal()
+RESISTS = ("damping", "stiffness", "friction")
+"""The properties of joints that resist motion."""
 
 
 def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
@@ -44,6 +47,7 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
             "v": [model.topology.v_slices[i].start, model.topology.v_slices[i].stop],
             "mass": l.inertia.mass,
             "armature": l.armature.tolist(),
+            **{n: getattr(l.passive, n).tolist() for n in ("damping", "stiffness", "rest", "friction")},
         }
         for i, l in enumerate(model.links)
         if i
@@ -85,6 +89,13 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         for f in frames:
             table.add_row(f["frame"], f["link"], _numbers(f["position"]), _numbers(f["rpy"]))
         console.print(table)
+    resisting = [row for row in links if any(any(row[n]) for n in RESISTS)]
+    if resisting:
+        title = f"{len(resisting)} joints with springs, damping or friction"
+        table = table_of(title, "joint", *RESISTS, "rest", right=(*RESISTS, "rest"))
+        for row in resisting:
+            table.add_row(str(row["joint"]), *(_by_dof(row[n]) for n in RESISTS), _by_dof(row["rest"]))
+        console.print(table)
     if constraints:
         title = f"{len(constraints)} constraints, {model.rows} rows"
         table = table_of(title, "name", "what", "rows", "loop root", right=["rows"])
@@ -100,6 +111,11 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
 
 def _numbers(values: list[float]) -> str:
     return "  ".join(f"{x:.4g}" for x in np.round(values, 12) + 0.0)
+
+
+def _by_dof(values: Sequence[float]) -> str:
+    """Numbers of a joint, or one where all are equal."""
+    return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
 
 
 def _span(bounds: Any) -> str:

@@ -74,10 +74,12 @@ def residuals_of(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam:
     from linkwork.algorithms.tree.rnea import rnea
     from linkwork.backends import get
     from linkwork.model import Motion
+    from linkwork.model.passive import passive_force
 
     motion = Motion(model, state["q"][:, None], state["v"][:, None], get("numpy"))
     J, k = joint_space(motion)
-    force = rnea(motion, a[:, None]) - state["tau"][:, None] - J.T @ lam[:, None]
+    applied = passive_force(model, motion.q, motion.v, motion.xp)
+    force = rnea(motion, a[:, None], None, applied) - state["tau"][:, None] - J.T @ lam[:, None]
     return {
         "dynamics_residual": float(np.abs(force).max(initial=0)),
         "constraint_residual": float(np.abs(J @ a[:, None] - k).max(initial=0)),

@@ -50,6 +50,8 @@ def constraint_rows(motion: Motion, which: Sequence[int] | None = None) -> list[
                     k = k - K[:, 0:3] @ motion.gravity[l]
         for l, K in rows.links.items():
             k = k - K[:, 0:3] @ motion.known[l]
+        if motion.given.targets is not None:
+            k = k + motion.given.targets[slice(*motion.model.row_span(n)), :]
         moving = {l: K for l, K in rows.links.items() if l}
         out.append(ConstraintRows(moving, dict(rows.joints), k, rows.relative and 0 not in rows.links))
     return out

@@ -18,6 +18,7 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.parameters import BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE
 from linkwork.functions.results import (
     ConstrainedInverseDynamicsResult,
@@ -29,7 +30,8 @@ from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
+from linkwork.model.passive import passive_force
+from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
 
 
 @checked(
@@ -44,6 +46,8 @@ from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
     warm_start=FLAG,
     frames=FRAMES,
     measure=FLAG,
+    parameters=PARAMETERS,
+    targets=FLAG,
     **OPTIONS,
 )
 @factory
@@ -63,14 +67,17 @@ def forward_dynamics(
     warm_start: bool = False,
     frames: str = "best",
     measure: bool = False,
+    parameters: Sequence[str] = (),
+    targets: bool = False,
 ) -> Function[ForwardDynamicsResult]:
-    """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + J^T lam, J a = k.
+    """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + passive + J^T lam, J a = k.
 
     `q` has quaternions as [x y z w]; `a` are the joint accelerations, `lam` the forces that the constraints exert on
-    the robot; the result also has `iterations`, `residual` and `converged`, whatever the method. `method=None` leaves
-    the choice to the planner, at the first call (`fd.explain()` says why): for `use` "state" or "batch", and with
-    `independent=True`, which promises rows that are never redundant and postures that are never singular, also among
-    methods without a proximal term. It is made by prediction alone; `measure=True` also measures the fastest few.
+    the robot; the result also has `iterations`, `residual` and `converged`, whatever the method. Passive forces are
+    those of the joints' springs and damping. `method=None` leaves the choice to the planner, at the first call
+    (`fd.explain()` says why): for `use` "state" or "batch", and with `independent=True`, which promises rows that are
+    never redundant and postures that are never singular, also among methods without a proximal term. It is made by
+    prediction alone; `measure=True` also measures the fastest few.
 
     - `external_forces=True` adds an input `fext`: [force; torque] at each moving link's origin, in link axes, one link
       after the other.
@@ -80,6 +87,9 @@ def forward_dynamics(
     - `warm_start=True` adds an input `lam0` (m,), for each state, from which methods that iterate start: the `lam` of a
       state nearby (of the last time step, say) saves iterations. Zero is a cold start, also for constraints that just
       became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
+    - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
+      as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
+      of all rows), "softness" (R). `targets=True` is short for parameters=("targets",).
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
     """
@@ -101,23 +111,35 @@ def forward_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
-        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x.get("lam0"))
+        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x, x.get("lam0"))
 
-    inputs, defaults = _ports(model, "tau", external_forces, modes)
+    named = (*parameters, "targets") if targets else parameters
+    more = _optional(model, external_forces, modes)
     if warm_start:
-        inputs["lam0"], defaults["lam0"] = model.rows, np.zeros(model.rows)
+        more["lam0"] = np.zeros(model.rows)
+    inputs = Inputs(
+        model,
+        named,
+        BY_ROWS,
+        more,
+        None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
+        q=model.nq,
+        v=model.nv,
+        tau=model.nv,
+    )
     return SolverFunction(
         "forward_dynamics",
         model,
-        inputs,
+        inputs.sizes,
         body,
         method=chosen,
         result=ForwardDynamicsResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
-        defaults=defaults,
-        identity=(external_forces, softness, modes, warm_start, where),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
+        identity=(external_forces, softness, modes, warm_start, where, *inputs.identity),
         prox=prox,
         judge=_judge(model, chosen) if R is None and model.constraints else None,
         rows=Rows(model, softness=softness) if model.constraints else None,
@@ -125,7 +147,7 @@ def forward_dynamics(
     )
 
 
-@checked(model=MODEL, method=METHOD, external_forces=FLAG, frames=FRAMES, **OPTIONS)
+@checked(model=MODEL, method=METHOD, external_forces=FLAG, frames=FRAMES, parameters=PARAMETERS, **OPTIONS)
 @factory
 def inverse_dynamics(
     model: Model,
@@ -136,36 +158,48 @@ def inverse_dynamics(
     threads: int | None = None,
     external_forces: bool = False,
     frames: str = "best",
+    parameters: Sequence[str] = (),
 ) -> Function[InverseDynamicsResult]:
-    """`id(q, v, a) -> (tau,)`: the joint forces M a + c for accelerations `a`.
+    """`id(q, v, a) -> (tau,)`: the joint forces M a + c - passive for accelerations `a`.
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
-    cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Quaternions
-    in `q` are [x y z w].
+    cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Passive
+    forces are those of springs and damping. `parameters` are those of `forward_dynamics`, without rows. Quaternions in
+    `q` are [x y z w].
     """
     chosen, where = Choice("inverse_dynamics", method, model), chosen_frames(frames, backend)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        solve = chosen.method.load()
-        return {"tau": solve(Motion(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        motion = in_place(model, where).motion(x["q"], x["v"], xp, x)
+        applied = passive_force(model, x["q"], x["v"], xp, x)
+        return {"tau": chosen.method.load()(motion, x["a"], x.get("fext"), applied)}
 
-    inputs, defaults = _ports(model, "a", external_forces)
+    inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
     return Function(
         "inverse_dynamics",
         model,
-        inputs,
+        inputs.sizes,
         body,
         method=chosen,
         result=InverseDynamicsResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
-        defaults=defaults,
-        identity=(external_forces, where),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
+        identity=(external_forces, where, *inputs.identity),
     )
 
 
-@checked(model=MODEL, actuated=optional(NAMES), weight=POSITIVE, underactuated=FLAG, external_forces=FLAG, **OPTIONS)
+@checked(
+    model=MODEL,
+    actuated=optional(NAMES),
+    weight=POSITIVE,
+    underactuated=FLAG,
+    external_forces=FLAG,
+    parameters=PARAMETERS,
+    **OPTIONS,
+)
 @factory
 def constrained_inverse_dynamics(
     model: Model,
@@ -177,8 +211,9 @@ def constrained_inverse_dynamics(
     dtype: str = "float64",
     threads: int | None = None,
     external_forces: bool = False,
+    parameters: Sequence[str] = (),
 ) -> Function[ConstrainedInverseDynamicsResult]:
-    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + J^T lam, for a consistent motion.
+    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + passive + J^T lam, for a consistent motion.
 
     `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
@@ -193,21 +228,23 @@ def constrained_inverse_dynamics(
         check_actuation(model, driven)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = constrained_inverse(Motion(model, x["q"], x["v"], xp), x["a"], driven, weight, x.get("fext"))
+        motion = Rewritten(model).motion(x["q"], x["v"], xp, x)
+        applied = passive_force(model, x["q"], x["v"], xp, x)
+        out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
-    inputs, defaults = _ports(model, "a", external_forces)
+    inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
     return ActuatedFunction(
         "constrained_inverse_dynamics",
         model,
-        inputs,
+        inputs.sizes,
         body,
         backend=backend,
         dtype=dtype,
         threads=threads,
-        defaults=defaults,
-        shapes={"residual": ()},
-        identity=(external_forces, driven, weight),
+        defaults=inputs.defaults,
+        shapes={"residual": (), **inputs.shapes},
+        identity=(external_forces, driven, weight, *inputs.identity),
         result=ConstrainedInverseDynamicsResult,
     )
 
@@ -218,6 +255,7 @@ def constrained_inverse_dynamics(
     method=METHOD,
     prox=PROX,
     modes=FLAG,
+    parameters=PARAMETERS,
     **OPTIONS,
 )
 @factory
@@ -231,12 +269,13 @@ def impulse(
     threads: int | None = None,
     prox: Prox | None = None,
     modes: bool = False,
+    parameters: Sequence[str] = (),
 ) -> Function[ImpulseResult]:
     """`jump(q, v) -> (v_after, impulse)`: velocity after all constraints become active, and impulses.
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not become active.
+    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs.
     """
     model.check_forward()
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
@@ -246,24 +285,25 @@ def impulse(
         return impact(motion, restitution)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
-        solver = Solver(chosen.method, Rewritten(rewritten_model(model, chosen_frames("best", backend))), at)
+        solver = Solver(chosen.method, in_place(model, chosen_frames("best", backend)), at)
         mu = x["mu"][0, 0] if "mu" in x else None
-        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"))
+        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), x)
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
-    inputs, defaults = _ports(model, modes=modes)
+    inputs = Inputs(model, parameters, BY_MASS, _optional(model, modes=modes), q=model.nq, v=model.nv)
     return SolverFunction(
         "impulse",
         model,
-        inputs,
+        inputs.sizes,
         body,
         method=chosen,
         result=ImpulseResult,
         backend=backend,
         dtype=dtype,
         threads=threads,
-        defaults=defaults,
-        identity=(restitution, modes),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
+        identity=(restitution, modes, *inputs.identity),
         prox=prox,
         judge=_judge(model, chosen, at),
         rows=Rows(model, at),
@@ -271,18 +311,10 @@ def impulse(
     )
 
 
-def _ports(
-    model: Model, driven: str = "", external_forces: bool = False, modes: bool = False
-) -> tuple[dict[str, int], dict[str, np.ndarray]]:
-    """Inputs with their sizes, and defaults: q, v, joint forces or accelerations, `fext`, `active`."""
-    inputs, defaults = {"q": model.nq, "v": model.nv}, dict[str, np.ndarray]()
-    if driven:
-        inputs[driven] = model.nv
-    if external_forces:
-        defaults["fext"] = np.zeros(6 * model.nlinks)
-    if modes:
-        defaults["active"] = np.ones(len(model.constraints))
-    return inputs | {name: len(x) for name, x in defaults.items()}, defaults
+def _optional(model: Model, external_forces: bool = False, modes: bool = False) -> dict[str, np.ndarray]:
+    """The inputs that may be left out, with their defaults."""
+    forces = {"fext": np.zeros(6 * model.nlinks)} if external_forces else {}
+    return {**forces, "active": np.ones(len(model.constraints))} if modes else forces
 
 
 def _softness(model: Model, R: object) -> list[np.ndarray] | None:

@@ -21,7 +21,7 @@ from linkwork.functions.judge import Resolved
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.model import UNIT_TOLERANCE
+from linkwork.model.link import UNIT_TOLERANCE
 from linkwork.planner.plan import Plan
 
 if TYPE_CHECKING:
@@ -463,9 +463,11 @@ class Function(Generic[R]):
             x = np.asarray(real_array(value), dtype=self.dtype)
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
-        n = self.inputs[name]
-        if x.ndim not in (1, 2) or x.shape[-1] != n:
-            raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs ({n},) or (batch, {n})")
+        shape = self._shapes.get(name, (self.inputs[name],))
+        if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
+            one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
+            raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
+        x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
         if not np.isfinite(x).all():
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name == "q":

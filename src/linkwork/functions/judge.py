@@ -21,6 +21,8 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
 from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
+from linkwork.model.passive import passive_force
+from linkwork.rewrite.rewritten import Rewritten
 
 INDEPENDENT = 1e-7
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
@@ -69,7 +71,8 @@ class Resolved:
     def independent(self, x: State) -> tuple[np.ndarray] | None:
         """The matrix, if the mass matrix is regular."""
         q = np.asarray(x["q"], dtype=float)[:, None]
-        motion = Motion(self.model, q, np.zeros((self.model.nv, 1)), get("numpy"))
+        column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
+        motion = Rewritten(self.model).motion(q, np.zeros((self.model.nv, 1)), get("numpy"), column)
         try:
             W = np.linalg.solve(np.linalg.cholesky(crba(motion)), joint_space(motion)[0].T).T
         except np.linalg.LinAlgError:
@@ -101,10 +104,15 @@ class Judge:
         on = np.ones(len(self.model.constraints)) if "active" not in x else np.asarray(x["active"])
         held = tuple(c for c, w in zip(self.model.constraints, on, strict=True) if w > 0)
         rows = np.repeat(on > 0, [c.rows for c in self.model.constraints])
-        motion = Motion(replace(self.model, constraints=held), column["q"], column["v"], get("numpy"))
+        if "targets" in column:
+            column["targets"] = column["targets"][rows]
+        xp, within = get("numpy"), Rewritten(replace(self.model, constraints=held), source=self.model)
+        motion = within.motion(column["q"], column["v"], xp, column)
         problem = motion if self.at is None else self.at(motion)
+        tau = column.get("tau", 0 * column["v"])
+        passive = None if self.at is not None else passive_force(self.model, column["q"], column["v"], xp, column)
         try:
-            found = self._found(problem, column.get("tau", 0 * column["v"]), column.get("fext"), least)
+            found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), least)
         except np.linalg.LinAlgError:
             return None
         if found is None:
@@ -170,21 +178,44 @@ class Rows:
         self.model, self.at, self.softness = model, at, softness
 
     def residual(
-        self, q: np.ndarray, v: np.ndarray, active: np.ndarray | None, found: np.ndarray, forces: np.ndarray
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        active: np.ndarray | None,
+        found: np.ndarray,
+        forces: np.ndarray,
+        targets: np.ndarray | None = None,
+        softness: np.ndarray | None = None,
     ) -> np.ndarray:
         """The largest |J a - k| of active rows in each state, for the accelerations or velocities `found`."""
         lead = found.shape[:-1]
         on = np.ones(len(self.model.constraints)) if active is None else active
-        parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in (q, v, on, found, forces)]
+        wanted = np.zeros(self.model.rows) if targets is None else targets
+        own = (
+            np.zeros(self.model.rows)
+            if self.softness is None
+            else np.concatenate([np.zeros((0, 1)), *self.softness])[:, 0]
+        )
+        given = (q, v, on, found, forces, wanted, own if softness is None else softness)
+        parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in given]
         each = [self._one(*(x[b] for x in parts)) for b in np.ndindex(lead)]
         return np.array(each, dtype=float).reshape(lead)
 
-    def _one(self, q: np.ndarray, v: np.ndarray, on: np.ndarray, found: np.ndarray, forces: np.ndarray) -> float:
+    def _one(
+        self,
+        q: np.ndarray,
+        v: np.ndarray,
+        on: np.ndarray,
+        found: np.ndarray,
+        forces: np.ndarray,
+        targets: np.ndarray,
+        softness: np.ndarray,
+    ) -> float:
         motion = Motion(self.model, q[:, None], v[:, None], get("numpy"))
         J, k = joint_space(motion if self.at is None else self.at(motion))
-        left = J @ (found if self.at is None else found - v) - k[:, 0]
+        left = J @ (found if self.at is None else found - v) - k[:, 0] - targets
         weight = np.repeat(on, [c.rows for c in self.model.constraints])
         held = weight > 0
         if self.softness is not None:
-            left[held] += (np.concatenate(self.softness)[:, 0] * forces)[held] / weight[held]
+            left[held] += (softness * forces)[held] / weight[held]
         return float(np.abs(left[held]).max(initial=0.0))

@@ -11,6 +11,7 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import FLAG, NAME, NAMES, checked, choice, either, optional
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
 from linkwork.functions.results import (
     ConstraintErrorResult,
     ConstraintJacobianResult,
@@ -20,19 +21,20 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.rewrite.rewritten import in_place
 
 R = TypeVar("R")
 METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
 
 
-@checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, **OPTIONS)
+@checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, parameters=PARAMETERS, **OPTIONS)
 @factory
 def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function[Any]:
     """`mm(q) -> (M,)`: the joint-space mass matrix, nv x nv; quaternions in `q` are [x y z w].
 
     With `packed=True` the result is `(entries,)`, only the structural nonzeros of the lower triangle, at the rows and
     columns that `mass_pattern(model)` gives: in large batches most of the time is spent on writing zeros otherwise.
+    `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults.
     """
     chosen = Choice("mass_matrix", method, model)
     crba = chosen.method.load()
@@ -133,10 +135,21 @@ def of_position(
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return of(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
+        return of(in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x))
 
-    identity = (*identity, where)
-    return Function(name, model, {"q": model.nq}, body, method=method, result=result, identity=identity, **options)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq)
+    options["shapes"] = {**options.get("shapes", {}), **inputs.shapes}
+    return Function(
+        name,
+        model,
+        inputs.sizes,
+        body,
+        method=method,
+        result=result,
+        identity=(*identity, where, *inputs.identity),
+        defaults=inputs.defaults,
+        **options,
+    )
 
 
 def chosen_frames(frames: str, backend: str) -> str:

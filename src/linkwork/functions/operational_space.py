@@ -16,6 +16,7 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
 from linkwork.functions.results import (
     DelassusOperatorResult,
     DelassusResult,
@@ -25,10 +26,19 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.rewrite.rewritten import in_place
 
 
-@checked(model=MODEL, method=METHOD, damping=FLAG, modes=FLAG, frames=FRAMES, measure=FLAG, **OPTIONS)
+@checked(
+    model=MODEL,
+    method=METHOD,
+    damping=FLAG,
+    modes=FLAG,
+    frames=FRAMES,
+    measure=FLAG,
+    parameters=PARAMETERS,
+    **OPTIONS,
+)
 @factory
 def delassus(
     model: Model,
@@ -49,6 +59,7 @@ def delassus(
     - `damping=True` adds an input `damping` (one number, 0 by default): J M^-1 J^T + damping 1.
     - `modes=True` adds an input `active` with one weight per constraint (of those whose rows the matrix has): rows and
       columns are multiplied by the roots of the weights, and with weight 0 they vanish.
+    - `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults.
     """
     chosen = Choice("delassus", method, model, measure=measure)
     if method is not None and chosen.method.operator:
@@ -74,6 +85,7 @@ def delassus(
     damping=FLAG,
     modes=FLAG,
     frames=FRAMES,
+    parameters=PARAMETERS,
     **OPTIONS,
 )
 @factory
@@ -164,12 +176,12 @@ def _of_matrix(
     if output == "force":
         inputs["b"] = m
     if damping:
-        inputs["damping"], defaults["damping"] = 1, np.zeros(1)
+        defaults["damping"] = np.zeros(1)
     if modes:
-        inputs["active"], defaults["active"] = len(which), np.ones(len(which))
+        defaults["active"] = np.ones(len(which))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
+        motion = in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x)
         A = chosen.method.load()(motion)
         if modes:
             roots = [xp.sqrt(x["active"][c, 0]) * xp.constant(np.ones((k, 1))) for c, k in enumerate(sizes)]
@@ -177,18 +189,19 @@ def _of_matrix(
             A = xp.symmetric(_both_sides(xp, root, A))
         return {output: of(motion, A + x["damping"][0, 0] * xp.eye(m) if damping else A, x)}
 
-    shapes = {output: (m, m)} if output == "matrix" else {}
-    identity = (where, output, damping, modes)
+    known = Inputs(model, options.pop("parameters", ()), BY_MASS, defaults, None, **inputs)
+    shapes = {**known.shapes, **({output: (m, m)} if output == "matrix" else {})}
+    identity = (where, output, damping, modes, *known.identity)
     return Function(
         name,
         model,
-        inputs,
+        known.sizes,
         body,
         method=chosen,
         result=result,
         identity=identity,
         shapes=shapes,
-        defaults=defaults,
+        defaults=known.defaults,
         **options,
     )
 
@@ -229,9 +242,20 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = chosen.method.load()(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
+        operator = chosen.method.load()(in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 
-    inputs = {"q": model.nq, "b": model.rows}
-    return Function(name, model, inputs, body, method=chosen, result=result, identity=(where,), **options)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq, b=model.rows)
+    return Function(
+        name,
+        model,
+        inputs.sizes,
+        body,
+        method=chosen,
+        result=result,
+        identity=(where, *inputs.identity),
+        defaults=inputs.defaults,
+        shapes=inputs.shapes,
+        **options,
+    )

@@ -217,13 +217,15 @@ class Solution:
     when first read, from the inputs of the call: read it before you change these in place.
     """
 
-    __slots__ = ("_active", "_q", "_report", "_rows", "_v")
+    __slots__ = ("_active", "_q", "_report", "_rows", "_softness", "_targets", "_v")
     _fields: ClassVar[tuple[str, ...]]
     _report: np.ndarray  # (..., 3): solver iterations, residual, and 1, or NaN if that is too large
     _rows: Rows
     _q: np.ndarray
     _v: np.ndarray
     _active: np.ndarray
+    _targets: np.ndarray
+    _softness: np.ndarray
 
     def __init__(self, *arrays: np.ndarray) -> None:
         for name, x in zip((*self._fields, "_report"), arrays, strict=False):
@@ -242,7 +244,8 @@ class Solution:
         if hasattr(self, "_report"):
             return self._report[..., 1]
         if hasattr(self, "_rows"):
-            return self._rows.residual(self._q, self._v, getattr(self, "_active", None), self[0], self[1])
+            active, targets, softness = (getattr(self, n, None) for n in ("_active", "_targets", "_softness"))
+            return self._rows.residual(self._q, self._v, active, self[0], self[1], targets, softness)
         return np.zeros(self[0].shape[:-1])
 
     @property

@@ -5,7 +5,7 @@ Factories, rollouts and projections call methods only by this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.model import Motion
+from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten
 
 Pair = tuple[Array, Array]
@@ -61,17 +62,26 @@ class Solver:
         fext: Array | None = None,
         mu: Array | float | None = None,
         active: Array | None = None,
+        given: Mapping[str, Array] | None = None,
         lam0: Array | None = None,
     ) -> Solved:
-        """The method's solution for a state of the user's model; only methods that iterate use `mu` and `lam0`."""
+        """The method's solution for a state of the user's model; only methods that iterate use `mu` and `lam0`.
+
+        Parameters that are inputs are in `given`. Passive joint forces count, but for other problems than motion.
+        """
         options: dict[str, Any] = {}
         if self.method.prox is not None:
             options |= {"mu": mu, "lam0": lam0}
         if self.softness is not None:
             options["R"] = [xp.constant(r) for r in self.softness]
+            if given and "softness" in given:
+                spans = map(self.within.model.row_span, range(len(self.softness)))
+                options["R"] = [given["softness"][begin:end, :] for begin, end in spans]
         if active is not None:
             options["active"] = active
-        motion = self.within.motion(q, v, xp)
+        motion = self.within.motion(q, v, xp, given)
+        passive = None if self.at is not None else passive_force(self.within.model, q, v, xp, given)
+        tau = tau if passive is None else tau + passive
         problem = motion if self.at is None else self.at(motion)
         out = self.method.load()(problem, self.within.force(tau, xp), fext, **options)
         if isinstance(out, Iteration):

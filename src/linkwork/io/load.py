@@ -36,6 +36,7 @@ SOURCE = Kind("a path, a name or XML text", _source)
     gravity=optional(GRAVITY),
     cut=NAMES,
     model=optional(NAME),
+    passive=FLAG,
 )
 def load(
     source: str | os.PathLike[str],
@@ -46,6 +47,7 @@ def load(
     gravity: object = None,
     cut: Sequence[str] = (),
     model: str | None = None,
+    passive: bool = True,
 ) -> Model:
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
 
@@ -60,7 +62,8 @@ def load(
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
-    Damping, friction, springs and actuators of the file are not modelled.
+    Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does; dry
+    friction is read and does not act yet. Actuators are not modelled.
     """
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
@@ -75,9 +78,10 @@ def load(
         if model is not None and kind != "sdf":
             raise root.error("model= names a model of an SDF world; URDF and MJCF files have one robot")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
-            builder = _readers(cut, model)[kind](root, data, path, base or suggested)
+            builder = _readers(cut, model, passive)[kind](root, data, path, base or suggested)
             builder.name = _named(builder.name, path)
             made = builder.build(merge_fixed)
+            made = made if passive else made.without_passive()
             _check_inertias(root, builder, made)
     except LoadError:
         raise
@@ -176,7 +180,7 @@ def _least(I: np.ndarray) -> float:
 _Read = Callable[[Element, bytes, Path | None, str | None], Builder]
 
 
-def _readers(cut: Sequence[str], model: str | None) -> dict[str, _Read]:
+def _readers(cut: Sequence[str], model: str | None, passive: bool) -> dict[str, _Read]:
     """The reader of each format, imported when it is needed."""
 
     def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
@@ -187,7 +191,7 @@ def _readers(cut: Sequence[str], model: str | None) -> dict[str, _Read]:
     def mjcf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.io.mjcf import read_mjcf
 
-        return read_mjcf(root, data, path, base)
+        return read_mjcf(root, data, path, base, passive)
 
     def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.io.sdf import read_sdf

@@ -8,7 +8,8 @@ within quaternions differs ([x y z w] here) and the velocity of a free joint (in
 Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
 joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
 
-Not modelled: damping, springs, friction loss, gravity compensation, tendons, actuators, contacts, equalities that are
+Damping, springs, friction loss and gravity compensation of joints and bodies are those of the file. Not modelled:
+damping and springs that are not linear, or of tendons and actuators; tendons, actuators, contacts, equalities that are
 not active at the start. A geometry whose mesh is missing is ignored where the body's inertia is given.
 """
 
@@ -35,17 +36,27 @@ TORQUE_SCALE = 10
 """Index in the data of a weld of the weight of its rotational rows; with zero it holds a point only."""
 
 
-def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None) -> Builder:
-    """The robot of a <mujoco> element. `base` None leaves the roots as the file has them."""
+NOT_MODELLED = (
+    *("jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly"),
+    *("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly"),
+)
+"""Springs and damping of a compiled model that are not linear, or not those of joints."""
+
+
+def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None, passive: bool = True) -> Builder:
+    """The robot of a <mujoco> element. `base` None leaves the roots as the file has them.
+
+    Without `passive` bodies have their weight, whatever compensates it.
+    """
     check(root, data, path)
-    return _Reader(root, _compiled(root, data, path)).read(base)
+    return _Reader(root, _compiled(root, data, path), passive).read(base)
 
 
 class _Reader:
-    def __init__(self, root: Element, m: Any) -> None:
+    def __init__(self, root: Element, m: Any, passive: bool) -> None:
         import mujoco
 
-        self.root, self.m, self.mj = root, m, mujoco
+        self.root, self.m, self.mj, self.passive = root, m, mujoco, passive
         gravity = np.array(m.opt.gravity)
         if m.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
             gravity = np.zeros(3)
@@ -72,6 +83,8 @@ class _Reader:
             for e in range(self.m.neq)
             if self.m.eq_active0[e] and not self._equality(e)
         ]
+        if self.passive:
+            self._warn_of_passive()
         if left_out:
             self.root.warn(f"the equalities {listing(left_out)} are left out; connect, weld and joint are modelled")
         return self.builder
@@ -147,13 +160,22 @@ class _Reader:
         parent = self.bodies[m.body_parentid[i]]
         placement = Placement.from_quaternion(m.body_pos[i], _xyzw(m.body_quat[i]))
         inertia = _inertia(m, i)
+        held = float(m.body_gravcomp[i]) if self.passive else 0.0
+        weightless = BodyInertia(held * inertia.mass, inertia.com)
         joints = list(range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]))
         if parent == WORLD and base is not None:
             joint = self._base(i, joints, base)
             if joint is not None:
                 placement = placement if isinstance(joint, Fixed) else Placement()
                 self.builder.link(
-                    name, WORLD, joint, placement=placement, inertia=inertia, joint_name="root_joint", actuated=False
+                    name,
+                    WORLD,
+                    joint,
+                    placement=placement,
+                    inertia=inertia,
+                    weightless=weightless,
+                    joint_name="root_joint",
+                    actuated=False,
                 )
                 return
         anchor = np.zeros(3)
@@ -172,6 +194,8 @@ class _Reader:
                 joint_name=self.joints[j],
                 limits=self._limits(j),
                 actuated=j in self.driven,
+                weightless=weightless if last else None,
+                **self._passive(j, joint),
             )
             parent, placement, anchor = link, Placement(), at
         if not joints or anchor.any():
@@ -182,6 +206,7 @@ class _Reader:
                 "fixed",
                 placement=placement @ Placement(p=-anchor),
                 inertia=inertia,
+                weightless=weightless,
                 joint_name=name_of_joint,
             )
 
@@ -211,6 +236,29 @@ class _Reader:
             return Prismatic(axis), Placement(p=-ref * axis), np.zeros(3)
         half = np.array([*(np.sin(-ref / 2) * axis), np.cos(ref / 2)])
         return Revolute(axis), Placement.from_quaternion(np.zeros(3), half), at
+
+    def _passive(self, j: int, joint: Joint) -> dict[str, Any]:
+        """Damping, spring and friction of a joint, unless the file disables them."""
+        m, off, bits = self.m, int(self.m.opt.disableflags), self.mj.mjtDisableBit
+        dof, at = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
+        rest = np.array(m.qpos_spring[at : at + joint.nq])
+        if isinstance(joint, Free | Spherical):
+            rest[-4:] = _xyzw(rest[-4:])
+        stiff = not off & int(getattr(bits, "mjDSBL_SPRING", 0))
+        damped = not off & int(getattr(bits, "mjDSBL_DAMPER", 0))
+        return {
+            "damping": np.maximum(m.dof_damping[dof : dof + joint.nv], 0.0) if damped else 0.0,
+            "stiffness": max(float(m.jnt_stiffness[j]), 0.0) if stiff else 0.0,
+            "rest": rest,
+            "friction": np.maximum(m.dof_frictionloss[dof : dof + joint.nv], 0.0),
+        }
+
+    def _warn_of_passive(self) -> None:
+        """Warn of damping and springs that are not modelled."""
+        found = {n: np.count_nonzero(getattr(self.m, n, 0)) for n in NOT_MODELLED}
+        if any(found.values()):
+            said = listing(f"{k} x {n.replace('_', ' ')}" for n, k in found.items() if k)
+            self.root.warn(f"left out: {said}; linear damping and springs of joints are modelled")
 
     def _limits(self, j: int) -> Limits:
         m = self.m

@@ -10,9 +10,9 @@ of a ball joint is then the inverse.
 Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, nested models (their names are
 "model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
 mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
-the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world. Not modelled:
-damping, friction, springs, sensors, plugins. Models in <include> are read where they are files of the
-robot's own (sdf_include.py); of a world with several models one is named.
+the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world; damping, springs
+and friction of axes. Not modelled: those of joints that are cut, sensors, plugins. Models in <include> are read where
+they are files of the robot's own (sdf_include.py); of a world with several models one is named.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -264,10 +265,19 @@ class _Reader:
                     weightless=weightless,
                     joint_name=edge.name,
                     limits=_limits(edge),
+                    **_dynamics(edge, inner != edge.parent),
                 )
                 return
             carrier = f"{outer}/{edge.name}"
-            self.builder.link(carrier, inner, joint, placement=placement, joint_name=edge.name, limits=_limits(edge))
+            self.builder.link(
+                carrier,
+                inner,
+                joint,
+                placement=placement,
+                joint_name=edge.name,
+                limits=_limits(edge),
+                **_dynamics(edge, inner != edge.parent),
+            )
             self.builder.link(
                 outer,
                 carrier,
@@ -316,6 +326,8 @@ class _Reader:
         """A joint that the tree leaves out, as a closure between frames on its two links."""
         from linkwork.constraints import Closure
 
+        if any(np.any(x) for n, x in _dynamics(edge).items() if n != "rest"):
+            edge.element.warn("damping, spring and friction are left out: this joint closes a loop")
         with edge.element.blamed():
             for end, link in (("child", edge.child), ("parent", edge.parent)):
                 pose = read_pose(self.model) @ edge.pose if link == WORLD else self.scope.pose_in(link, edge.pose)
@@ -405,6 +417,19 @@ def _limits(edge: _Edge) -> Limits:
         effort if effort >= 0 else np.inf,
         velocity if velocity >= 0 else np.inf,
     )
+
+
+def _dynamics(edge: _Edge, turned: bool = False) -> dict[str, Any]:
+    """Damping, spring and friction of each axis, in the order of the joint's coordinates."""
+    tags = {"damping": "damping", "stiffness": "spring_stiffness", "rest": "spring_reference", "friction": "friction"}
+    axes = [edge.element.child(tag) for tag in ("axis", "axis2")[: len(edge.axes)]]
+    data = [None if axis is None else axis.child("dynamics") for axis in (reversed(axes) if turned else axes)]
+    if not any(data):
+        return {}
+    found = {n: np.array([_value(d, tag, 0.0) for d in data]) for n, tag in tags.items()}
+    if any(np.any(x < 0) for n, x in found.items() if n != "rest"):
+        edge.element.warn("ignored: negative damping, friction or stiffness drives a joint")
+    return {n: x if n == "rest" else np.maximum(x, 0.0) for n, x in found.items()}
 
 
 def _inertia(link: Element) -> BodyInertia:

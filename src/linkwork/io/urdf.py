@@ -2,14 +2,15 @@
 
 Joints come in Pinocchio's order (depth first, the children of a link by joint name), so that `q` and `v` are
 interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
-Collisions, transmissions, gazebo tags and joint <dynamics> (damping, friction) are not read. `mimic` becomes a
-`Coupling`, a URDF+ `<loop>` a `Closure`.
+Damping and friction of joints are read (<dynamics>); collisions, transmissions and gazebo tags are not. `mimic` becomes
+a `Coupling`, a URDF+ `<loop>` a `Closure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -134,7 +135,9 @@ class _Reader:
         with element.blamed():
             if turned is not None:  # a planar joint whose normal is not z: a massless link with the plane's axes
                 plane = _unused(f"{name}/plane", self.links)
-                self.builder.link(plane, parent, joint, placement=placement @ turned, joint_name=element.name)
+                self.builder.link(
+                    plane, parent, joint, placement=placement @ turned, joint_name=element.name, **_dynamics(element)
+                )
                 parent, joint, placement = plane, Fixed(), turned.inverse()
             self.builder.link(
                 name,
@@ -146,6 +149,7 @@ class _Reader:
                 armature=self.rotors.get(element.name, 0.0) if joint.nv == 1 else 0.0,
                 actuated=not isinstance(joint, Free),
                 joint_name=element.name if turned is None else f"{element.name}/plane",
+                **(_dynamics(element) if joint.nv else {}),
             )
 
     def _couple(self) -> None:
@@ -353,6 +357,17 @@ def _limits(joint: Element) -> Limits:
         return Limits(effort=effort, velocity=velocity)
     lower, upper = element.number("lower", 0.0, bounded=False), element.number("upper", 0.0, bounded=False)
     return Limits(lower, upper, effort, velocity)
+
+
+def _dynamics(joint: Element) -> dict[str, Any]:
+    """Viscous damping and dry friction; negative values, which drive a joint, are ignored."""
+    element = joint.child("dynamics")
+    if element is None:
+        return {}
+    found = {n: element.number(n, 0.0) for n in ("damping", "friction")}
+    if min(found.values()) < 0:
+        element.warn("ignored: negative damping or friction drives a joint")
+    return {n: max(x, 0.0) for n, x in found.items()}
 
 
 def _inertia(link: Element) -> BodyInertia:

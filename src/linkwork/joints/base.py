@@ -71,6 +71,10 @@ class Joint(Value):
         """The joint velocity that `integrate` takes from `q0` to `q1`."""
         return q1 - q0
 
+    def displacement(self, rest: Array, q: Array, xp: Ops) -> Array:
+        """What a spring of stiffness 1 that rests at `rest` pulls with, nv x 1: x with d/dt |x|^2 / 2 = x . v."""
+        return q - rest
+
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         """dq/dt, of length nq."""
         return v

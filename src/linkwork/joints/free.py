@@ -14,6 +14,7 @@ from linkwork.spatial.rotations import (
     log6,
     quaternion_conjugate,
     quaternion_exp,
+    quaternion_log,
     quaternion_matrix,
     quaternion_normalised,
     quaternion_product,
@@ -51,6 +52,12 @@ class Free(Joint):
         back = quaternion_conjugate(q0[3:7, :], xp)
         R = quaternion_matrix(quaternion_product(back, q1[3:7, :], xp), xp)
         return log6(R, quaternion_matrix(back, xp) @ (q1[0:3, :] - q0[0:3, :]), xp)
+
+    def displacement(self, rest: Array, q: Array, xp: Ops) -> Array:
+        """The way from `rest` and the rotation vector from there, in child coordinates."""
+        away = quaternion_matrix(q[3:7, :], xp).T @ (q[0:3, :] - rest[0:3, :])
+        turn = quaternion_product(quaternion_conjugate(rest[3:7, :], xp), q[3:7, :], xp)
+        return xp.vstack([away, quaternion_log(turn, xp)])
 
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         turn = q[3:7, :]

@@ -41,6 +41,12 @@ class Planar(Joint):
         R = xp.matrix([[dc, -ds, o], [ds, dc, o], [o, o, 1 + o]])
         return xp.constant(self._S).T @ log6(R, xp.matrix([[c * dx + s * dy], [c * dy - s * dx], [o]]), xp)
 
+    def displacement(self, rest: Array, q: Array, xp: Ops) -> Array:
+        """The way from `rest` and the angle from there, in child coordinates."""
+        dx, dy, c, s = q[0, 0] - rest[0, 0], q[1, 0] - rest[1, 0], q[2, 0], q[3, 0]
+        turn = xp.atan2(rest[2, 0] * s - rest[3, 0] * c, rest[2, 0] * c + rest[3, 0] * s)
+        return xp.matrix([[c * dx + s * dy], [c * dy - s * dx], [turn]])
+
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         c, s, vx, vy, w = q[2, 0], q[3, 0], v[0, 0], v[1, 0], v[2, 0]
         return xp.matrix([[c * vx - s * vy], [s * vx + c * vy], [-s * w], [c * w]])

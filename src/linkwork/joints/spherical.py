@@ -48,6 +48,10 @@ class Spherical(Joint):
     def difference(self, q0: Array, q1: Array, xp: Ops) -> Array:
         return quaternion_log(quaternion_product(quaternion_conjugate(q0, xp), q1, xp), xp)
 
+    def displacement(self, rest: Array, q: Array, xp: Ops) -> Array:
+        """The rotation vector from `rest`, in child coordinates."""
+        return self.difference(rest, q, xp)
+
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         return quaternion_rate(q, v, xp)
 

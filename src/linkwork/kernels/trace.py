@@ -28,15 +28,16 @@ def trace(
 
     A trace that needs more than `limit` operations raises `Outgrown`. Rounding is that of float64, or of `single`
     precision. With `guard`, an input that no output depends on makes the first of them NaN if it is not a number; all
-    others reach an output anyway. `shapes` are for outputs of other than two axes.
+    others reach an output anyway. `shapes` are for outputs of other than two axes and inputs of
+    more than one.
     """
     xp = Tracer(limit, single)
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
     told = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
     if told is not None:
         outputs[told] = _guarded(xp, outputs[told], [r for x in outputs.values() for r in x.refs])
-    inputs = [Port(n, (size,)) for n, size in xp.inputs.items()]
     told_shapes = shapes or {}
+    inputs = [Port(n, told_shapes.get(n, (size,))) for n, size in xp.inputs.items()]
     ports = [Port(n, told_shapes.get(n, x.shape[:1] if x.shape[1] == 1 else x.shape)) for n, x in outputs.items()]
     empty = Program(inputs, ports, (), [()] * len(ports), name)
     return finished(empty, xp.values, [x.refs for x in outputs.values()])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder
-from linkwork.model.link import Limits, Link
+from linkwork.model.link import Limits, Link, Passive
 from linkwork.model.model import WORLD, Frame, Model
 from linkwork.model.motion import Motion
+from linkwork.model.parameters import Parameters
 from linkwork.model.topology import Topology
 from linkwork.model.visual import Visual
 
@@ -19,6 +20,8 @@ __all__ = [
     "Link",
     "Model",
     "Motion",
+    "Parameters",
+    "Passive",
     "Placement",
     "Topology",
     "Visual",

@@ -93,6 +93,10 @@ class Placement(Value):
         return f"Placement(p={short(self.p)}, rpy={short(self.rpy)})"
 
 
+TRIANGLE = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+"""The entries of a symmetric matrix in the order of parameters, which is Pinocchio's."""
+
+
 @checked_class(mass=NUMBER, com=array(3), I=array(3, 3))
 @dataclass(frozen=True, eq=False, repr=False)
 class BodyInertia(Value):
@@ -133,6 +137,23 @@ class BodyInertia(Value):
     def about_origin(self) -> np.ndarray:
         c = self.com
         return np.asarray(self.I + self.mass * (c @ c * np.eye(3) - np.outer(c, c)))
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """[m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz]: mass, first moments m c, inertia about the origin."""
+        return np.array([self.mass, *self.first_moment, *(self.about_origin[e] for e in TRIANGLE)])
+
+    @staticmethod
+    @checked(parameters=array(10))
+    def from_parameters(parameters: object) -> BodyInertia:
+        """The inertia of ten numbers, as `parameters` gives them; first moments need a mass."""
+        x = np.asarray(parameters, dtype=float)
+        if x[0] == 0 and x[1:4].any():
+            raise ModelError("a body without mass has no first moments")
+        com, I = x[1:4] / x[0] if x[0] else np.zeros(3), np.zeros((3, 3))
+        for (i, j), value in zip(TRIANGLE, x[4:], strict=True):
+            I[i, j] = I[j, i] = value
+        return BodyInertia(float(x[0]), com, I - x[0] * (com @ com * np.eye(3) - np.outer(com, com)))
 
     def moved(self, X: Placement) -> BodyInertia:
         """In the frame in which this link frame has placement X."""

@@ -23,7 +23,7 @@ from linkwork.errors import ModelError, listing
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
-from linkwork.model.link import Limits, Link, armature_of
+from linkwork.model.link import Limits, Link, Passive, armature_of, passive_of
 from linkwork.model.model import GRAVITY, WORLD, Frame, Model
 from linkwork.model.visual import Given, Look, Visual
 
@@ -43,6 +43,7 @@ class _Draft:
     limits: Limits
     actuated: bool
     weightless: BodyInertia
+    passive: Passive
     looks: list[Look] = field(default_factory=list)
 
 
@@ -79,6 +80,10 @@ class Builder:
         limits=optional(instance(Limits, "the Limits of the joint")),
         actuated=FLAG,
         weightless=optional(INERTIA),
+        damping=ARRAY,
+        stiffness=ARRAY,
+        rest=optional(ARRAY),
+        friction=ARRAY,
     )
     def link(
         self,
@@ -94,12 +99,18 @@ class Builder:
         limits: Limits | None = None,
         actuated: bool = True,
         weightless: BodyInertia | None = None,
+        damping: object = 0.0,
+        stiffness: object = 0.0,
+        rest: object = None,
+        friction: object = 0.0,
     ) -> None:
         """Add a link: the joint's frame has `placement` in the parent link.
 
         The link's frame follows the joint.
 
-        `weightless` is the part of its inertia that gravity does not pull.
+        `weightless` is the part of its inertia that gravity does not pull. The joint's damping, the stiffness of its
+        spring and its dry friction are numbers, or one for each degree of freedom; the spring has no force at the
+        position `rest` (default: neutral).
         """
         if name == WORLD or name in self._drafts:
             raise ModelError(f"link '{name}' is there already; link names must be unique and not '{WORLD}'")
@@ -123,6 +134,7 @@ class Builder:
             limits or Limits(),
             actuated,
             weightless or BodyInertia(),
+            passive_of(joint, f"link '{name}'", damping, stiffness, rest, friction),
         )
 
     @checked(name=NAME, link=NAME, placement=optional(PLACEMENT))
@@ -186,6 +198,7 @@ class Builder:
                     d.limits,
                     d.actuated,
                     weightless=d.weightless,
+                    passive=d.passive,
                 )
             )
         for name, (owner, placement) in self._frames.items():

@@ -115,6 +115,10 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
                 limits=link.limits,
                 actuated=link.actuated,
                 weightless=link.weightless,
+                damping=link.passive.damping,
+                stiffness=link.passive.stiffness,
+                rest=link.passive.rest,
+                friction=link.passive.friction,
             )
             b.look(new, *link.looks)
         at[new] = places[-1]

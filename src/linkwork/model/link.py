@@ -6,14 +6,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linkwork.checks import ARRAY, FLAG, NAME, checked_class, instance, like, number, several, shown, whole
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.checks import ARRAY, FLAG, NAME, checked_class, instance, like, number, optional, several, shown, whole
 from linkwork.errors import ModelError
-from linkwork.joints import Free, Joint
+from linkwork.joints import Free, Joint, Planar, Spherical
 from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.visual import Look, Visual
 from linkwork.values import Value, read_only, short, uncached
+
+UNIT_TOLERANCE = 1e-4
+"""How far from one the length of a quaternion may be."""
 
 BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
 
@@ -33,6 +37,35 @@ class Limits(Value):
         return f"Limits({', '.join(finite)})"
 
 
+@checked_class(damping=ARRAY, stiffness=ARRAY, rest=ARRAY, friction=ARRAY)
+@dataclass(frozen=True, eq=False, repr=False)
+class Passive(Value):
+    """What resists a joint's motion: damping (nv), springs (stiffness nv, rest nq), dry friction (nv).
+
+    Forces on the joint are -damping v - stiffness x, with x the displacement from rest (`Joint.displacement`). SI units
+    for rotations and translations. Dry friction, a force of at most so many N or N m against the motion, is stored and
+    acts in no function yet.
+    """
+
+    damping: np.ndarray
+    stiffness: np.ndarray
+    rest: np.ndarray
+    friction: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("damping", "stiffness", "rest", "friction"):
+            object.__setattr__(self, name, read_only(np.array(getattr(self, name), dtype=float)))
+
+    @property
+    def acts(self) -> bool:
+        """Whether it has springs or damping."""
+        return bool(self.damping.any() or self.stiffness.any())
+
+    def __repr__(self) -> str:
+        there = (f"{n}={short(x)}" for n, x in uncached(self).items() if n != "rest" and x.any())
+        return f"Passive({', '.join(there)})"
+
+
 @checked_class(
     name=NAME,
     parent=whole(),
@@ -44,6 +77,7 @@ class Limits(Value):
     limits=instance(Limits, "the Limits of a joint"),
     actuated=FLAG,
     weightless=INERTIA,
+    passive=optional(instance(Passive, "the Passive forces of a joint")),
     looks=several(like("a Look", "read", "moved", "visuals")),
 )
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,9 +98,12 @@ class Link(Value):
     actuated: bool = True
     looks: tuple[Look, ...] = field(default=(), compare=False)
     weightless: BodyInertia = field(default_factory=BodyInertia)
+    passive: Passive = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "armature", read_only(np.array(self.armature, dtype=float)))
+        if self.passive is None:
+            object.__setattr__(self, "passive", passive_of(self.joint, f"link '{self.name}'"))
 
     @cached_property
     def visuals(self) -> tuple[Visual, ...]:
@@ -93,3 +130,49 @@ def armature_of(joint: Joint, armature: object, owner: str) -> np.ndarray:
             f"three directions, not {rotor[:3].tolist()}"
         )
     return rotor
+
+
+def passive_of(
+    joint: Joint,
+    owner: str,
+    damping: object = 0.0,
+    stiffness: object = 0.0,
+    rest: object = None,
+    friction: object = 0.0,
+) -> Passive:
+    """Damping, stiffness and friction of each degree of freedom, from one for all or one for each.
+
+    `rest` (nq) is the position without spring force, by default the neutral one. Springs of a joint that turns in space
+    have one stiffness for its rotations and one for its translations: only these have an energy.
+    """
+    found = []
+    for what, given in (("damping", damping), ("stiffness", stiffness), ("friction", friction)):
+        x = np.asarray(given, dtype=float)
+        if x.shape not in ((), (1,), (joint.nv,)) or np.any(x < 0):
+            raise ModelError(
+                f"{owner}: {what} is a number of at least 0, or one for each of the {joint.nv} degrees of freedom of "
+                f"its joint, not {shown(given)}"
+            )
+        found.append(np.broadcast_to(x, (joint.nv,)).copy())
+    if isinstance(joint, Free | Spherical | Planar) and any(np.ptp(k) > 0 for k in _alike(joint, found[1])):
+        raise ModelError(
+            f"{owner}: springs of a {joint.kind} joint have one stiffness for all rotations and one for all "
+            f"translations, not {found[1].tolist()}"
+        )
+    at = joint.neutral() if rest is None else np.asarray(rest, dtype=float)
+    if at.shape == () and joint.nq == 1:
+        at = at[None]
+    if at.shape != (joint.nq,):
+        raise ModelError(f"{owner}: rest is a position of its joint, {joint.nq} numbers, not {shown(rest)}")
+    if isinstance(joint, Free | Spherical | Planar):
+        with np.errstate(all="ignore"):
+            at = np.asarray(joint.normalised(at[:, None], NUMPY))[:, 0]
+        if rest is not None and not np.abs(at - np.asarray(rest)).max() <= UNIT_TOLERANCE:
+            raise ModelError(f"{owner}: the rotation in rest is not of length one: {shown(rest)}")
+    return Passive(found[0], found[1], at, found[2])
+
+
+def _alike(joint: Joint, stiffness: np.ndarray) -> list[np.ndarray]:
+    """The stiffnesses of a joint that turns in space which must be equal."""
+    translations = {"spherical": 0, "planar": 2, "free": 3}[joint.kind]
+    return [x for x in (stiffness[:translations], stiffness[translations:]) if len(x)]

@@ -29,17 +29,15 @@ from linkwork.errors import InputError, ModelError, listing, not_found
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.configurations import Configurations
-from linkwork.model.link import Link, armature_of
+from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
 from linkwork.model.topology import Topology
-from linkwork.values import Value, read_only, short
+from linkwork.values import Value, read_only, short, uncached
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
+    from linkwork.model.parameters import Parameters
 
 WORLD = "world"
-
-UNIT_TOLERANCE = 1e-4
-"""How far from one the length of a quaternion may be."""
 
 
 @checked_class(link=whole(), placement=PLACEMENT)
@@ -54,6 +52,10 @@ class Frame(Value):
 def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
     """Whether gravity acts equally on two bodies: their masses and first moments are equal."""
     return a.mass == b.mass and np.array_equal(a.first_moment, b.first_moment)
+
+
+def _resists(passive: Passive) -> bool:
+    return passive.acts or bool(passive.friction.any())
 
 
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
@@ -131,6 +133,11 @@ class Model(Configurations, Value):
     def rows(self) -> int:
         """Constraint rows in all."""
         return sum(c.rows for c in self.constraints)
+
+    def row_span(self, n: int) -> tuple[int, int]:
+        """The first row of constraint n among all rows, and the one behind its last."""
+        start = sum(c.rows for c in self.constraints[:n])
+        return start, start + self.constraints[n].rows
 
     @cached_property
     def mass(self) -> float:
@@ -232,6 +239,43 @@ class Model(Configurations, Value):
         old = self.links[self.joint(joint)]
         return self._with_link(replace(old, armature=armature_of(old.joint, armature, f"joint '{joint}'")))
 
+    @checked(joint=NAME, damping=ARRAY)
+    def with_damping(self, joint: str, damping: object) -> Model:
+        """A new model in which a joint has this viscous damping: a number, or one per degree of freedom.
+
+        The force is -damping v: in N m s/rad for rotations, N s/m for translations.
+        """
+        return self._with_passive(joint, damping=damping)
+
+    @checked(joint=NAME, stiffness=ARRAY, rest=optional(ARRAY))
+    def with_springs(self, joint: str, stiffness: object, rest: object = None) -> Model:
+        """A new model in which a joint has a spring: its stiffness is a number, or one per degree of freedom.
+
+        The force is -stiffness (q - rest): in N m/rad for rotations, N/m for translations. `rest` is a position of the
+        joint (nq), by default the one that it has; rotations in space pull along the rotation vector from there.
+        """
+        known = self.links[self.joint(joint)].passive.rest
+        return self._with_passive(joint, stiffness=stiffness, rest=known if rest is None else rest)
+
+    @checked(joint=NAME, friction=ARRAY)
+    def with_friction(self, joint: str, friction: object) -> Model:
+        """A new model in which a joint has this dry friction (N m or N): a number, or one per degree of freedom.
+
+        It is stored, and no function computes with it yet.
+        """
+        return self._with_passive(joint, friction=friction)
+
+    def without_passive(self) -> Model:
+        """A new model without damping, springs and friction of joints."""
+        bare = (l if not _resists(l.passive) else replace(l, passive=None) for l in self.links)  # type: ignore[arg-type]
+        return replace(self, links=tuple(bare))
+
+    def _with_passive(self, joint: str, **changed: object) -> Model:
+        old = self.links[self.joint(joint)]
+        return self._with_link(
+            replace(old, passive=passive_of(old.joint, f"joint '{joint}'", **{**uncached(old.passive), **changed}))
+        )
+
     def _with_link(self, link: Link) -> Model:
         """A new model in which the link of this name is replaced."""
         model = replace(self, links=tuple(link if l.name == link.name else l for l in self.links))
@@ -245,6 +289,15 @@ class Model(Configurations, Value):
         for name in joints:
             self.joint(name)
         return replace(self, independent=tuple(joints))
+
+    def parameters(self) -> Parameters:
+        """Inertias, armature, gravity, damping, springs, friction and targets as named arrays, with units.
+
+        They are the defaults of functions made with `parameters=`, which take such arrays as inputs.
+        """
+        from linkwork.model.parameters import parameters_of
+
+        return parameters_of(self)
 
     def unit_parts(self, i: int) -> list[slice]:
         """The entries of q that must be of length one for the joint of link i."""

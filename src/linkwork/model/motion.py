@@ -19,12 +19,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints import Free
 from linkwork.lazy import cached_property
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
 from linkwork.spatial.moves import constant_moves, placed_moves
+
+
+@dataclass(frozen=True)
+class Given:
+    """Parameters that are inputs of a function, in place of the model's own (functions/parameters.py).
+
+    `inertias` of all links as the recursions take them, and the `weightless` parts of them (None: the model's);
+    `armature` nv x 1; `gravity` 3 x 1; `targets` are added to the right-hand sides k of all rows.
+    """
+
+    inertias: list[RigidInertia] | None = None
+    weightless: list[RigidInertia | None] | None = None
+    armature: Array | None = None
+    gravity: Array | None = None
+    targets: Array | None = None
+
+
+NOTHING = Given()
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,7 @@ class Motion:
     q: Array
     v: Array
     xp: Ops
+    given: Given = NOTHING
     evaluated: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The rows of constraints that have been evaluated in this state, by their number (constraints/rows.py)."""
 
@@ -65,6 +86,8 @@ class Motion:
     @cached_property
     def I(self) -> list[RigidInertia]:  # noqa: E743
         """The inertia of each link about its origin."""
+        if self.given.inertias is not None:
+            return self.given.inertias
         xp = self.xp
         return [
             RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp)
@@ -113,7 +136,8 @@ class Motion:
 
     def _leaves_out(self, i: int) -> bool:
         """Whether the linear part of c_i is left out of the recursions: without mass it needs no force."""
-        return self.model.links[i].inertia.mass == 0
+        mass = self.I[i].mass
+        return isinstance(mass, float) and mass == 0
 
     def bias(self, fext: Array | None) -> list[Array]:
         """The force on each link that its velocity and `known` need, less the external force: b_i - f_i."""
@@ -131,18 +155,27 @@ class Motion:
 
     def _lift(self, i: int, b: list[Array]) -> None:
         """Subtract the gravity that the recursions apply to the weightless part of a link: [m g; h x g]."""
-        body, xp = self.model.links[i].weightless, self.xp
-        if body.mass or body.first_moment.any():
+        held = self.weightless(i)
+        if held is not None:
             g = self.gravity[i]
-            b[i] = b[i] + xp.vstack([body.mass * g, xp.cross(xp.constant(body.first_moment), g)])
+            b[i] = b[i] + self.xp.vstack([held.mass * g, self.xp.cross(held.h, g)])
+
+    def weightless(self, i: int) -> RigidInertia | None:
+        """The part of link i that gravity does not pull; None if there is none."""
+        if self.given.weightless is not None:
+            return self.given.weightless[i]
+        body, xp = self.model.links[i].weightless, self.xp
+        if not (body.mass or body.first_moment.any()):
+            return None
+        return RigidInertia(body.mass, xp.constant(body.first_moment), xp.zeros(3, 3), xp)
 
     def _turn_armature(self, i: int, b: list[Array]) -> None:
         """Armature m of a free joint in its parent's axes needs m (vdot + w x v): add m w x v."""
         link, xp = self.model.links[i], self.xp
-        if not (isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and link.armature[:3].any()):
+        if not (isinstance(link.joint, Free) and link.joint.armature_axes == "parent" and self.has_armature(i)):
             return
         v = self.joint_v(i)
-        f = xp.vstack([float(link.armature[0]) * xp.cross(v[3:6, :], v[0:3, :]), xp.zeros(3)])
+        f = xp.vstack([self.rotor(i, 0) * xp.cross(v[3:6, :], v[0:3, :]), xp.zeros(3)])
         b[i] = b[i] + f
         if link.parent:
             b[link.parent] = b[link.parent] - self.X[i].T @ f
@@ -155,6 +188,8 @@ class Motion:
     @cached_property
     def a0(self) -> Array:
         """The world's acceleration: -g, which makes every link feel gravity."""
+        if self.given.gravity is not None:
+            return self.xp.vstack([-self.given.gravity, self.xp.zeros(3)])
         return self.xp.constant([*(-self.model.gravity), 0.0, 0.0, 0.0])
 
     @cached_property
@@ -185,7 +220,8 @@ class Motion:
     @cached_property
     def gravity(self) -> list[Array]:
         """The world's gravity in each link's axes."""
-        out = [self.xp.constant(self.model.gravity)]
+        g = self.given.gravity
+        out = [self.xp.constant(self.model.gravity) if g is None else g]
         for i in self.model.topology.links:
             out.append(self.X[i].rotate(out[self.model.topology.parent[i]]))
         return out
@@ -203,14 +239,26 @@ class Motion:
 
     def armature(self, i: int) -> Array:
         """The rotor inertia of joint i as a diagonal matrix."""
-        import numpy as np
+        if self.given.armature is None:
+            return self.xp.constant(np.diag(self.model.links[i].armature))
+        n = self.model.links[i].joint.nv
+        unit = np.eye(n)
+        return sum((self.rotor(i, k) * self.xp.constant(np.diag(unit[k])) for k in range(n)), self.xp.zeros(n, n))
 
-        return self.xp.constant(np.diag(self.model.links[i].armature))
+    def has_armature(self, i: int) -> bool:
+        """Whether joint i has a rotor inertia, or one is given."""
+        return self.given.armature is not None or bool(self.model.links[i].armature.any())
+
+    def rotor(self, i: int, k: int) -> Array | float:
+        """The rotor inertia of degree of freedom k of joint i."""
+        if self.given.armature is None:
+            return float(self.model.links[i].armature[k])
+        return self.given.armature[self.model.topology.v_slices[i].start + k, 0]
 
     @cached_property
     def classical(self) -> Motion:
         """The same state with complete accelerations, for algorithms that form forces link by link."""
-        out = Classical(self.model, self.q, self.v, self.xp)
+        out = Classical(self.model, self.q, self.v, self.xp, self.given)
         out.__dict__.update(X=self.X, S=self.S, I=self.I, vJ=self.vJ, V=self.V)
         return out
 

@@ -17,7 +17,7 @@ from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Un
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
 from linkwork.model.memo import cached
-from linkwork.rewrite.lumping import shared
+from linkwork.rewrite.lumping import shared_moments
 from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.moves import is_permutation
 
@@ -229,7 +229,7 @@ def own_cost(model: Model, i: int, W: Placement, held: Sequence[Placement]) -> f
     """Operations for the link's own inertia and for the constraints that hold it."""
     link, back = model.links[i], W.inverse()
     body = Moments.of(link.inertia).moved(back)
-    rest = body + -shared(turned(link.joint, W.R), body)
+    rest = body + -shared_moments(turned(link.joint, W.R), body)
     weight = 1.0 if model.topology.children[i] else 2.0
     small = 1e-12 * max(float(np.abs(body.I).max()), 1e-300)
     h = np.count_nonzero(np.abs(rest.h) > 1e-12 * max(float(np.abs(body.h).max()), 1e-300))

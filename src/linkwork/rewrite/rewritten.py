@@ -1,36 +1,79 @@
 """The rewritten model: the user's mechanism as kernels compute with it, in fewer operations.
 
 Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). Inputs
-and outputs are converted; only a moved free base needs that. Found once for each model.
+and outputs are converted: those of a moved free base, and inertias that are inputs. Found once for each model.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
+from linkwork.model.body import TRIANGLE
 from linkwork.model.memo import cached
+from linkwork.model.motion import NOTHING, Given
 from linkwork.rewrite.frames import reframed
+from linkwork.rewrite.lumping import lump
 from linkwork.rewrite.rooting import Based, based
+from linkwork.spatial import RigidInertia, Transform
+from linkwork.spatial.moves import constant_moves
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A rewritten model; `base` converts coordinates where its free base has another origin."""
+    """A rewritten model; `base` converts coordinates where its free base has another origin.
+
+    `source` is the user's model, and `lumps` says whether inertias that are inputs are lumped.
+    """
 
     model: Model
     base: Based | None = None
+    source: Model | None = None
+    lumps: bool = False
 
-    def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
-        """The user's configuration and velocity as those of this model."""
+    def motion(self, q: Array, v: Array, xp: Ops, inputs: Mapping[str, Array] | None = None) -> Motion:
+        """The user's configuration, velocity and parameters among the `inputs` as those of this model."""
+        given = self.given(inputs or {}, xp)
         if self.base is None:
-            return Motion(self.model, q, v, xp)
-        return Motion(self.model, self.base.position(q, xp), self.velocity(v, xp), xp)
+            return Motion(self.model, q, v, xp, given)
+        return Motion(self.model, self.base.position(q, xp), self.velocity(v, xp), xp, given)
 
     def velocity(self, v: Array, xp: Ops) -> Array:
         """Joint velocities of the user's model as those of this; accelerations are converted alike."""
         return v if self.base is None else self.base.velocity(v, xp)
+
+    def given(self, inputs: Mapping[str, Array], xp: Ops) -> Given:
+        """The parameters among the inputs of a function, as columns."""
+        known = {n: inputs[n] for n in ("armature", "gravity", "targets") if n in inputs}
+        if "inertia" not in inputs:
+            return Given(**known) if known else NOTHING
+        bodies = [_still(xp), *(self._body(i, inputs["inertia"], xp) for i in self.model.topology.links)]
+        weightless = [None, *(self._weightless(i, bodies[i], xp) for i in self.model.topology.links)]
+        return Given(lump(self.model, bodies, xp) if self.lumps else bodies, weightless, **known)
+
+    def _body(self, i: int, inertias: Array, xp: Ops) -> RigidInertia:
+        """The inertia of link i in the axes of this model's link: in those of the user's it is an input."""
+        x, I = inertias[10 * (i - 1) : 10 * i, :], [[inertias[0, 0]] * 3 for _ in range(3)]
+        for (j, k), n in zip(TRIANGLE, range(4, 10), strict=True):
+            I[j][k] = I[k][j] = x[n, 0]
+        place = self.model.frame(self.model.links[i].name).placement
+        X = Transform(constant_moves(place.R, place.p, xp), xp)
+        return X.congruence(RigidInertia(x[0, 0], x[1:4, :], xp.matrix(I), xp))
+
+    def _weightless(self, i: int, body: RigidInertia, xp: Ops) -> RigidInertia | None:
+        """What gravity does not pull: all of the body if that is so in the user's model, else what it says."""
+        link, own = (self.source or self.model).links[i], self.model.links[i].weightless
+        if not (own.mass or own.first_moment.any()):
+            return None
+        if link.weightless.mass == link.inertia.mass and np.array_equal(
+            link.weightless.first_moment, link.inertia.first_moment
+        ):
+            return body
+        return RigidInertia(own.mass, xp.constant(own.first_moment), xp.zeros(3, 3), xp)
 
     def force(self, tau: Array, xp: Ops) -> Array:
         """Joint forces of the user's model as those of this."""
@@ -43,17 +86,26 @@ class Rewritten:
 
 def rewritten(model: Model, frames: str = "best") -> Rewritten:
     """The rewritten model for forward dynamics; the model itself in "given" frames."""
-    if frames != "best":
-        return Rewritten(model)
-    base = _based(model)
-    return Rewritten(rewritten_model(model)) if base is None else Rewritten(base.model, base)
+    base = _based(model) if frames == "best" else None
+    return in_place(model, frames) if base is None else Rewritten(base.model, base, model, lumps=True)
+
+
+def in_place(model: Model, frames: str = "best") -> Rewritten:
+    """The same with the user's base origin: for results other than accelerations."""
+    inner = rewritten_model(model, frames)
+    return Rewritten(inner, None, model, lumps=inner is not model)
 
 
 def rewritten_model(model: Model, frames: str = "best") -> Model:
-    """The rewritten model with the user's base origin: for results other than accelerations."""
+    """The rewritten model with the user's base origin."""
     return reframed(model) if frames == "best" else model
 
 
 @cached
 def _based(model: Model) -> Based | None:
-    return based(model, rewritten_model(model))
+    return based(model, reframed(model))
+
+
+def _still(xp: Ops) -> RigidInertia:
+    """The world's inertia, which no force moves."""
+    return RigidInertia(0.0, xp.zeros(3), xp.zeros(3, 3), xp)

@@ -51,7 +51,7 @@ def cassie(format: str = "mjcf") -> Model:
 
     "mjcf" has ball-jointed rods, "sdf" its own tree.
     """
-    return load("cassie.xml" if format == "mjcf" else "cassie_v2")
+    return load("cassie.xml" if format == "mjcf" else "cassie_v2", passive=False)
 
 
 @checked(loops=choice("way to close the loops of Digit", LOOPS), feet=FLAG)
@@ -68,7 +68,7 @@ def digit(loops: str = "connect", *, feet: bool = False) -> Model:
     `feet` welds both feet to the ground where they are at neutral q, 12 rows more. Frames `left-hand`,
     `right-hand` are at the ends of the forearms.
     """
-    model = load("digit")
+    model = load("digit", passive=False)
     rods = {c.name: c for c in model.constraints if isinstance(c, Closure)}
     if loops == "cut":
         parts = _halves(model.without_constraints(), rods)
@@ -111,11 +111,11 @@ def allegro_cube(hands: int = 1) -> Model:
 
     16 dof each, and 6.
     """
-    right = load("allegro_right_hand")
+    right = load("allegro_right_hand", passive=False)
     parts: list[Model | Part] = [Part(right, "right/"), Part(_free_box(0.1, CUBE), placement=Placement.at(IN_HAND))]
     if hands == 2:
         facing = Placement.at((REACH, 0, 0), (0, 0, np.pi))
-        parts.insert(1, Part(load("allegro_left_hand"), "left/", placement=facing))
+        parts.insert(1, Part(load("allegro_left_hand", passive=False), "left/", placement=facing))
     return _grasped(combine(*parts, name=f"{hands} Allegro and a cube"), SIDES[2 - hands :])
 
 
@@ -126,14 +126,14 @@ def humanoid_allegros_cube(feet: bool = False) -> Model:
     nv 73; 24 rows at the fingertips, and with `feet` 12 more that weld the feet to the ground where they are at neutral
     q.
     """
-    body = load("simple_humanoid")
+    body = load("simple_humanoid", passive=False)
     for ankle in ("l_ankle", "r_ankle") if feet else ():
         body = closed(body, ankle, "world", name=f"{ankle} on the ground")
     parts: list[Model | Part] = [body]
     for side in SIDES:
         inward = -1.0 if side == "left" else 1.0  # palms face each other, fingers point along the forearm
         R = np.array([[0, inward, 0], [inward, 0, 0], [0, 0, -1.0]])
-        hand = load(f"allegro_{side}_hand", base="free")
+        hand = load(f"allegro_{side}_hand", base="free", passive=False)
         parts.append(Part(hand, f"{side}/", to=f"{side[0]}_wrist", placement=Placement(R, np.array([0, 0, -0.1]))))
     parts.append(Part(_free_box(0.1, CUBE), placement=Placement.at((0.3, 0, 0.2), (0, np.pi / 2, 0))))
     return _grasped(combine(*parts, name="humanoid, two Allegro and a cube"), SIDES)

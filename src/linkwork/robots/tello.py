@@ -28,7 +28,7 @@ def tello(name: str = "tello_humanoid") -> Model:
 
     Rotors are independent.
     """
-    model = load(name)
+    model = load(name, passive=False)
     return model.with_constraints(*transmissions())
 
 

@@ -20,9 +20,11 @@ from linkwork.constraints.contact import Contact, Ground
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import semi_implicit
-from linkwork.simulation.step import JOULE, joint_control
+from linkwork.simulation.step import JOULE, joint_control, stiffened
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -50,7 +52,7 @@ class ContactStep:
     dtype: str = "float64"
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
-    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
+    unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -60,6 +62,11 @@ class ContactStep:
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         return sizes
+
+    @property
+    def defaults(self) -> dict[str, np.ndarray]:
+        """Inputs that may be left out."""
+        return {"friction": np.array([c.friction for c in self.contacts])}
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -115,13 +122,15 @@ class Solving:
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
         self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
-        self.motion = within.motion(x["q"], x["v"], xp)
+        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
         self.tau = x["tau"]
         if step.pd:
             self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
+        passive = passive_force(step.model, x["q"], x["v"], xp)
+        force = self.tau if passive is None else self.tau + passive
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
-            self.motion, within.force(self.tau, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
+            self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
         self.loop = GaussSeidel(self.problem, x["impulses"], xp)
 
@@ -144,6 +153,8 @@ class Solving:
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
         work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
+        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
+        work = work if passive is None else work + passive[0, 0]
         axes = xp.constant(self.step.ground.axes)
         forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
         return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)

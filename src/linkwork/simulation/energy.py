@@ -11,7 +11,7 @@ turns too far in one step; then it grows exponentially.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
+from linkwork.model.passive import damping_force, implicit_inertia, passive_force, spring_energy
+from linkwork.rewrite.rewritten import Rewritten
 from linkwork.spatial import linear
 
 SHARE = 0.5
@@ -31,24 +33,60 @@ TOLD = 0.05
 LIFT = 10.0
 """Speeds, relative to what gravity adds in one step, that are taken for rounding and chatter."""
 
-Energies = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Kinetic and potential energy at q (B, nq) and v (B, nv), as (B,)."""
+BY_ENERGY = ("inertia", "armature", "gravity", "stiffness", "rest")
+"""The parameters that energies depend on."""
+
+Energies = Callable[..., tuple[np.ndarray, np.ndarray]]
+"""Kinetic and potential energy at q (B, nq), v (B, nv) and parameters, as (B,)."""
 
 
-def energies(motion: Motion) -> tuple[Array, Array]:
-    """Kinetic and potential energy (of the world's origin: zero), 1 x 1."""
+def energies(motion: Motion, given: Mapping[str, Array] | None = None, springs: bool = True) -> tuple[Array, Array]:
+    """Kinetic and potential energy (of the world's origin and of springs at rest: zero), 1 x 1."""
     xp, model, t = motion.xp, motion.model, motion.model.topology
     kinetic, weights = xp.zeros(1), [(0.0, xp.zeros(3)) for _ in model.links]
     for i in t.links:
         V, rate = motion.V[i], motion.joint_v(i)
         kinetic = kinetic + V.T @ (motion.I[i] @ V) + rate.T @ (motion.armature(i) @ rate)
     for i in reversed(t.links):
-        body, free, (mass, h) = model.links[i].inertia, model.links[i].weightless, weights[i]
-        mass, h = mass + body.mass - free.mass, h + xp.constant(body.first_moment - free.first_moment)
+        body, free, (mass, h) = motion.I[i], motion.weightless(i), weights[i]
+        mass, h = mass + body.mass, h + body.h
+        if free is not None:
+            mass, h = mass - free.mass, h - free.h
         above, there = weights[t.parent[i]]
         moment = linear(motion.X[i].T @ xp.vstack([h, xp.zeros(3)]))
         weights[t.parent[i]] = (above + mass, there + moment + mass * motion.X[i].pose[1])
-    return kinetic / 2, -(xp.constant(model.gravity).T @ weights[0][1])
+    height = -(motion.gravity[0].T @ weights[0][1])
+    return kinetic / 2, spring_energy(model, motion.q, xp, given) + height if springs else height
+
+
+def passive_work(
+    model: Model,
+    integrator: str,
+    h: Array,
+    q: Array,
+    v: Array,
+    after: Array,
+    xp: Ops,
+    given: Mapping[str, Array] | None = None,
+) -> Array | None:
+    """The work of damping in a step from (q, v) to the velocity `after`, 1 x 1; None where there is none.
+
+    A semi-implicit step knows its passive forces exactly, springs included, whose energy then does not count
+    (`counts_springs`): they change with the added inertia (model/passive.py), while that of springs wavers within a
+    period. Others have mean velocities.
+    """
+    if counts_springs(integrator):
+        force = damping_force(model, (v + after) / 2, xp, given)
+    else:
+        force, extra = passive_force(model, q, v, xp, given), implicit_inertia(model, h, xp, given)
+        if force is not None and extra is not None:
+            force = force - extra * (after - v) / h
+    return None if force is None else h / 2 * (force.T @ (v + after))
+
+
+def counts_springs(integrator: str) -> bool:
+    """Whether the energy of springs counts; else their work does."""
+    return integrator != "semi_implicit"
 
 
 def share(model: Model, dt: float, gain: np.ndarray, flow: np.ndarray) -> np.ndarray:
@@ -83,8 +121,8 @@ def swing(model: Model) -> float:
 class Ledger:
     """The energy balance of one motion: initial energy, work of forces, and error."""
 
-    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, backend: str) -> None:
-        self.model, self.energies = model, energies_of(model, backend)
+    def __init__(self, model: Model, q: np.ndarray, v: np.ndarray, backend: str, integrator: str = "rk4") -> None:
+        self.model, self.energies = model, energies_of(model, backend, springs=counts_springs(integrator))
         kinetic, self.potential = self._now(q, v)
         self.work, self.flow, self.height, self.least = 0.0, kinetic, 0.0, kinetic + self.potential
         self.most, self.worst, self.fastest = self.least, 0.0, 0.0
@@ -125,35 +163,44 @@ class Ledger:
         return float(T[0]), float(V[0])
 
 
-def energies_of(model: Model, backend: str = "kernel") -> Energies:
-    """Both as a function of rows of states."""
-    return _compiled(model) if backend == "kernel" else _executed(model)
+def energies_of(
+    model: Model, backend: str = "kernel", parameters: tuple[str, ...] = (), springs: bool = True
+) -> Energies:
+    """Both as a function of rows of states, and of parameters in this order."""
+    return (_compiled if backend == "kernel" else _executed)(model, parameters, springs)
 
 
 @cached
-def _compiled(model: Model) -> Energies:
+def _compiled(model: Model, parameters: tuple[str, ...], springs: bool) -> Energies:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program_cache import get_or_trace
     from linkwork.kernels.trace import trace
     from linkwork.model.digest import digest
 
     def body(xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
-        T, V = energies(Motion(model, symbol("q", model.nq), symbol("v", model.nv), xp))
+        sizes = {n: x.size for n, x in model.parameters().items()}
+        q, v, given = symbol("q", model.nq), symbol("v", model.nv), {n: symbol(n, sizes[n]) for n in parameters}
+        T, V = energies(Rewritten(model).motion(q, v, xp, given), given, springs)
         return {"kinetic": T, "potential": V}
 
-    program: Any = get_or_trace(digest("energies", model), lambda: trace("energies", body))
+    program: Any = get_or_trace(digest("energies", model, parameters, springs), lambda: trace("energies", body))
     kernel = Kernel(program, threads=1)
 
-    def run(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        out = kernel(q, v)
+    def run(q: np.ndarray, v: np.ndarray, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        out = kernel(q, v, *given)
         return out.kinetic.reshape(len(q)), out.potential.reshape(len(q))
 
     return run
 
 
-def _executed(model: Model) -> Energies:
-    def run(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rows = [energies(Motion(model, x[:, None], y[:, None], get("numpy"))) for x, y in zip(q, v, strict=True)]
+@cached
+def _executed(model: Model, parameters: tuple[str, ...], springs: bool) -> Energies:
+    def run(q: np.ndarray, v: np.ndarray, *given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = []
+        for x, y, *more in zip(q, v, *given, strict=True):
+            values = {n: value[:, None] for n, value in zip(parameters, more, strict=True)}
+            motion = Rewritten(model).motion(x[:, None], y[:, None], get("numpy"), values)
+            rows.append(energies(motion, values, springs))
         return np.array([T[0, 0] for T, _ in rows]), np.array([V[0, 0] for _, V in rows])
 
     return run

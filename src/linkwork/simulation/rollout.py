@@ -34,6 +34,7 @@ from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
+from linkwork.functions.parameters import PARAMETERS, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -43,7 +44,7 @@ from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
 from linkwork.simulation.rollout_numpy import executed
-from linkwork.simulation.step import EXTRAS, Step, stabilised
+from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -150,20 +151,18 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
-        friction: object = None,
+        **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
         `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
         (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv); `friction` has a
-        coefficient for each contact, (n,) or (B, n).
+        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
+        are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, "friction": friction}
-        if isinstance(self.step, ContactStep):
-            given["friction"] = [c.friction for c in self.step.contacts] if friction is None else friction
-        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype)
+        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
         kept = m.nq + m.nv + sum(self.step.sizes[name] for name in self.step.extras)
@@ -177,7 +176,7 @@ class Rollout:
         out = run(n, k, {**inputs, **settings}, count)
         survived = out.pop("survived")
         others = {n: out.pop(n) for n in ("impulses", "worst") if n in out}
-        audit(m, self.backend, inputs, out, survived, n, k)
+        audit(self.step, self.backend, inputs, out, survived, n, k)
         if isinstance(self.step, ContactStep):
             out["residual"] = others["worst"][:, -1, 0]
             if "forces" in out:
@@ -204,6 +203,7 @@ class Rollout:
     contacts=optional(CONTACTS),
     ground=optional(GROUND),
     limit=POSITIVE,
+    parameters=PARAMETERS,
     **{**OPTIONS, "backend": BACKEND},
 )
 def rollout(
@@ -223,6 +223,7 @@ def rollout(
     contacts: Sequence[Contact] | None = None,
     ground: Ground | None = None,
     limit: float = 1e6,
+    parameters: Sequence[str] = (),
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -238,6 +239,8 @@ def rollout(
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
+    - `parameters` names groups of parameters that become inputs, one value or one for each state, with
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
       `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
@@ -271,5 +274,6 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
+        parameters=Inputs(model, parameters, BY_STEP).named,
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

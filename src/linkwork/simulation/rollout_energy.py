@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwork.model import Model
-from linkwork.simulation.energy import SHARE, TOLD, energies_of, share, warn_of_energy
-from linkwork.simulation.step import JOULE
+from linkwork.simulation.contact_step import ContactStep
+from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, counts_springs, energies_of, share, warn_of_energy
+from linkwork.simulation.step import JOULE, Step
 
 SLOW = 0.1
 """Squares of the angles that links turn by in one step, summed over all steps, below which energy cannot grow."""
 
 
 def audit(
-    model: Model,
+    step: Step | ContactStep,
     backend: str,
     inputs: Mapping[str, np.ndarray],
     out: dict[str, np.ndarray],
@@ -24,20 +24,27 @@ def audit(
     every: int,
 ) -> None:
     """Mark states that gained energy as failed: their last valid record is repeated, and extras are zero."""
-    work, dt, batch = out.pop("work"), float(inputs["dt"][0]), len(survived)
+    model, work, dt, batch = step.model, out.pop("work"), float(inputs["dt"][0]), len(survived)
     turned = 2 * dt * max(float(np.abs(v).sum(axis=-1).max(initial=0.0)) for v in (inputs["v"], out["v"][:, -1]))
     if not batch or steps * turned**2 < SLOW:
         return
 
-    def gained(before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray) -> np.ndarray:
+    parameters = {n: np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in step.parameters}
+    springs = counts_springs(step.integrator)
+    energies = energies_of(model, backend, tuple(n for n in step.parameters if n in BY_ENERGY), springs)
+
+    def gained(
+        before: Sequence[np.ndarray], after: Sequence[np.ndarray], work: np.ndarray, lanes: np.ndarray
+    ) -> np.ndarray:
         """The energy gained without work between two records, relative to the energy flow."""
         rows = [np.concatenate(x).astype(float) for x in zip(before, after, strict=True)]
-        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies_of(model, backend)(*rows))
+        given = [x[np.tile(lanes, 2)].astype(float) for n, x in parameters.items() if n in BY_ENERGY]
+        (T0, T), (V0, V) = (x.reshape(2, -1) for x in energies(*rows, *given))
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
         return share(model, dt, gain, flow)
 
     start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
-    overall = gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1])
+    overall = gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], np.arange(batch))
     failed = ~(overall <= SHARE)
     told = (np.abs(overall) > TOLD) & ~failed & (survived == steps)
     if told.any():
@@ -46,7 +53,8 @@ def audit(
         warn_of_energy(model, dt, float(np.abs(overall)[told].max()), fastest, where)
     for b in np.flatnonzero(failed):
         records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
-        n = int(np.argmax(~(gained(records, [out["q"][b], out["v"][b]], work[b]) <= SHARE)))
+        same = np.full(out["q"].shape[1], b)
+        n = int(np.argmax(~(gained(records, [out["q"][b], out["v"][b]], work[b], same) <= SHARE)))
         survived[b] = min(survived[b], n * every)
         for name, first in zip(("q", "v"), start, strict=True):
             out[name][b, n:] = out[name][b, n - 1] if n else first[b]

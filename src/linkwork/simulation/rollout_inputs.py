@@ -18,19 +18,24 @@ DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses":
 
 
 def taken(
-    model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], dtype: str
+    model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], dtype: str, own: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], int | None]:
-    """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state)."""
+    """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state).
+
+    `own` are the defaults of parameters, which may have several axes, and are flattened.
+    """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
     if unknown:
         option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
+        if unknown[0] not in ("active", "friction", "target", "target_v", "kp", "kd"):
+            option = f"parameters=('{unknown[0]}',)"
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
     for name, size in sizes.items():
-        x = _numbers(name, size, given.get(name), dtype)
+        x = _numbers(name, size, given.get(name), dtype, own.get(name))
         if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
-        if name in ("q", "target"):
+        if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:
             x = x[None]
@@ -44,8 +49,10 @@ def taken(
     return inputs, next(iter(batches.values()), None)
 
 
-def _numbers(name: str, size: int, value: Any, dtype: str) -> np.ndarray:
+def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
     """One input as an array of finite numbers; a single number stands for all entries."""
+    if value is None and own is not None:
+        value = own
     if value is None:
         if name not in DEFAULTS:
             raise InputError(f"a rollout with pd=True needs '{name}'")
@@ -56,6 +63,8 @@ def _numbers(name: str, size: int, value: Any, dtype: str) -> np.ndarray:
         raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
     if x.ndim == 0:
         x = np.full(size, x)
+    if own is not None and own.ndim > 1 and x.shape[-own.ndim :] == own.shape:
+        x = x.reshape(*x.shape[: -own.ndim], size)
     timed = name in TIMED
     if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
         shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"

@@ -48,7 +48,7 @@ from linkwork.simulation import integrators
 from linkwork.simulation.advance import After, advance
 from linkwork.simulation.contacts import GroundContacts, ground_contacts
 from linkwork.simulation.dormand_prince import dormand_prince
-from linkwork.simulation.energy import Ledger
+from linkwork.simulation.energy import Ledger, passive_work
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
 from linkwork.simulation.step import stabilised
@@ -172,7 +172,7 @@ class _Simulation:
         self.rows: list[tuple[np.ndarray, ...]] = []
         switching = o.ground is not None
         self.advance = advance(model, o.integrator, method, prox, o.iterations, switching, o.backend)
-        self.ledger = Ledger(model, q, v, o.backend)
+        self.ledger = Ledger(model, q, v, o.backend, o.integrator)
         if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
             self.rate = self.error(q, v).rate
@@ -203,8 +203,8 @@ class _Simulation:
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise self._lost(t + o.dt)
         check_speed(self.model, t + o.dt, v)
-        self.q, self.v, self.advance.lam0 = q, v, lam
-        self._account(o.dt, before, tau, lam)
+        start, self.q, self.v, self.advance.lam0 = self.q, q, v, lam
+        self._account(o.dt, start, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()
             self.ledger.moved((q, v), (self.q, self.v))
@@ -247,9 +247,11 @@ class _Simulation:
             remedy = f"the joints {listing(idle)} move no inertia; give their links one, or the joints an armature"
         return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
 
-    def _account(self, h: float, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
-        """The work of joint forces, and of constraints whose frames move."""
-        work = h * float(tau @ (before + self.v)) / 2
+    def _account(self, h: float, q: np.ndarray, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
+        """The work of joint forces, of passive ones, and of constraints whose frames move."""
+        work, (at, v, after) = h * float(tau @ (before + self.v)) / 2, (x[:, None] for x in (q, before, self.v))
+        passive = passive_work(self.model, self.options.integrator, h, at, v, after, get("numpy"))
+        work += 0.0 if passive is None else passive.item()
         if self.model.constraints:
             last, self.rate = self.rate, self.error(self.q, self.v).rate
             work += h * float(lam @ (last + self.rate)) / 2

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
@@ -19,17 +21,22 @@ from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
 from linkwork.functions.choice import Choice
+from linkwork.functions.parameters import BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
+from linkwork.model.passive import implicit_inertia
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.rewrite.rooting import Based
+from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import TRACEABLE
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program import Program
+
+BY_STEP = (*BY_FORCE, "targets")
+"""The parameters that can be inputs of steps."""
 
 EXTRAS = ("a", "lam", "tau")
 """What can be recorded besides q and v: all of them as they are at the beginning of a step."""
@@ -55,8 +62,8 @@ class Step:
     Proximal methods do `iterations` solver iterations, with the penalty of `prox`, from the forces of the last step: by
     default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
     input `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v.
-    `audited` steps also sum up the work of joint and constraint forces, and its size. When traced, `model` is the
-    rewritten model, with its `base`, and `given` the user's, to whose coordinates q and v belong.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
+    inputs. When traced, dynamics are computed `within` the rewritten model.
     """
 
     model: Model
@@ -69,8 +76,8 @@ class Step:
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
     audited: bool = False
-    base: Based | None = None
-    given: Model | None = None
+    parameters: tuple[str, ...] = ()
+    within: Rewritten | None = None
 
     state, unbounded, settings = ("q", "v", "work"), (), MappingProxyType[str, Any]({})
 
@@ -94,7 +101,12 @@ class Step:
             sizes["active"] = len(m.constraints)
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
-        return sizes
+        return sizes | {n: x.size for n, x in self.defaults.items()}
+
+    @cached_property
+    def defaults(self) -> dict[str, np.ndarray]:
+        """The model's own values of the parameters that are inputs."""
+        return Inputs(self.model, self.parameters, BY_STEP).defaults
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -117,13 +129,16 @@ class Step:
             seen.append((a, lam, tau))
             return a
 
-        q, v = TRACEABLE[self.integrator](self.given or self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
+        q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.guessed:
             after["lam0"] = GUESS * seen[-1][1]
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
+            passive = passive_work(self.model, self.integrator, x["dt"][0, 0], x["q"], x["v"], v, xp, x)
+            if passive is not None:
+                work = work + JOULE * passive[0, 0]
             work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
@@ -131,7 +146,7 @@ class Step:
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
         """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
         h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
-        motion = Rewritten(self._stepped(h), self.base).motion(x["q"], x["v"], xp)
+        motion = self._within(h).motion(x["q"], x["v"], xp, x)
         for c in motion.model.constraints:
             rows = c.evaluate(motion)
             rate = rows_velocity(motion, rows)
@@ -141,24 +156,26 @@ class Step:
             start += c.rows
         return power
 
-    def _stepped(self, h: Array) -> Model:
+    def _within(self, h: Array) -> Rewritten:
         """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
+        within = self.within or Rewritten(self.model)
         if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
-            return self.model
+            return within
 
         def with_it(c: Constraint) -> Constraint:
             s = c.stabilisation
             return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
 
-        return replace(self.model, constraints=tuple(map(with_it, self.model.constraints)))
+        return replace(within, model=replace(within.model, constraints=tuple(map(with_it, within.model.constraints))))
 
     def solve(
         self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
     ) -> tuple[Array, Array]:
         """Accelerations and constraint forces within the step, for the inputs `x`, from forces `lam0`."""
-        solver, prox = Solver(self.method, Rewritten(self._stepped(x["dt"][0, 0]), self.base)), self.penalty
+        solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, lam0)
+        given = stiffened(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else x
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
         return found.straight(self.iterations or ITERATIONS[self.integrator], flat)
 
     @cached_property
@@ -166,8 +183,7 @@ class Step:
         """The step as a program, whose outputs q and v are the next ones."""
         from linkwork.kernels.trace import trace
 
-        within = rewritten(self.model)
-        step = replace(self, model=within.model, base=within.base, given=self.model)
+        step = replace(self, within=rewritten(self.model))
         return trace(
             "step",
             lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in {**self.inputs, **self.guessed}.items()}),
@@ -191,8 +207,17 @@ class Step:
     @property
     def _content(self) -> str | None:
         """A digest of all that the program depends on."""
-        options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype, self.audited
-        return digest("step", self.model, self.method.name, self.penalty, *options)
+        options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
+        return digest("step", self.model, self.method.name, self.penalty, self.audited, self.parameters, *options)
+
+
+def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The inputs with the armature that makes springs and damping implicit (model/passive.py)."""
+    extra = implicit_inertia(model, h, xp, x)
+    if extra is None:
+        return x
+    own = x["armature"] if "armature" in x else xp.constant(model.parameters().armature)
+    return {**x, "armature": own + extra}
 
 
 def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:

@@ -29,7 +29,7 @@ SOLE = tuple((x, y, -0.08) for x in (-0.1, 0.15) for y in (-0.06, 0.06))
 @cache
 def robot(name: str) -> Model:
     """An installed robot as a tree: loops and mimic joints of its file are left out."""
-    return lw.load(name).without_constraints()
+    return lw.load(name, passive=False).without_constraints()
 
 
 TUBE = BodyInertia(1.0, np.array([0.5, 0.0, 0.0]), np.diag([0.0025, 1.015 / 12, 1.015 / 12]))

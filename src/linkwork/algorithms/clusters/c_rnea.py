@@ -17,13 +17,13 @@ from linkwork.structure.clusters import ClusterTree, clusters
 from linkwork.structure.rotors import freeze_rotors
 
 
-def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
+def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None) -> Array:
     """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
     xp, tree = motion.xp, clusters(motion.model)
     frozen = freeze_rotors(motion, tree) if fext is None else motion
 
     # both passes of the recursion: the force of each joint, as if all were independent
-    tau = rnea(frozen, vdot, fext)
+    tau = rnea(frozen, vdot, fext, applied)
 
     # each cluster projects the forces of its dependent joints onto its independent ones
     parts: dict[int, Array] = {}

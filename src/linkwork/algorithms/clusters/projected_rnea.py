@@ -15,8 +15,10 @@ from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
 
 
-def projected_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
+def projected_rnea(
+    motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None
+) -> Array:
     """Joint forces, nv x 1: those of independent joints, and zeros for the dependent ones."""
     tree = clusters(motion.model)
     G, _ = embeddings(motion, tree)
-    return spread(motion, tree, G.T @ rnea(motion, vdot, fext))
+    return spread(motion, tree, G.T @ rnea(motion, vdot, fext, applied))

@@ -126,5 +126,5 @@ def degree_of_freedom(motion: Motion, i: int, k: int, IA: ArticulatedInertia) ->
     """Degree of freedom k of joint i, about to be eliminated from the inertia IA behind it."""
     s = motion.S[i][:, k : k + 1]
     U = IA @ s
-    d_inv = 1 / ((s.T @ U)[0, 0] + motion.model.links[i].armature[k])
+    d_inv = 1 / ((s.T @ U)[0, 0] + motion.rotor(i, k))
     return Dof(s, U, U * d_inv, d_inv)

@@ -7,8 +7,6 @@ inertia Ic of the output body with joints at rest.
 
 from __future__ import annotations
 
-import numpy as np
-
 from linkwork.algorithms.common.hessian import Inertia, add
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
@@ -81,6 +79,8 @@ def by_joint(motion: Motion, cluster: Cluster, x: Array) -> dict[int, Array]:
 
 def armature(motion: Motion, cluster: Cluster) -> Array:
     """The rotor inertias of the cluster's joints, as a diagonal matrix."""
-    return motion.xp.constant(
-        np.diag(np.concatenate([motion.model.links[i].armature for i in cluster.bodies] + [np.zeros(0)]))
+    xp, bodies = motion.xp, [i for i in cluster.bodies if motion.model.links[i].joint.nv]
+    sizes = {i: motion.model.links[i].joint.nv for i in bodies}
+    return xp.vstack(
+        [xp.hstack([motion.armature(i) if i == j else xp.zeros(sizes[i], sizes[j]) for j in bodies]) for i in bodies]
     )

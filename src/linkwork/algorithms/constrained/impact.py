@@ -54,7 +54,8 @@ def with_targets(motion: Motion, targets: Sequence[Array]) -> Motion:
     model = motion.model
     rows = tuple(WithTargets(c, motion, k) for c, k in zip(model.constraints, targets, strict=True))
     at_rest = replace(model, constraints=rows, gravity=0 * model.gravity)
-    return Motion(at_rest, motion.q, motion.xp.zeros(model.nv), motion.xp)
+    given = replace(motion.given, gravity=None, targets=None)
+    return Motion(at_rest, motion.q, motion.xp.zeros(model.nv), motion.xp, given)
 
 
 def impact(motion: Motion, restitution: float) -> Motion:

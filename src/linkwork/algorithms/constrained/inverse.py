@@ -21,11 +21,16 @@ TINY = 1e-30
 
 
 def constrained_inverse(
-    motion: Motion, a: Array, actuated: np.ndarray, weight: float, fext: Array | None = None
+    motion: Motion,
+    a: Array,
+    actuated: np.ndarray,
+    weight: float,
+    fext: Array | None = None,
+    applied: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Joint torques (nv x 1, zero if not actuated), constraint forces (m x 1), relative residual (1 x 1)."""
     xp = motion.xp
-    h = rnea(motion, a, fext)
+    h = rnea(motion, a, fext, applied)
 
     # all forces: those of actuators, and of constraints in units of equal cost
     B = xp.constant(np.eye(motion.model.nv)[:, actuated])

@@ -1,6 +1,6 @@
 """Inverse dynamics: the recursive Newton-Euler algorithm.
 
-    tau = M(q) vdot + c(q, v) - sum J_l^T fext_l
+    tau = M(q) vdot + c(q, v) - sum J_l^T fext_l - applied
 
 Featherstone, Rigid Body Dynamics Algorithms, table 5.1, on classical accelerations (see model/motion.py). O(n).
 """
@@ -11,8 +11,8 @@ from linkwork.backends.ops import Array
 from linkwork.model.motion import Motion
 
 
-def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array:
-    """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c)."""
+def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None) -> Array:
+    """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c), beside those `applied`."""
     motion = motion.classical
     t, xp = motion.model.topology, motion.xp
     X, S, I = motion.X, motion.S, motion.I
@@ -25,9 +25,9 @@ def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None) -> Array
     tau = [xp.zeros(0)] * len(X)
     for i in reversed(t.links):
         tau[i] = S[i].T @ f[i]
-        if vdot is not None and motion.model.links[i].armature.any():
+        if vdot is not None and motion.has_armature(i):
             tau[i] = tau[i] + motion.armature(i) @ vdot[t.v_slices[i], :]
         p = t.parent[i]
         if p:
             f[p] = f[p] + X[i].T @ f[i]
-    return xp.vstack(tau)
+    return xp.vstack(tau) if applied is None else xp.vstack(tau) - applied

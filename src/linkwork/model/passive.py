@@ -1,0 +1,101 @@
+"""Passive forces of joints: viscous damping and springs.
+
+    tau = -damping v - stiffness x,      x the displacement of the joint from rest (`Joint.displacement`)
+
+They act beside the joint forces of the user: M a + c = tau_user + tau + J^T lam. Whatever is zero costs nothing.
+
+A semi-implicit step of h with stiff joints adds an inertia to each (`implicit_inertia`):
+
+    (m + h damping + h^2/2 stiffness) (v+ - v) = h (-damping v - stiffness x),     x+ = x + h v+
+
+which is damping by the velocity at the end of the step, and a spring that is stable for any stiffness (h^2 k / m < 4 is
+what semi-implicit steps need, and h^2 k / (m + h^2 k / 2) < 2). No energy of springs is lost; their frequency falls by
+(h w)^2 / 4 of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.model.model import Model
+
+GROUPS = ("damping", "stiffness", "rest")
+"""The parameters that passive forces depend on."""
+
+
+def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
+    """The passive forces of all joints, nv x 1; None where there are none. `given` has parameters as columns."""
+    return _total(damping_force(model, v, xp, given), spring_force(model, q, xp, given))
+
+
+def damping_force(model: Model, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
+    """-damping v of all joints."""
+    known, t, parts = given or {}, model.topology, [xp.zeros(0)]
+    if "damping" in known:
+        return -known["damping"] * v
+    if not any(l.passive.damping.any() for l in model.links):
+        return None
+    for i in t.links:
+        parts.append(-xp.constant(model.links[i].passive.damping) * v[t.v_slices[i], :])
+    return xp.vstack(parts)
+
+
+def spring_force(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
+    """-stiffness x of all joints."""
+    known, t, parts = given or {}, model.topology, [xp.zeros(0)]
+    if "stiffness" not in known and not any(l.passive.stiffness.any() for l in model.links):
+        return None
+    for i in t.links:
+        k = _stiffness(model, i, xp, known)
+        parts.append(xp.zeros(model.links[i].joint.nv) if k is None else -k * _displacement(model, i, q, xp, known))
+    return xp.vstack(parts)
+
+
+def implicit_inertia(model: Model, h: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
+    """h damping + h^2/2 stiffness of all joints, nv x 1: what a semi-implicit step adds to their armature.
+
+    Free joints have none: their springs and damping are explicit.
+    """
+    known, t, parts, some = given or {}, model.topology, [xp.zeros(0)], False
+    for i in t.links:
+        joint, own = model.links[i].joint, model.links[i].passive
+        total = xp.zeros(joint.nv)
+        for name, factor in (("damping", h), ("stiffness", h * h / 2)):
+            acts = joint.kind != "free" and (name in known or getattr(own, name).any())
+            if acts and joint.nv:
+                some = True
+                value = known[name][t.v_slices[i], :] if name in known else xp.constant(getattr(own, name))
+                total = total + factor * value
+        parts.append(total)
+    return xp.vstack(parts) if some else None
+
+
+def spring_energy(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array:
+    """The energy of all springs, x^T stiffness x / 2, 1 x 1."""
+    total = xp.zeros(1)
+    for i in model.topology.links:
+        if (k := _stiffness(model, i, xp, given or {})) is not None:
+            x = _displacement(model, i, q, xp, given or {})
+            total = total + x.T @ (k * x) / 2
+    return total
+
+
+def _stiffness(model: Model, i: int, xp: Ops, given: Mapping[str, Array]) -> Array | None:
+    if "stiffness" in given:
+        return given["stiffness"][model.topology.v_slices[i], :] if model.links[i].joint.nv else None
+    own = model.links[i].passive.stiffness
+    return xp.constant(own) if own.any() else None
+
+
+def _displacement(model: Model, i: int, q: Array, xp: Ops, given: Mapping[str, Array]) -> Array:
+    at, link = model.topology.q_slices[i], model.links[i]
+    rest = given["rest"][at, :] if "rest" in given else xp.constant(link.passive.rest)
+    return link.joint.displacement(rest, q[at, :], xp)
+
+
+def _total(*parts: Array | None) -> Array | None:
+    total = None
+    for x in parts:
+        total = x if total is None else total if x is None else total + x
+    return total

@@ -1,0 +1,109 @@
+"""Springs, damping and gravity compensation of MJCF files, against MuJoCo's own passive forces and accelerations."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.backends import get
+from linkwork.interop import mujoco as coordinates
+from linkwork.io import zoo
+from linkwork.io.load import LoadWarning
+from linkwork.model.passive import passive_force
+
+mujoco = pytest.importorskip("mujoco")
+EPS = np.finfo(float).eps
+
+OFF = ("CONTACT", "LIMIT", "EQUALITY", "CONSTRAINT", "ACTUATION", "FRICTIONLOSS")
+"""What MuJoCo is to leave out."""
+
+JOINTS = {
+    "hinge": '<joint type="hinge" axis="1 2 0" damping=".3" stiffness="7" springref="20" ref="5"/>',
+    "slide": '<joint type="slide" axis="0 1 1" damping="1.5" stiffness="40" springref=".1"/>',
+    "ball": '<joint type="ball" damping=".2" stiffness="3"/>',
+    "free": '<joint type="free" damping=".7" stiffness="11"/>',
+}
+
+
+def chain(*kinds: str) -> str:
+    """Bodies one behind the other, one by each kind of joint, partly held against gravity."""
+    own = '<inertial pos=".1 -.02 .03" mass="1.3" fullinertia=".02 .03 .025 .001 .002 -.003"/>'
+    body = ""
+    for n, kind in reversed(list(enumerate(kinds))):
+        place = f'name="b{n}" pos=".3 {0.1 * n} .1" euler="{20 * n} 10 -30" gravcomp="{0.3 * n}"'
+        body = f"<body {place}>{JOINTS[kind]}{own}{body}</body>"
+    return f"<mujoco><worldbody>{body}</worldbody></mujoco>"
+
+
+def agree(m, model: lw.Model) -> None:
+    """Passive forces, accelerations and inverse dynamics at random states."""
+    for name in OFF:
+        m.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}"))
+    to, d, rng = coordinates(model, m), mujoco.MjData(m), np.random.default_rng(0)
+    tree = model.without_constraints()
+    fd, inverse, mm = lw.forward_dynamics(tree), lw.inverse_dynamics(tree), lw.mass_matrix(tree)
+    for _ in range(5):
+        q, v, tau = model.random_q(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+        d.qpos[:], d.qvel[:], d.qfrc_applied[:] = to.q_to(q), to.v_to(q, v), to.tau_to(q, tau)
+        mujoco.mj_forward(m, d)
+        mine = passive_force(model, q[:, None], v[:, None], get("numpy"))
+        size = 1 + float(np.abs(d.qfrc_passive).max()) + float(np.abs(d.qfrc_bias).max())
+        held = to.tau_to(q, np.zeros(model.nv) if mine is None else np.asarray(mine)[:, 0])
+        np.testing.assert_allclose(held, d.qfrc_spring + d.qfrc_damper, atol=100 * EPS * model.nv * size)
+        a = fd(q, v, tau).a
+        kappa = float(np.linalg.cond(mm(q).M))
+        theirs = to.a_from(q, v, np.array(d.qacc))
+        np.testing.assert_allclose(a, theirs, atol=100 * kappa * EPS * model.nv * (1 + float(np.abs(a).max())))
+        scale = size + float(np.abs(mm(q).M @ a).max())
+        np.testing.assert_allclose(inverse(q, v, a).tau, tau, atol=1000 * EPS * model.nv * scale)
+
+
+@pytest.mark.parametrize("kinds", [("hinge", "slide", "ball"), ("free", "hinge"), ("ball", "ball", "slide")])
+def test_every_kind_of_joint(kinds) -> None:
+    text = chain(*kinds)
+    model = lw.load(text)
+    assert all(l.passive.acts for l in model.links[1:] if l.joint.nv)
+    agree(mujoco.MjModel.from_xml_string(text), model)
+    assert not any(l.passive.acts or l.weightless.mass for l in lw.load(text, passive=False).links)
+
+
+def with_springs() -> list[Path]:
+    """MJCF files of this machine with damping or springs in their joints, at most a dozen."""
+    found = [r.path for r in zoo.robots() if r.path.suffix == ".xml"]
+    texts = ((p, p.read_text(errors="ignore")) for p in found)
+    return [p for p, text in texts if "damping=" in text or "stiffness=" in text][:12]
+
+
+@pytest.mark.parametrize("path", with_springs(), ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_files(path: Path) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            model = lw.load(path)
+        except lw.LinkworkError as problem:
+            pytest.skip(str(problem))
+    if any("left out" in str(w.message) for w in said if issubclass(w.category, LoadWarning)):
+        pytest.skip("it has springs that are not modelled")
+    agree(mujoco.MjModel.from_xml_path(str(path)), model)
+
+
+def test_what_a_file_disables_is_off() -> None:
+    for flag, left in (("spring", "damping"), ("damper", "stiffness")):
+        text = chain("hinge").replace("<mujoco>", f'<mujoco><option><flag {flag}="disable"/></option>')
+        (link,) = lw.load(text).links[1:]
+        there = {n: bool(getattr(link.passive, n).any()) for n in ("damping", "stiffness")}
+        assert there == {n: n == left for n in there}
+
+
+def test_springs_that_are_not_linear_are_told() -> None:
+    text = chain("hinge").replace('stiffness="7"', 'stiffness="7 1 2"')
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        pytest.skip("this MuJoCo has linear springs only")
+    with pytest.warns(LoadWarning, match="jnt stiffnesspoly"):
+        lw.load(text)

@@ -1,0 +1,245 @@
+"""Parameters as inputs: what a function computes with them is what one of the changed model computes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.algorithms import registry
+from linkwork.errors import InputError, NotFound, UnsupportedError
+from linkwork.robots import mechanisms as mech
+
+EPS = np.finfo(float).eps
+ALL = ("inertia", "armature", "gravity", "damping", "stiffness", "rest")
+
+
+def balls() -> lw.Model:
+    """A free body with an arm of a ball joint and a slide."""
+    b, body = lw.Builder("balls"), lw.BodyInertia(1.5, np.array([0.1, 0.05, -0.1]), np.diag([0.02, 0.03, 0.04]))
+    b.link("base", joint="free", inertia=body, armature=[0, 0, 0, 0.1, 0.2, 0.1])
+    b.link("arm", "base", "spherical", placement=lw.Placement.at((0.2, 0, 0.1), (0.3, 0.2, 0.1)), inertia=body)
+    b.link("rod", "arm", "prismatic", axis="x", placement=lw.Placement.at((0, 0.3, 0)), inertia=body)
+    b.link("car", "world", "planar", inertia=body)
+    return b.build()
+
+
+MODELS = {
+    "quadruped": lambda: mech.quadruped().with_constraints(lw.point("front_left_foot"), lw.surface("rear_right_foot")),
+    "four-bar": mech.four_bar,
+    "gears": lambda: mech.geared_chain(3),
+    "balls": balls,
+}
+
+
+def other_values(model: lw.Model, seed: int = 0) -> dict[str, np.ndarray]:
+    """Parameters of bodies that are like the model's, and joints with springs and damping."""
+    rng, out = np.random.default_rng(seed), {n: x.copy() for n, x in model.parameters().items()}
+    for i, l in enumerate(model.links[1:]):
+        com = l.inertia.com + rng.normal(size=3) * 0.02
+        turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        I = turn @ (l.inertia.I * rng.uniform(0.7, 1.5) + 1e-4 * np.eye(3)) @ turn.T
+        out["inertia"][i] = lw.BodyInertia(l.inertia.mass * rng.uniform(0.5, 2) + 0.01, com, I).parameters
+    for name in ("armature", "damping", "stiffness"):
+        out[name] = np.empty(model.nv)
+        for i in model.topology.links:
+            out[name][model.topology.v_slices[i]] = rng.uniform(0.01, 1.0)
+    out["gravity"], out["rest"] = rng.normal(size=3), model.random_q(rng)
+    return out
+
+
+def rebuilt(model: lw.Model, values: dict[str, np.ndarray]) -> lw.Model:
+    """The model with these parameters as its own."""
+    t, links = model.topology, [model.links[0]]
+    for i in t.links:
+        v, q, link = t.v_slices[i], t.q_slices[i], model.links[i]
+        passive = replace(
+            link.passive, damping=values["damping"][v], stiffness=values["stiffness"][v], rest=values["rest"][q]
+        )
+        body = lw.BodyInertia.from_parameters(values["inertia"][i - 1])
+        links.append(replace(link, inertia=body, armature=values["armature"][v], passive=passive))
+    return replace(model, links=tuple(links), gravity=values["gravity"])
+
+
+def state(model: lw.Model, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    q, v = lw.random_state(model, seed)
+    return q, v, np.random.default_rng(seed).normal(size=model.nv)
+
+
+def close(got, right, model: lw.Model, q: np.ndarray, c: float = 1e3) -> None:
+    kappa = float(np.linalg.cond(lw.mass_matrix(model)(q).M))
+    np.testing.assert_allclose(got, right, rtol=0, atol=c * kappa * EPS * (1 + float(np.abs(right).max(initial=0.0))))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("method", [m.name for m in registry.methods("forward_dynamics").values() if not m.soft])
+def test_every_method(name: str, method: str) -> None:
+    model = MODELS[name]()
+    entry = registry.methods("forward_dynamics")[method]
+    if entry.refusal(model) is not None or (name == "four-bar" and not (entry.redundant or entry.local)):
+        pytest.skip("not for this model")
+    values = other_values(model)
+    changed, (q, v, tau) = rebuilt(model, values), state(model)
+    given = {n: values[n] for n in ALL}
+    right = lw.forward_dynamics(changed, method="kkt", backend="numpy")(q, v, tau).a
+    got = lw.forward_dynamics(model, method=method, parameters=ALL, backend="numpy")(q, v, tau, **given)
+    np.testing.assert_allclose(got.a, right, rtol=0, atol=1e-6 * (1 + float(np.abs(right).max())))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_kernels_for_states_and_batches(name: str) -> None:
+    """Rewritten models, lumped inertias: one value for all, one per lane, defaults, float32."""
+    model = MODELS[name]()
+    many = [other_values(model, s) for s in range(3)]
+    q, v, tau = state(model)
+    fd = lw.forward_dynamics(model, parameters=ALL)
+    right = [lw.forward_dynamics(rebuilt(model, x), method="kkt", backend="numpy")(q, v, tau).a for x in many]
+    for x, a in zip(many, right, strict=True):
+        np.testing.assert_allclose(fd(q, v, tau, **{n: x[n] for n in ALL}).a, a, atol=1e-6 * (1 + np.abs(a).max()))
+    lanes = fd(q, v, tau, **{n: np.array([x[n] for x in many]) for n in ALL}).a
+    np.testing.assert_allclose(lanes, right, atol=1e-6 * (1 + np.abs(right).max()))
+    own = lw.forward_dynamics(model)(q, v, tau).a
+    np.testing.assert_allclose(fd(q, v, tau).a, own, atol=1e-8 * (1 + np.abs(own).max()))
+    single = lw.forward_dynamics(model, parameters=ALL, dtype="float32")
+    got = single(np.float32(q), np.float32(v), np.float32(tau), **{n: np.float32(many[0][n]) for n in ALL})
+    if got.converged:
+        np.testing.assert_allclose(got.a, right[0], atol=2e-2 * (1 + float(np.abs(right[0]).max())))
+
+
+def test_the_other_functions() -> None:
+    tree, gears = balls(), mech.geared_chain(3)
+    for model in (tree, gears):
+        values = other_values(model)
+        changed, (q, v, a) = rebuilt(model, values), state(model)
+        given, mass = {n: values[n] for n in ALL}, {n: values[n] for n in ("inertia", "armature")}
+        inverse = [lw.inverse_dynamics(m, parameters=p) for m, p in ((model, ALL), (changed, ()))]
+        close(inverse[0](q, v, a, **given).tau, inverse[1](q, v, a).tau, changed, q)
+        M = lw.mass_matrix(model, parameters=tuple(mass))(q, **mass).M
+        close(M, lw.mass_matrix(changed)(q).M, changed, q)
+    model = MODELS["quadruped"]()
+    values = other_values(model)
+    changed, (q, v, _) = rebuilt(model, values), state(model)
+    mass = {n: values[n] for n in ("inertia", "armature")}
+    for method in ("pv", "efpa", "ltl", "kkt_cholesky", "dense"):
+        got = lw.delassus(model, method=method, parameters=tuple(mass))(q, **mass).matrix
+        close(got, lw.delassus(changed, method="dense", backend="numpy")(q).matrix, changed, q)
+    feet, b = (m.without(m.constraints[1].name) for m in (model, changed)), np.linspace(-1, 1, 3)
+    one, other = feet
+    for method in ("pv_fast", "efpa"):
+        got = lw.operational_space_inertia(one, method=method, parameters=tuple(mass))(q, b, **mass).force
+        np.testing.assert_allclose(got, lw.operational_space_inertia(other, method="dense")(q, b).force, rtol=1e-6)
+    jump = lw.impulse(model, parameters=tuple(mass))(q, v, **mass)
+    np.testing.assert_allclose(jump.v_after, lw.impulse(changed)(q, v).v_after, atol=1e-7)
+    a = lw.forward_dynamics(changed)(q, v, np.zeros(model.nv)).a
+    given = {n: values[n] for n in ALL}
+    got = lw.constrained_inverse_dynamics(model, parameters=ALL)(q, v, a, **given)
+    np.testing.assert_allclose(got.tau, lw.constrained_inverse_dynamics(changed)(q, v, a).tau, atol=1e-6)
+    exported = lw.forward_dynamics(balls(), parameters=("gravity",), backend="casadi")
+    q, v, tau = state(balls())
+    right = lw.forward_dynamics(balls().with_gravity((1, 2, 3)))(q, v, tau).a
+    close(exported(q, v, tau, [1.0, 2.0, 3.0]).a, right, balls(), q)
+
+
+def test_targets_are_added_to_the_right_hand_sides() -> None:
+    model, rng = MODELS["quadruped"](), np.random.default_rng(0)
+    q, v, tau = state(model)
+    J = lw.constraint_jacobian(model)(q).J
+    for method in ("pv", "prox_pv", "constrained_aba", "kkt", "pv_early", None):
+        fd = lw.forward_dynamics(model, method=method, targets=True)
+        rest, wanted = fd(q, v, tau), rng.normal(size=(4, model.rows))
+        for k, a, residual in zip(wanted, *(getattr(fd(q, v, tau, wanted), n) for n in ("a", "residual")), strict=True):
+            np.testing.assert_allclose(J @ (a - rest.a), k, atol=1e-6)
+            assert residual < 1e-6
+            assert fd(q, v, tau, k).residual < 1e-6
+    assert fd(q, v, tau, targets=wanted[0]).lam.shape == (model.rows,)
+
+
+def test_softness_as_an_input() -> None:
+    model = MODELS["quadruped"]()
+    q, v, tau = state(model)
+    soft = lw.forward_dynamics(model, R=1.0, parameters=("softness",))
+    for R in (1e-4, 1.0, 1e3):
+        right = lw.forward_dynamics(model, R=R)(q, v, tau)
+        got = soft(q, v, tau, np.full(model.rows, R))
+        close(got.a, right.a, model, q)
+        np.testing.assert_allclose(got.residual, right.residual, atol=1e-6)
+    with pytest.raises(InputError, match="give R="):
+        lw.forward_dynamics(model, parameters=("softness",))
+
+
+def test_an_inertia_as_input_costs_little() -> None:
+    """Lumping is traced: a tenth more operations on Talos, whose bodies have no symmetry."""
+    try:
+        model, most = lw.load("talos_reduced", base="free", passive=False), 1.15
+    except lw.LinkworkError:
+        model, most = mech.humanoid(), 1.5  # of boxes, whose constants are mostly zeros
+    counts = [lw.forward_dynamics(model, method="aba", parameters=p).operations for p in ((), ("inertia",))]
+    assert counts[1] <= most * counts[0]
+
+
+def test_weightless_links_stay_so() -> None:
+    b, body = lw.Builder("held"), lw.BodyInertia(1.0, np.array([0.1, 0.2, 0.0]), 0.01 * np.eye(3))
+    b.link("arm", joint="revolute", axis="y", inertia=body, weightless=body)
+    model = b.build()
+    heavier = lw.BodyInertia(3.0, np.array([0.3, 0.0, 0.1]), 0.02 * np.eye(3))
+    x = heavier.parameters[None]
+    for backend in ("kernel", "numpy"):
+        fd = lw.forward_dynamics(model, parameters=("inertia",), backend=backend)
+        assert abs(fd([0.3], [0.0], [0.0], x).a[0]) < 1e-12
+    assert np.abs(lw.inverse_dynamics(model, parameters=("inertia",))([0.3], [0.0], [0.0], x).tau).max() < 1e-12
+
+
+def test_rollouts_with_a_mechanism_per_lane() -> None:
+    for model, stable in ((balls(), ALL), (MODELS["quadruped"](), ALL)):
+        many = [other_values(model, s) for s in range(3)]
+        q, v, _ = state(model)
+        v = 0.1 * v
+        given = {n: np.array([x[n] for x in many]) for n in stable}
+        options = {"steps": 20, "every": 10, "dt": 5e-4}
+        got = lw.rollout(model, parameters=stable, **options)(np.tile(q, (3, 1)), v, **given)
+        assert got.ok.all()
+        slow = lw.rollout(model, parameters=stable, backend="numpy", **options)(np.tile(q, (3, 1)), v, **given)
+        np.testing.assert_allclose(got.q, slow.q, atol=1e-9)
+        for b, x in enumerate(many):
+            alone = lw.rollout(rebuilt(model, x), **options)(q, v)
+            # steps of joints that turn in space are split with the model's own inertias: equal to the order of a step
+            np.testing.assert_allclose(got.q[b], alone.q, atol=2e-4)
+    model = mech.arm(4)
+    x = other_values(model)
+    options = {"steps": 20, "every": 10, "parameters": ("inertia", "damping")}
+    got = lw.rollout(model, **options)(model.neutral(), np.ones(4), inertia=x["inertia"], damping=x["damping"])
+    same = {**model.parameters(), "inertia": x["inertia"], "damping": x["damping"]}
+    alone = lw.rollout(rebuilt(model, same), steps=20, every=10)(model.neutral(), np.ones(4))
+    np.testing.assert_allclose(got.q, alone.q, atol=1e-12)
+
+
+def test_what_is_asked_for_wrongly() -> None:
+    model = mech.arm(3)
+    with pytest.raises(NotFound, match="inertia"):
+        lw.forward_dynamics(model, parameters=("inertias",))
+    with pytest.raises(InputError, match="does not depend on 'gravity'"):
+        lw.mass_matrix(model, parameters=("gravity",))
+    with pytest.raises(InputError, match="this model has none"):
+        lw.forward_dynamics(model, targets=True)
+    with pytest.raises(InputError, match=r"\(3, 10\) or \(batch, 3, 10\)"):
+        lw.forward_dynamics(model, parameters=("inertia",))(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(30))
+    with pytest.raises(InputError, match="parameters="):
+        lw.rollout(model, steps=1)(np.zeros(3), np.zeros(3), damping=1.0)
+    held = mech.quadruped().with_constraints(lw.CentreOfMass())
+    with pytest.raises(UnsupportedError, match="masses"):
+        lw.forward_dynamics(held, parameters=("inertia",))
+
+
+def test_the_parameters_of_a_model() -> None:
+    model = balls().with_damping("arm_joint", 0.3).with_springs("rod_joint", 5.0, 0.1)
+    p = model.parameters()
+    assert p.inertia.shape == (model.nlinks, 10)
+    assert p["damping"].sum() == pytest.approx(0.9)
+    assert p.stiffness[9] == 5.0
+    assert p.rest[11] == 0.1
+    assert set(p) == set(p.units)
+    body = lw.BodyInertia.from_parameters(p.inertia[1])
+    np.testing.assert_allclose(body.I, model.links[2].inertia.I, atol=1e-15)
+    np.testing.assert_allclose(body.com, model.links[2].inertia.com, atol=1e-15)
