@@ -42,7 +42,7 @@ JOULE = 1e-9
 GUESS = 2.0**-30
 """Scale of the multipliers in the state, for the same reason; a power of two, so that no digit changes."""
 
-KEPT = 1 - 2.0**-10
+KEPT = 1 - 2.0**-16
 """The share of the last step's multipliers that a step starts from: what rows in conflict add at every step would grow
 without bounds otherwise."""
 
