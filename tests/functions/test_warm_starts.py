@@ -53,7 +53,7 @@ def test_the_solution_is_a_start_from_which_one_iteration_is_enough(method) -> N
 
 @pytest.mark.parametrize("method", [m for m in ITERATIVE if m != "pv_early"])
 def test_a_quadruped_a_millisecond_later(method) -> None:
-    """carpentier2021 IV: with mu = 1e6, one iteration is hundreds of times better from the last forces than from zero."""
+    """carpentier2021 IV, mu = 1e6: one iteration from the last forces is some hundred times better than from zero."""
     model, gains = standing(), []
     exact = lw.forward_dynamics(model, method="kkt", backend="numpy")
     one = lw.forward_dynamics(model, method=method, warm_start=True, prox=lw.Prox(1e6, 1.0, 1), backend="numpy")

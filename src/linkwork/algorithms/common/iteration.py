@@ -9,7 +9,7 @@ and that is all that conjugate residuals on L lam = k - J a(0), preconditioned b
 
 A step is affine in lam. The first one starts from multipliers lam0 (zero, or those of a state nearby); the others are
 computed as changes, from the change d = alpha p of lam: sweeps without gravity, velocities and joint forces, over the
-links that carry constrained ones (sathya2025_lcaba_proxbbo, algorithms 2 and 5). That needs fewer operations, and
+links that support constrained ones (sathya2025_lcaba_proxbbo, algorithms 2 and 5). That needs fewer operations, and
 rounding errors are relative to the changes.
 
 w = L p is in the range of L: the part of r that no force can change (rows in conflict) has no effect. Without conjugate

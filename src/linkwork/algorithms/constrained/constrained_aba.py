@@ -10,10 +10,10 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 from __future__ import annotations
 
 from linkwork.algorithms.common.articulated import Articulated, articulated
-from linkwork.algorithms.common.carriers import carriers
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import (
     active_only,
     left_over,
@@ -42,7 +42,7 @@ def constrained_aba(
     w = per_constraint(motion, rows, active)
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]
     art = articulated(motion, added_inertias(motion, rows, firm))
-    moving = carriers(motion.model, (i for r in rows for i in r.links))
+    moving = supporting(motion.model, (i for r in rows for i in r.links))
 
     def step(
         art: Articulated, tau: Array, p: list[Array], rows: list[ConstraintRows], lam: list[Array]
