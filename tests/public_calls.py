@@ -182,7 +182,12 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
         yield Call(f"Model.{method}", getattr(m, method), {"name": valid})
-    yield Call("Model.random_q", m.random_q, {"seed": 0})
+    for method in ("q_slice", "v_slice"):
+        yield Call(f"Model.{method}", getattr(m, method), {"joint": "arm_joint"})
+    yield Call("Model.neutral", m.neutral, {"batch": 2})
+    yield Call("Model.random_q", m.random_q, {"seed": 0, "batch": 2})
+    yield Call("Model.velocity", m.velocity, {"q": m.neutral(), "qdot": np.zeros(m.nq)})
+    yield Call("Model.interpolate", m.interpolate, {"q0": m.neutral(), "q1": m.random_q(0), "t": 0.5})
     for method in ("integrate", "rate"):
         yield Call(f"Model.{method}", getattr(m, method), {"q": m.neutral(), "v": np.zeros(m.nv)})
     yield Call("Model.difference", m.difference, {"q0": m.neutral(), "q1": m.random_q(0)})
@@ -354,6 +359,16 @@ def _factories() -> Iterator[Call]:
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
+    yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
+    where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
+    yield Call("terms", lw.terms, {"names": ["M", "J"], **where})
+    yield Call("frame_velocity", lw.frame_velocity, where)
+    yield Call("frame_jacobian", lw.frame_jacobian, where)
+    yield Call("frame_acceleration", lw.frame_acceleration, {**where, "classical": True})
+    for name in ("centre_of_mass", "centroidal_momentum", "energy", "coriolis_matrix", "gravity_forces"):
+        yield Call(name, getattr(lw, name), {"model": m, **OPTIONS})
+    yield Call("bias_forces", lw.bias_forces, {"model": m, **OPTIONS})
+    yield Call("inverse_mass_matrix", lw.inverse_mass_matrix, {"model": m, **OPTIONS})
     yield Call(
         "plan",
         lw.plan,
@@ -374,6 +389,12 @@ def _factories() -> Iterator[Call]:
     yield Call("Function()", fd, {"q": q, "v": v, "tau": v, "fext": np.zeros(18)})
     yield Call("Function() in order", lambda q, v, tau: fd(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("Function() with modes", prox_fd, {"q": q, "v": v, "tau": v, "active": [1.0]})
+    yield Call("Function.derivatives", fd.derivatives, {"wrt": ["q", "tau"]})
+    yield Call("Function.jvp", fd.jvp, {"wrt": ["q"]})
+    yield Call("Function.vjp", fd.vjp, {"wrt": ["v"]})
+    slopes, back = fd.derivatives(["v"]), fd.vjp(["q"])
+    yield Call("Function.derivatives()", slopes, {"q": q, "v": v, "tau": v})
+    yield Call("Function.vjp()", back, {"q": q, "v": v, "tau": v, "w_a": v, "w_lam": np.ones(3)})
     yield Call("Function.casadi", prox_fd.casadi, {"iterations": 3})
     traced = lw.forward_dynamics(m, method="prox_ltl", backend="casadi")
     yield Call("Function() by CasADi", traced, {"q": q, "v": v, "tau": v})
@@ -389,6 +410,7 @@ def _factories() -> Iterator[Call]:
     yield Call("a kernel of float32", lambda q, v, tau: small(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("a kernel's mass_matrix()", lw.mass_matrix(m), {"q": q})
     yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
+    yield Call("a kernel's terms()", lw.terms(m, ["J", "g"], "tip"), {"q": q})
     yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})
 
@@ -410,6 +432,22 @@ def _states() -> Iterator[Call]:
             "seed": 0,
         },
     )
+    yield Call(
+        "ik",
+        lw.ik,
+        {
+            "model": arm(),
+            "targets": {"link2": (0.1, 0.0, 0.5)},
+            "q": arm().neutral(),
+            "locked": ["link1_joint"],
+            "tolerance": 1e-6,
+            "max_iterations": 5,
+            "attempts": 2,
+            "seed": 0,
+            **OPTIONS,
+        },
+    )
+    yield Call("ik's target", lambda x: lw.ik(arm(), {"link2": x}, attempts=1, **OPTIONS), {"x": np.eye(4)})
     yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
     yield Call(
         "project_velocity of a batch",
@@ -440,8 +478,40 @@ def _motions(folder: Any) -> Iterator[Call]:
             "iterations": 2,
             "stabilisation": None,
             "record": ("a",),
+            "contacts": None,
+            "ground": None,
             "limit": 1e6,
             **OPTIONS,
+        },
+    )
+    ball = lw.Contact("tip", (0.0, 0.0, 0.1), radius=0.1)
+    yield Call(
+        "Contact",
+        lambda **given: lw.step(robot(), [lw.Contact(**given)], backend="numpy"),
+        {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"},
+    )
+    yield Call(
+        "Ground",
+        lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
+        {"normal": "z", "height": 0.0},
+    )
+    yield Call("step", lw.step, {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, **OPTIONS})
+    moving = lw.step(robot(), [ball], backend="numpy", pd=True)
+    still = np.zeros(robot().nv)
+    yield Call(
+        "step()",
+        moving,
+        {
+            "q": robot().neutral(),
+            "v": still,
+            "tau": still,
+            "dt": [1e-3],
+            "kp": still,
+            "kd": still,
+            "target": robot().neutral(),
+            "target_v": still,
+            "friction": [0.5],
+            "impulses": np.zeros(4),
         },
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)

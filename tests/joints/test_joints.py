@@ -69,6 +69,8 @@ def test_bias_is_the_rate_of_S_at_constant_v(j, seed):
     q, v, _ = random(j, seed)
     rate = derivative(lambda t: j.subspace(col(integrate(j, q, t * v)), xp) @ col(v))
     assert_close(j.bias(col(q), col(v), xp), rate, eps=FIVE_POINT)
+    whole = derivative(lambda t: j.subspace(col(integrate(j, q, t * v)), xp))
+    assert_close(j.subspace_rate(col(q), col(v), xp), whole, eps=FIVE_POINT)
 
 
 @pytest.mark.parametrize("j", JOINTS)

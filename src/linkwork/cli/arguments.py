@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 
 import linkwork as lw
 from linkwork.errors import InputError
@@ -69,9 +70,24 @@ def printable(path: Path) -> str:
     return str(path).encode("utf-8", "replace").decode()
 
 
+PIPED = 10_000
+"""Columns of a console that is no terminal: what programs read is neither wrapped nor cut."""
+
+
 def terminal(*, stderr: bool = False) -> Console:
     """Where commands print. Names of robots, links and joints are text: nothing in them is markup."""
-    return Console(stderr=stderr, markup=False, emoji=False)
+    console = Console(stderr=stderr, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPED
+    return console
+
+
+def table_of(title: str, *headings: str, right: Sequence[str] = ()) -> Table:
+    """A table with these columns, some of them aligned to the right; where it is narrow, names are folded, not cut."""
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return made
 
 
 def print_json(data: Any) -> None:

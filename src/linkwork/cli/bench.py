@@ -23,7 +23,16 @@ from typer.core import TyperGroup
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.cli.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot, terminal
+from linkwork.cli.arguments import (
+    BaseOption,
+    ConnectOption,
+    ContactOption,
+    FileArg,
+    constrained,
+    load_robot,
+    table_of,
+    terminal,
+)
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
@@ -206,9 +215,8 @@ def relative_errors(x: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 def _table(model: Model, task: str, rows: Sequence[Timed]) -> Table:
     title = f"{model.name}: {task.replace('_', ' ')}, {model.nv} degrees of freedom, {model.rows} constraint rows"
-    table = Table(title=title, title_justify="left")
-    for heading in ("method", "operations", "one state, us", "batch, us", "error", ""):
-        table.add_column(heading, justify="left" if heading in ("method", "") else "right")
+    headings = ("method", "operations", "one state, us", "batch, us", "error", "")
+    table = table_of(title, *headings, right=headings[1:5])
     for r in rows:
         mark = "default" if r.default else ""
         table.add_row(r.method, str(r.operations), f"{r.state:.3g}", f"{r.batch:.3g}", f"{r.error:.0e}", mark)

@@ -16,6 +16,7 @@ from linkwork.cli.arguments import (
     constrained,
     load_robot,
     print_json,
+    table_of,
     terminal,
 )
 from linkwork.errors import InputError
@@ -110,9 +111,8 @@ def _best_cuts(file: str, base: str | None, use: str, independent: bool) -> tupl
 
 
 def _table(made: Plan) -> Table:
-    table, rows = Table(title=made.title), made.table()
-    for heading in rows[0]:
-        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
+    rows = made.table()
+    table = table_of(made.title, *rows[0], right=[heading for heading in rows[0] if heading != "method"])
     for row in rows:
         table.add_row(*row.values())
     return table

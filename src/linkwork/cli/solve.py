@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import linkwork as lw
 from linkwork.cli.arguments import (
@@ -19,6 +18,7 @@ from linkwork.cli.arguments import (
     load_robot,
     numbers,
     print_json,
+    table_of,
     terminal,
 )
 from linkwork.model import Model
@@ -83,18 +83,15 @@ def residuals_of(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam:
 
 
 def show_solution(model: Model, method: str, a: np.ndarray, lam: np.ndarray, residuals: dict[str, float]) -> None:
-    table = Table(title=f"joint accelerations ({method})")
-    table.add_column("joint")
-    table.add_column("a", justify="right")
+    table = table_of(f"joint accelerations ({method})", "joint", "a", right=["a"])
     for i in model.topology.links:
         part = a[model.topology.v_slices[i]]
         if part.size:
             table.add_row(model.links[i].joint_name, "  ".join(f"{x:10.4f}" for x in part))
     console.print(table)
     if lam.size:
-        table = Table(title="constraint forces on the robot [N, Nm], in the axes of the first frame")
-        table.add_column("constraint")
-        table.add_column("lam", justify="right")
+        title = "constraint forces on the robot [N, Nm], in the axes of the first frame"
+        table = table_of(title, "constraint", "lam", right=["lam"])
         start = 0
         for c in model.constraints:
             table.add_row(c.describe(), "  ".join(f"{x:9.3f}" for x in lam[start : start + c.rows]))

@@ -67,6 +67,7 @@ def load(
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
             builder = _readers(cut)[kind](root, data, path, base or suggested)
+            builder.name = _named(builder.name, path)
             model = builder.build(merge_fixed)
             _check_inertias(root, builder, model)
     except LoadError:
@@ -107,6 +108,18 @@ def _format(root: Element, wanted: str | None) -> str:
     if wanted not in (None, found):
         raise root.error(f"this is a {found.upper()} file, not {str(wanted).upper()}; leave out format=")
     return found
+
+
+NAMELESS = ("robot", "model", "mujoco model", "default", "unnamed")
+"""Names that say nothing, as exporters write them."""
+
+
+def _named(name: str, path: Path | None) -> str:
+    """The name of a robot: the file's, where the description has none that says anything; or its folder's."""
+    if path is None or name.lower() not in NAMELESS:
+        return name
+    folder = path.absolute().parent.name
+    return path.stem if path.stem.lower() not in NAMELESS else folder or name
 
 
 def _check_inertias(root: Element, builder: Builder, model: Model) -> None:

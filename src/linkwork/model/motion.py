@@ -127,7 +127,7 @@ class Motion:
             self._turn_armature(i, b)
         if fext is None:
             return b
-        return [b[0], *(b[i] - self._felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+        return [b[0], *(b[i] - self.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
 
     def _lift(self, i: int, b: list[Array]) -> None:
         """Subtract the gravity that the recursions apply to the weightless part of a link: [m g; h x g]."""
@@ -147,7 +147,7 @@ class Motion:
         if link.parent:
             b[link.parent] = b[link.parent] - self.X[i].T @ f
 
-    def _felt(self, i: int, f: Array) -> Array:
+    def felt(self, i: int, f: Array) -> Array:
         """A force at the origin of the user's link i, in its axes, moved to the origin of the recursions."""
         place = self.model.frame(self.model.links[i].name).placement
         return Transform(constant_moves(place.R, place.p, self.xp), self.xp).T @ f

@@ -26,7 +26,11 @@ class Rewritten:
         """The user's configuration and velocity as those of this model."""
         if self.base is None:
             return Motion(self.model, q, v, xp)
-        return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
+        return Motion(self.model, self.base.position(q, xp), self.velocity(v, xp), xp)
+
+    def velocity(self, v: Array, xp: Ops) -> Array:
+        """Joint velocities of the user's model as those of this; accelerations are converted alike."""
+        return v if self.base is None else self.base.velocity(v, xp)
 
     def force(self, tau: Array, xp: Ops) -> Array:
         """Joint forces of the user's model as those of this."""

@@ -14,7 +14,7 @@ from linkwork.model import Model
 TIMED = ("tau", "active", "target", "target_v")
 """Inputs that may change with time."""
 
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses": 0.0, "worst": 0.0}
 
 
 def taken(
@@ -23,7 +23,7 @@ def taken(
     """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state)."""
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
     if unknown:
-        option = "modes=True" if unknown[0] == "active" else "pd=True"
+        option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
     for name, size in sizes.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.common.iteration import Prox
@@ -71,6 +72,8 @@ class Step:
     base: Based | None = None
     given: Model | None = None
 
+    state, unbounded, settings = ("q", "v", "work"), (), MappingProxyType[str, Any]({})
+
     @property
     def method(self) -> Method:
         """The method of forward dynamics, planned when first needed."""
@@ -94,6 +97,11 @@ class Step:
         return sizes
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """How many numbers each of EXTRAS has."""
+        return {"a": self.model.nv, "lam": self.model.rows, "tau": self.model.nv}
+
+    @property
     def guessed(self) -> dict[str, int]:
         """The multipliers of the last step, if the method iterates: input and output besides q and v."""
         return {} if self.penalty is None or not self.model.rows else {"lam0": self.model.rows}
@@ -103,7 +111,7 @@ class Step:
         seen: list[tuple[Array, Array, Array]] = []
 
         def acceleration(q: Array, v: Array) -> Array:
-            tau = x["tau"] + self._drive(xp, x, q, v) if self.pd else x["tau"]
+            tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
             start = seen[-1][1] if seen else (KEPT / GUESS) * x["lam0"] if self.guessed else None
             a, lam = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
@@ -132,18 +140,6 @@ class Step:
             power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
             start += c.rows
         return power
-
-    def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
-        """kp (target - q) + kd (target_v - v) of the actuated joints."""
-        t, parts = self.model.topology, [xp.zeros(0)]
-        for i in t.links:
-            at, to = t.v_slices[i], t.q_slices[i]
-            if not self.model.links[i].actuated:
-                parts.append(xp.zeros(at.stop - at.start))
-                continue
-            off = self.model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
-            parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
-        return xp.vstack(parts)
 
     def _stepped(self, h: Array) -> Model:
         """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
@@ -197,6 +193,19 @@ class Step:
         """A digest of all that the program depends on."""
         options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype, self.audited
         return digest("step", self.model, self.method.name, self.penalty, *options)
+
+
+def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
+    """kp (target - q) + kd (target_v - v) of the actuated joints."""
+    t, parts = model.topology, [xp.zeros(0)]
+    for i in t.links:
+        at, to = t.v_slices[i], t.q_slices[i]
+        if not model.links[i].actuated:
+            parts.append(xp.zeros(at.stop - at.start))
+            continue
+        off = model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
+        parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
+    return xp.vstack(parts)
 
 
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}

@@ -126,8 +126,7 @@ class Trajectory:
         `comment="#"`); the others also events, units and the name of the model.
         """
         path = Path(path)
-        if path.suffix not in FORMATS:
-            raise not_found("format of a trajectory", path.suffix, FORMATS)
+        check_suffix(path)
         written(path, lambda: self._write(path))
         return path
 
@@ -235,6 +234,14 @@ def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
     """The checksum of all content of a file."""
     words = json.dumps([*headings, about]).encode()
     return hashlib.sha256(words + np.ascontiguousarray(matrix, float).tobytes()).hexdigest()
+
+
+def check_suffix(path: Path) -> None:
+    """Raise if no trajectory can be written to a file of this name: unknown formats, and those without a package."""
+    if path.suffix not in FORMATS:
+        raise not_found("format of a trajectory", path.suffix, FORMATS)
+    if path.suffix == ".parquet":
+        pyarrow_or_error()
 
 
 def pyarrow_or_error() -> tuple[Any, Any]:

@@ -204,7 +204,8 @@ def _dots(e: Experiment, figures: Figures, c: Case) -> list[Dot]:
     for m in e.methods:
         if m != e.relative_to and (x := figures.shown(c, m)) is not None:
             out.append(Dot(m, x))
-    out += [Dot(m, x, hollow=True) for m, x in e.published.get(c.name, {}).items() if m != e.relative_to]
+    theirs = {m: x for m, x in e.published.get(c.name, {}).items() if m != e.relative_to}
+    out += [Dot(m, x, hollow=True, source="published") for m, x in theirs.items()]
     return out + [Dot(name, column[c.name]) for name, column in _peer_columns(figures).items() if c.name in column]
 
 
