@@ -63,7 +63,10 @@ class Solver:
         active: Array | None = None,
         lam0: Array | None = None,
     ) -> Solved:
-        """The method's solution for a state of the user's model; only methods that iterate use `mu` and `lam0`."""
+        """The method's solution for a state of the user's model.
+
+        Only methods that iterate use the penalty `mu` and the forces `lam0` to start from.
+        """
         options: dict[str, Any] = {}
         if self.method.prox is not None:
             options |= {"mu": mu, "lam0": lam0}

@@ -123,7 +123,7 @@ class Iteration:
 
 
 class State(NamedTuple):
-    """The state of an iteration: change of the start before the next step, conjugate residuals, the last step.
+    """The state of an iteration: how the next start changes, conjugate residuals, the last step.
 
     `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
     last step went. `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that
@@ -233,7 +233,10 @@ def dot(x: Array, y: Array) -> Array:
 
 
 def _in_pairs(parts: list[Array], join: Callable[[Array, Array], Array]) -> Array:
-    """Parts joined pair by pair: a lane waits for few operations in a row, and an iteration is mostly waiting."""
+    """Parts joined pair by pair.
+
+    A lane waits for few operations in a row then, and an iteration is mostly waiting.
+    """
     while len(parts) > 1:
         joined = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = joined + parts[2 * len(joined) :]

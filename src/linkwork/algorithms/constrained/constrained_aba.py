@@ -37,7 +37,10 @@ def constrained_aba(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Rows over single links and joints on the world, each constraint weighted by `active`, from forces `lam0`."""
+    """Rows over single links and joints on the world, from forces `lam0`.
+
+    Each constraint is weighted by `active`.
+    """
     xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
     w = per_constraint(motion, rows, active)
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]

@@ -104,7 +104,10 @@ def embedded_forces(
     held: Mapping[int, dict[int, dict[int, Array]]] | None = None,
     propagated: Sequence[Propagated] = (),
 ) -> dict[int, Array]:
-    """Forces of the loops in some clusters, by constraint; `held` are those of propagated rows, by first body."""
+    """Forces of the loops in some clusters, by constraint.
+
+    `held` are those of propagated rows, by the cluster's first body.
+    """
     out: dict[int, Array] = {}
     for node in nodes:
         out |= loop_forces(motion, node, tau, vdot, a, pA, (held or {}).get(node.cluster.bodies[0], {}), propagated)
