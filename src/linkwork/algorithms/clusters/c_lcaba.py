@@ -26,5 +26,8 @@ def c_lcaba(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows (few links each) besides local loops, from forces `lam0`; weight 0 in `active` removes a constraint."""
+    """Any rows (few links each) besides local loops, from forces `lam0`.
+
+    Constraints with weight 0 in `active` are removed.
+    """
     return on_tree(motion, clusters(motion.model), tau, fext, mu, active, lam0)

@@ -29,7 +29,10 @@ def mixed(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows, from forces `lam0`; weight 0 in `active` removes one. Couplings are embedded only without `active`."""
+    """Any rows, from forces `lam0`; weight 0 in `active` removes a constraint.
+
+    Couplings are embedded only without `active`.
+    """
     return _mixed(motion, tau, fext, mu, active, lam0, "couplings" if active is None else "nothing")
 
 
@@ -42,7 +45,7 @@ def c_mixed(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows, from forces `lam0`; all local loops may be embedded, and those that are cannot be switched off.
+    """Any rows, from forces `lam0`; local loops may be embedded, and then cannot be switched off.
 
     What holds links in or behind an embedded linkage is propagated: penalties would lose digits where it is nearly
     singular.
