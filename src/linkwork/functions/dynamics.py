@@ -29,6 +29,7 @@ from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
+from linkwork.model.motion import motion_of
 from linkwork.rewrite.rewritten import Rewritten, rewritten, rewritten_model
 
 
@@ -145,7 +146,7 @@ def inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         solve = chosen.method.load()
-        return {"tau": solve(Motion(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
+        return {"tau": solve(motion_of(rewritten_model(model, where), x["q"], x["v"], xp), x["a"], x.get("fext"))}
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}
     if external_forces:
@@ -193,7 +194,7 @@ def constrained_inverse_dynamics(
         check_actuation(model, driven)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        out = constrained_inverse(Motion(model, x["q"], x["v"], xp), x["a"], driven, weight, x.get("fext"))
+        out = constrained_inverse(motion_of(model, x["q"], x["v"], xp), x["a"], driven, weight, x.get("fext"))
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
     inputs, defaults = {"q": model.nq, "v": model.nv, "a": model.nv}, {}

@@ -20,6 +20,7 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
+from linkwork.model.motion import motion_of
 from linkwork.rewrite.rewritten import rewritten_model
 
 R = TypeVar("R")
@@ -84,7 +85,7 @@ def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorRe
     from linkwork.constraints import position_error, velocity_error
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(model, x["q"], x["v"], xp)
+        motion = motion_of(model, x["q"], x["v"], xp)
         return {"phi": position_error(motion), "rate": velocity_error(motion)}
 
     inputs = {"q": model.nq, "v": model.nv}
@@ -128,7 +129,7 @@ def of_position(
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")) if method else "given"
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return of(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
+        return of(motion_of(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
 
     identity = (*identity, where)
     return Function(name, model, {"q": model.nq}, body, method=method, result=result, identity=identity, **options)

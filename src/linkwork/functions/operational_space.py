@@ -13,8 +13,9 @@ from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames, of_position
 from linkwork.functions.results import DelassusOperatorResult, DelassusResult, OperationalSpaceInertiaResult
-from linkwork.model import Model, Motion
+from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.model.motion import motion_of
 from linkwork.rewrite.rewritten import rewritten_model
 
 
@@ -57,7 +58,7 @@ def operational_space_inertia(
     which = _of_rows(model, chosen)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
+        motion = motion_of(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp)
         return {"force": xp.factor_spd(chosen.method.load()(motion), least_pivots(motion, which)).solve(x["b"])}
 
     return Function(
@@ -88,7 +89,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
     where = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel"))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        operator = chosen.method.load()(Motion(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
+        operator = chosen.method.load()(motion_of(rewritten_model(model, where), x["q"], xp.zeros(model.nv), xp))
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 

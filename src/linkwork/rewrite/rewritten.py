@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
+from linkwork.model.motion import motion_of
 from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.rooting import Based, based
 
@@ -25,8 +26,8 @@ class Rewritten:
     def motion(self, q: Array, v: Array, xp: Ops) -> Motion:
         """The user's configuration and velocity as those of this model."""
         if self.base is None:
-            return Motion(self.model, q, v, xp)
-        return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
+            return motion_of(self.model, q, v, xp)
+        return motion_of(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp)
 
     def force(self, tau: Array, xp: Ops) -> Array:
         """Joint forces of the user's model as those of this."""

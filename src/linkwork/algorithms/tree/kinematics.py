@@ -16,7 +16,7 @@ from linkwork.spatial.moves import constant_moves
 
 def frame_transform(motion: Motion, frame: Frame) -> Transform:
     """From the coordinates of the frame's link to those of the frame."""
-    return Transform(constant_moves(frame.placement.R, frame.placement.p, motion.xp), motion.xp)
+    return Transform.of(constant_moves(frame.placement.R, frame.placement.p, motion.xp), motion.xp)
 
 
 def frame_placement(motion: Motion, frame: Frame) -> tuple[Array, Array]:
