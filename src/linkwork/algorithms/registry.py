@@ -7,7 +7,7 @@ adding a method means one file and one entry here. Rules elsewhere are about tra
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ class Method:
     - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
     - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
     - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with
-      that. `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
+      that; `rounding32`: the tolerance in float32, where the rows' errors can be told from rounding further than the root
+      of that in float64. `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
     - `direct`: the method without the proximal term, which takes fewer operations for independent rows.
     - `operator`: it solves and multiplies, and never forms the matrix.
     - `reference`: a reference implementation, which the planner does not take.
@@ -53,6 +54,7 @@ class Method:
     modes: bool = False
     prox: Prox | None = None
     iterations: float = 1.0
+    rounding32: float | None = None
     damps: str = "all"
     direct: str = ""
     operator: bool = False
@@ -103,7 +105,10 @@ class Method:
 
     def prox_for(self, dtype: str) -> Prox | None:
         """The default of a method that iterates, for numbers of this precision."""
-        return self.prox.single if self.prox is not None and dtype == "float32" else self.prox
+        if self.prox is None or dtype != "float32":
+            return self.prox
+        single = self.prox.single
+        return single if self.rounding32 is None else replace(single, tolerance=self.rounding32)
 
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: those that clusters embed."""
@@ -148,6 +153,9 @@ TAKES = {
 """The constraints that a method takes, in words."""
 PENALISED, MEETING, AT_BASE = 1e7, 1e6, 1e10
 """Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated at the base."""
+
+AT_ONCE, JOINT_BY_JOINT = 5e-7, 2e-6
+"""Tolerances in float32 (4 and 16 roundings) of methods that solve for all rows at once, and joint by joint."""
 
 PENALTIES, TO_ROOTS, TO_BASE = Ways(penalises=True), Ways(propagates=ROOTS), Ways(propagates=BASE)
 CLUSTERS_ONLY = Ways(LOOPS)
@@ -203,6 +211,7 @@ METHODS: tuple[Method, ...] = (
         redundant=True,
         prox=Prox(AT_BASE),
         iterations=1.5,
+        rounding32=JOINT_BY_JOINT,
         damps="singular",
     ),
     Method(
@@ -272,6 +281,7 @@ METHODS: tuple[Method, ...] = (
         direct="pv",
         prox=Prox(AT_BASE),
         iterations=2.2,
+        rounding32=AT_ONCE,
     ),
     Method(
         "pv",
@@ -309,6 +319,7 @@ METHODS: tuple[Method, ...] = (
         direct="ltl",
         prox=Prox(AT_BASE),
         iterations=2.2,
+        rounding32=AT_ONCE,
     ),
     Method(
         "ltl",
