@@ -5,7 +5,7 @@ moves, and what is left of accelerations that cancel has the rounding of these. 
 there is one bound for all methods.
 
 Every method that takes a robot (of large ones a third) is traced for float32 and its program interpreted in float32,
-operation by operation: compiling them all would take minutes. Kernels compute the same operations (tests/kernels compares them), some fused.
+operation by operation: compiling them all would take minutes. Kernels compute the same operations, some fused.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ class Method:
     - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
     - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
     - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with
-      that; `rounding32`: the tolerance in float32, where the rows' errors can be told from rounding further than the root
-      of that in float64. `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
+      that. `rounding32`: its tolerance in float32, if rounding allows a smaller one than the root of that in float64.
+    - `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
     - `direct`: the method without the proximal term, which takes fewer operations for independent rows.
     - `operator`: it solves and multiplies, and never forms the matrix.
     - `reference`: a reference implementation, which the planner does not take.
