@@ -66,6 +66,10 @@ class Articulated:
                 pA[parent] = pA[parent] + motion.X[i].T @ (pa + self.Ia[i] @ motion.c[i])
         return u, pA
 
+    def free_base(self) -> Array:
+        """What a free base resists its acceleration with, 6 x 6: IA of link 1 and the armature of its joint."""
+        return self.IA[1].matrix() + self.motion.armature(1)
+
     def accelerate(self, u: list[list[Array]], base: Array | None = None) -> tuple[Array, list[Array]]:
         """Base to tips: accelerations of joints and of all links; that of a free base may be known."""
         motion, t = self.motion, self.motion.model.topology

@@ -30,7 +30,9 @@ def pv(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Ar
     limbs = {motion.model.topology.supports[i][1:2] for links in held for i in links}
     if len(limbs) > 1 and not needs_base(motion.model, held, [r.k.shape[0] for r in rows]):
         dual = to_base(art, rows, u, stop=1)
-        base, lam = _before_base(art, dual, tau[0:6, :] - pA[1])
+        # the armature of the base acts on its velocity in the joint, a - X a_0 - c
+        turned = motion.armature(1) @ (motion.X[1] @ motion.a0 + motion.c[1])
+        base, lam = _before_base(art, dual, tau[0:6, :] - pA[1] + turned)
     else:
         dual = to_base(art, rows, u)
         base, lam = None, _after_base(art, dual)
@@ -52,7 +54,7 @@ def _before_base(art: Articulated, dual: Dual, f: Array) -> tuple[Array, list[Ar
     """Eq. 49: (IA + K^T L^-1 K) a = f + K^T L^-1 l for the base, then L lam = l - K a, group by group."""
     xp = art.motion.xp
     at_base = dual.KT[1]
-    IA, solved = art.IA[1].matrix(), []
+    IA, solved = art.free_base(), []
     for group in dual.groups():
         factor = xp.factor_spd(dual.matrix(group), least_pivots(art.motion, group))
         K = xp.hstack([at_base[c] for c in group]).T

@@ -33,7 +33,7 @@ def pv_fast(motion: Motion) -> FastOSIM:
         raise UnsupportedError(f"'pv_fast' cannot handle this model: {reason}; 'pv' can")
     art = articulated(motion)
     dual = to_base(art, rows, [[xp.zeros(1)] * len(dofs) for dofs in art.dofs], stop=1)
-    H, limbs = art.IA[1].matrix(), []
+    H, limbs = art.free_base(), []
     held = H
     for which in dual.groups():
         L, K = dual.matrix(which), xp.hstack([dual.KT[1][c] for c in which]).T
