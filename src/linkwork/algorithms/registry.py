@@ -34,7 +34,7 @@ class Method:
     - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
     - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
     - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with
-      that. `rounding32`: its tolerance in float32, if rounding allows a smaller one than the root of that in float64.
+      that. `single`: its default in float32, if that is not `prox.single`.
     - `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
     - `direct`: the method without the proximal term, which takes fewer operations for independent rows.
     - `operator`: it solves and multiplies, and never forms the matrix.
@@ -54,7 +54,7 @@ class Method:
     modes: bool = False
     prox: Prox | None = None
     iterations: float = 1.0
-    rounding32: float | None = None
+    single: Prox | None = None
     damps: str = "all"
     direct: str = ""
     operator: bool = False
@@ -107,8 +107,7 @@ class Method:
         """The default of a method that iterates, for numbers of this precision."""
         if self.prox is None or dtype != "float32":
             return self.prox
-        single = self.prox.single
-        return single if self.rounding32 is None else replace(single, tolerance=self.rounding32)
+        return self.single or self.prox.single
 
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: those that clusters embed."""
@@ -151,11 +150,13 @@ TAKES = {
     "clusters": "contacts, local loops, couplings",
 }
 """The constraints that a method takes, in words."""
-PENALISED, MEETING, AT_BASE = 1e7, 1e6, 1e10
-"""Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated at the base."""
+PENALISED, MEETING, AT_BASE, UNMOVED = 1e7, 1e6, 1e10, 1e8
+"""Penalties on links, on rows that are eliminated where they meet, on rows that are all eliminated at the base, and on
+rows that a joint does not move, whose forces lose as many digits as the penalty has."""
 
-AT_ONCE, JOINT_BY_JOINT = 5e-7, 2e-6
-"""Tolerances in float32 (4 and 16 roundings) of methods that solve for all rows at once, and joint by joint."""
+AT_ONCE, JOINT_BY_JOINT = (replace(Prox(AT_BASE).single, tolerance=t) for t in (5e-7, 2e-6))
+"""In float32, methods that solve for all rows at once can tell errors of rows from rounding down to 4 roundings, and those
+that solve joint by joint down to 16."""
 
 PENALTIES, TO_ROOTS, TO_BASE = Ways(penalises=True), Ways(propagates=ROOTS), Ways(propagates=BASE)
 CLUSTERS_ONLY = Ways(LOOPS)
@@ -209,9 +210,9 @@ METHODS: tuple[Method, ...] = (
         "link",
         Ways(propagates=JOINTS),
         redundant=True,
-        prox=Prox(AT_BASE),
+        prox=Prox(UNMOVED),
         iterations=1.5,
-        rounding32=JOINT_BY_JOINT,
+        single=JOINT_BY_JOINT,
         damps="singular",
     ),
     Method(
@@ -281,7 +282,7 @@ METHODS: tuple[Method, ...] = (
         direct="pv",
         prox=Prox(AT_BASE),
         iterations=2.2,
-        rounding32=AT_ONCE,
+        single=AT_ONCE,
     ),
     Method(
         "pv",
@@ -319,7 +320,7 @@ METHODS: tuple[Method, ...] = (
         direct="ltl",
         prox=Prox(AT_BASE),
         iterations=2.2,
-        rounding32=AT_ONCE,
+        single=AT_ONCE,
     ),
     Method(
         "ltl",
