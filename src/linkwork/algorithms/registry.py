@@ -155,8 +155,8 @@ PENALISED, MEETING, AT_BASE, UNMOVED = 1e7, 1e6, 1e10, 1e8
 rows that a joint does not move, whose forces lose as many digits as the penalty has."""
 
 AT_ONCE, JOINT_BY_JOINT = (replace(Prox(AT_BASE).single, tolerance=t) for t in (5e-7, 2e-6))
-"""In float32, methods that solve for all rows at once can tell errors of rows from rounding down to 4 roundings, and those
-that solve joint by joint down to 16."""
+"""In float32: methods that solve for all rows at once can tell errors from rounding down to 4 roundings, those that
+solve joint by joint down to 16."""
 
 PENALTIES, TO_ROOTS, TO_BASE = Ways(penalises=True), Ways(propagates=ROOTS), Ways(propagates=BASE)
 CLUSTERS_ONLY = Ways(LOOPS)
