@@ -163,6 +163,8 @@ class Trial:
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
             bound = max(bound * self._loops.kappa**2, self._chosen)
+        if at.conflict and m is not None and m.name != "kkt":
+            bound = max(bound, ITERATED)  # what contradicts by less than 1e-7 of its terms counts as met
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
