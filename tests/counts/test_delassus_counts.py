@@ -154,7 +154,7 @@ def test_two_hands_and_two_feet_without_files():
 )
 @pytest.mark.parametrize("rows", [2, 3, 6])
 def test_pv_fast_takes_the_dense_matrix_where_that_is_less(feet, rows):
-    """It is never above `pv`, and below it where `saves` says so: nine rows on several limbs, or two on each of three."""
+    """It is never above `pv`, and below it where `saves` says so: nine rows on several limbs, or two on three."""
     robot = humanoid()
     held = (random_rows(robot.links[robot.frames[f].link].name, rows, k) for k, f in enumerate(feet))
     model = robot.with_constraints(*held)
