@@ -83,6 +83,7 @@ SMALL = {
     "proximal_sparse/fig8": 0,
     "proximal_sparse/robustness": 0,
     "proximal_sparse/simulations": 0,
+    "proximal_sparse/tasks": 1,
     "lcaba_proxbbo/fig6": 0,
     "lcaba_proxbbo/fig7": 0,
     "lcaba_proxbbo/fig8": 0,
