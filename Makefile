@@ -9,7 +9,7 @@ MINUTES ?= 30
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint fuzz bench dist clean
+.PHONY: demo test lint fuzz bench docs dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -35,6 +35,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python tools/readme_numbers.py --take $(MEASURED)/*.jsonl
 	$(BIN)/linkwork bench show $(MEASURED)/papers.jsonl --html $(MEASURED)/papers.html
 
+# the site, in build/site: strict, so that a link that leads nowhere is an error
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
 # wheels and source archives of both distributions, in dist/
 dist: $(VENV)/.dev
 	rm -rf dist
@@ -54,6 +58,10 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]' -e benchmarks
+	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@ $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
