@@ -6,10 +6,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 MEASURED ?= build/bench
 MINUTES ?= 30
+PYTHONS ?= python3.11 python3.12 python3.13
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint fuzz bench docs dist clean
+.PHONY: demo test lint fuzz bench docs dist check-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -44,6 +45,10 @@ dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist benchmarks
+
+# what dist/ holds, installed into fresh environments of every Python here, where the README's ten lines run
+check-dist: dist
+	$(BIN)/python tools/check_dist.py dist $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

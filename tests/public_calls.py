@@ -198,7 +198,15 @@ def _models() -> Iterator[Call]:
     yield Call(
         "load",
         lw.load,
-        {"source": URDF, "base": "fixed", "format": "urdf", "merge_fixed": True, "gravity": [0, 0, -9.81], "cut": (), "model": None},
+        {
+            "source": URDF,
+            "base": "fixed",
+            "format": "urdf",
+            "merge_fixed": True,
+            "gravity": [0, 0, -9.81],
+            "cut": (),
+            "model": None,
+        },
     )
 
 

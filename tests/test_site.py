@@ -1,4 +1,4 @@
-"""The site: it builds without a broken link, asks no other server, and its search finds methods. Needs the extra `docs`."""
+"""The site: built without a broken link, it asks no other server, and its search finds methods (extra `docs`)."""
 
 from __future__ import annotations
 
