@@ -45,7 +45,7 @@ def test_declarations_are_sound(name: str) -> None:
     assert e.unit
     assert e.measure
     assert set(e.published) <= set(names), "a published figure of a case that does not exist"
-    assert e.relations, "every experiment checks something"
+    assert e.relations or e.caveat.startswith("not in the paper"), "every experiment checks something"
     assert all(r.claim and r.where for r in e.relations)
     assert e.published or e.caveat, "what cannot be compared says so"
     assert not e.relative_to or e.relative_to in e.methods
@@ -110,7 +110,7 @@ def test_one_case_of_each_experiment_runs(name: str, bench: declarations.Bench) 
     assert {r.method for r in records} <= set(e.methods)
     assert all(r.suite == "papers" and r.function == name for r in records)
     assert Figures(small, records).measured == list(small.cases)
-    assert any(r.judge(Figures(small, records)).found for r in e.relations)
+    assert all(r.judge(Figures(small, records)).found for r in e.relations)
 
 
 def test_a_robot_that_is_not_installed_is_said_and_does_not_stop_the_rest(bench: declarations.Bench) -> None:
