@@ -6,6 +6,7 @@ import typer
 
 from linkwork_bench.calls import calls_command
 from linkwork_bench.commands import papers, planner, results, robot, rollout, suites
+from linkwork_bench.derivatives import derivatives
 
 bench_app = typer.Typer(
     help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
@@ -27,6 +28,7 @@ for command in (
     suites.delassus,
     planner.planner,
     rollout.rollout,
+    derivatives,
     results.show,
     results.compare,
 ):
