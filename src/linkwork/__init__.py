@@ -41,6 +41,7 @@ from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
     from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+    from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.trajectory import Event, Trajectory
@@ -85,6 +86,7 @@ __all__ = [
     "constraint_error",
     "constraint_jacobian",
     "delassus",
+    "discrete_step",
     "expand",
     "forward_dynamics",
     "forward_kinematics",
@@ -112,6 +114,7 @@ LATER = {
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",
     "Viewer": "viewer.server",
+    "discrete_step": "simulation.linear_step",
     "rollout": "simulation.rollout",
     "simulate": "simulation.simulate",
     "view": "viewer.server",
