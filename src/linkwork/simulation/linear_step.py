@@ -117,8 +117,8 @@ def discrete_step(
     """`step(q, v, u) -> (q, v)` and `step.linearize(q, v, u) -> (q, v, A, B)`: a semi-implicit step of `dt` seconds.
 
     `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
-    and B are in tangent space, positions first: with the state at q (+) dq, v + dv and forces u + du, the next one is at
-    q+ (+) dq+, v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du, the step leads to
+    q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
     """
     return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
 
