@@ -565,6 +565,14 @@ def _motions(folder: Any) -> Iterator[Call]:
         varied,
         {"q": flat, "v": flat, "tau": flat, "inertia": a.parameters().inertia, "damping": flat},
     )
+    yield Call(
+        "discrete_step",
+        lw.discrete_step,
+        {"model": a, "dt": 1e-3, "method": "aba", "stabilisation": True, "dtype": "float64", "threads": 1},
+    )
+    step, one = lw.discrete_step(a, method="aba"), {"q": a.neutral(), "v": np.zeros(a.nv), "u": np.zeros(a.nv)}
+    yield Call("DiscreteStep()", step, dict(one))
+    yield Call("DiscreteStep.linearize", step.linearize, dict(one))
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(
         "Rollout()",

@@ -58,6 +58,7 @@ from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
     from linkwork.functions.kkt import KKTCholesky
+    from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
@@ -109,6 +110,7 @@ __all__ = [
     "constraint_jacobian",
     "coriolis_matrix",
     "delassus",
+    "discrete_step",
     "energy",
     "expand",
     "factored_solve",
@@ -147,6 +149,7 @@ LATER = {
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",
     "Viewer": "viewer.server",
+    "discrete_step": "simulation.linear_step",
     "rollout": "simulation.rollout",
     "simulate": "simulation.simulate",
     "step": "simulation.stepping",

@@ -118,7 +118,7 @@ def test_rows_by_known_values_of_links_or_by_operations():
     q, v, tau = state_of(model, 4)
     function = lw.forward_dynamics(model, backend="numpy", method="prox_ltl")
     ours, plain = function.derivatives(), Jacobians(function, None)
-    plain._of_solution = lambda xp, x: plain._of_solution_by_operations(Problem(function, xp, x))
+    plain._of_solution = lambda xp, x, symbol: plain._of_solution_by_operations(Problem(function, xp, x), symbol)
     J, _ = joint_space(motion(model, q, v))
     kappa = cond(J) ** 2 * cond(crba(motion(model, q)))
     for mine, theirs in zip(ours(q, v, tau), plain(q, v, tau), strict=True):

@@ -6,6 +6,7 @@ import typer
 
 from linkwork_bench.calls import calls_command
 from linkwork_bench.commands import contact, papers, planner, results, robot, rollout, suites
+from linkwork_bench.derivatives import derivatives
 
 bench_app = typer.Typer(
     help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
@@ -28,6 +29,7 @@ for command in (
     planner.planner,
     rollout.rollout,
     contact.contact,
+    derivatives,
     results.show,
     results.compare,
 ):

@@ -25,7 +25,8 @@ from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
-from linkwork.model.model import WORLD, Limits
+from linkwork.model.link import Limits
+from linkwork.model.model import WORLD
 
 AXES = {"X": 0, "Y": 1, "Z": 2}
 FREEDOM = {"fixed": 0, "revolute": 1, "prismatic": 1, "spherical": 3}

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from linkwork.kernels.c_source import MARK, c_source, identifier, parameters
+from linkwork.kernels.columns import ColumnProgram
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Program
 
@@ -17,7 +18,7 @@ PROJECT = "CMakeLists.txt"
 
 
 def export(
-    program: Program | IterativeProgram,
+    program: Program | IterativeProgram | ColumnProgram,
     directory: str | Path,
     name: str | None = None,
     about: Sequence[str] = (),
@@ -46,7 +47,7 @@ def export(
 
 
 def c_header(
-    program: Program | IterativeProgram,
+    program: Program | IterativeProgram | ColumnProgram,
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,

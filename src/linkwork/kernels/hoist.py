@@ -39,7 +39,7 @@ def hoist(program: Program, hand_on: bool = True) -> IterativeProgram:
 
     loop, ends = ["x_next", "residual"], [n for n in results if n not in STEP]
     wanted = [n for name in (*loop, *ends) for n in results[name]]
-    handed_on = [n for n in _boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES] if hand_on else []
+    handed_on = [n for n in boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES] if hand_on else []
 
     state = Port(STATE, program.inputs[place[STATE]].shape)
     handed = Port(HANDED_ON, (max(len(handed_on), 1),))
@@ -50,7 +50,7 @@ def hoist(program: Program, hand_on: bool = True) -> IterativeProgram:
         name: str, inputs: list[Port], outputs: dict[str, list[int]], leaves: dict[int, tuple[str, int]]
     ) -> Program:
         ports = [Port(n, shapes.get(n, state.shape if n == STATE else handed.shape)) for n in outputs]
-        return _extract(program, name, inputs, ports, list(outputs.values()), leaves)
+        return extract(program, name, inputs, ports, list(outputs.values()), leaves)
 
     first = {STATE: results["x_first"], "residual": results["residual_first"], HANDED_ON: handed_on or [0]}
     start = part("start", users, first, {})
@@ -63,7 +63,7 @@ STEP = ("x_first", "residual_first", "x_next", "residual")
 """The outputs that are not the user's."""
 
 
-def _boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> list[int]:
+def boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> list[int]:
     """The nodes that do not vary and are needed by those that do, or are wanted themselves."""
     found: set[int] = set()
     stack, seen = list(wanted), set(wanted)
@@ -79,7 +79,7 @@ def _boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> l
     return sorted(found)
 
 
-def _extract(
+def extract(
     program: Program,
     name: str,
     inputs: list[Port],

@@ -55,15 +55,19 @@ def forward_derivatives(
     differentiate: Differentiate,
     softness: Sequence[Array] | None = None,
     active: Array | None = None,
+    sparse: bool = True,
 ) -> tuple[Implicit, Slopes]:
-    """The solution for joint forces and `forces` on links (in link coordinates), and what its columns come from."""
+    """The solution for joint forces and `forces` on links (in link coordinates), and what its columns come from.
+
+    With `sparse`, solves make use of zeros in them, column by column.
+    """
     motion, xp, t = motion.classical, motion.xp, motion.model.topology
     rooted = Rooted(motion)
 
     # the solution
     M = assemble(motion, rooted.mass())
     c = rooted.tau(rooted.forces(rooted.accelerations(None), forces), None)
-    solved = Implicit(motion, M, c, tau, softness, active, columns=2 * t.nv)
+    solved = Implicit(motion, M, c, tau, softness, active, columns=2 * t.nv, sparse=sparse)
 
     # the tree with constraint forces as external ones, then the rows
     felt = dict(forces)

@@ -34,7 +34,8 @@ REDUNDANT = 1e-9
 class Implicit:
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
-    `columns` is how many right-hand sides will be solved for: for many, inverses of factors take fewer operations.
+    `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
+    factors, and, where these are `sparse`, that of L than L.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Implicit:
         softness: Sequence[Array] | None = None,
         active: Array | None = None,
         columns: int = 1,
+        sparse: bool = False,
     ) -> None:
-        self.motion, self.xp, self.softness, self.many = motion, motion.xp, softness, columns > motion.model.rows + 1
+        self.motion, self.xp, self.softness = motion, motion.xp, softness
+        self.many, self.sparse = columns > motion.model.rows, sparse
         self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
         self.columns = [joint_columns(motion, r) for r in self.rows]
         self.factor = KKTFactor(M, self.columns, self._damping(), motion.model.topology.dof_parent, self.xp)
@@ -98,7 +101,7 @@ class Implicit:
     @cached_property
     def _W(self) -> Array:
         """The pseudo-inverse of J M^-1 J^T, m x m: see above."""
-        E, xp = self.factor.osim, self.xp
+        E, xp = self.factor.constraints.inverse(), self.xp
         if self.softness is not None:
             return E
         ER = E * xp.vstack(self._damping()).T
@@ -106,8 +109,8 @@ class Implicit:
         return E + second - 2 * xp.symmetric(ER @ second)
 
     def _through(self, b: Array) -> Array:
-        """z = L^-T b; many columns, of which few entries are not zero, by the rows of L^-1."""
-        if not self.many:
+        """z = L^-T b; columns with few entries that are not zero by the rows of L^-1."""
+        if not self.sparse:
             return self.factor.joints.solve_LT(b)
         z = [b[i : i + 1, :] for i in range(self.factor.n)]
         for i in range(self.factor.n):
@@ -119,7 +122,7 @@ class Implicit:
         """x = L^-1 D^-1 (z + L^-T J^T y)."""
         f = self.factor
         w = f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
-        if not self.many:
+        if not self.sparse:
             return f.joints.solve_L(w)
         x = [w[i : i + 1, :] for i in range(f.n)]
         for i in range(f.n):

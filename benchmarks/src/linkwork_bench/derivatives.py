@@ -1,0 +1,168 @@
+"""`linkwork bench derivatives`: Jacobians of inverse and forward dynamics beside Pinocchio's C++, on the same states.
+
+Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
+over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds.
+"""
+
+from __future__ import annotations
+
+import json as written
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+import linkwork as lw
+from linkwork.cli.bench import words
+from linkwork.functions.function import Function
+from linkwork.kernels.kernel import Kernel
+from linkwork_bench.commands.options import (
+    CasesOption,
+    JsonOption,
+    PeersOption,
+    ProcessorOption,
+    RobotsOption,
+    RoundsOption,
+)
+from linkwork_bench.inputs import Robot, installed_robot, read_robot
+from linkwork_bench.measure import processor_time as in_processor_time
+from linkwork_bench.peers import Harness, Host, Peers, find
+
+ROBOTS = ("ur5", "panda", "go1", "icub_reduced", "talos_reduced")
+ROUNDS, BUDGET, STATES, BATCH = 5, 0.01, 16, 256
+"""Rounds; seconds of each for every contender; states of a loop and of a batch."""
+
+ALGORITHMS = {
+    "inverse": r"computeRNEADerivatives",
+    "forward": r"computeABADerivatives|constraintDynamics\+Derivatives-mu1e-6-conv",
+}
+
+
+@dataclass
+class Figure:
+    """Medians in us for one state, and what was computed."""
+
+    robot: str
+    case: str
+    task: str
+    rows: int
+    operations: int
+    compiled: float
+    one: float
+    batch: float
+    pinocchio: float | None = None
+
+
+def functions(robot: Robot, case: str) -> dict[str, Function]:
+    """The derivatives of a case; those of inverse dynamics for trees only."""
+    model = robot.constrained(case)
+    forward = lw.forward_dynamics(model, threads=1, method=None if not model.rows else "prox_ltl").derivatives()
+    if model.rows:
+        return {"forward": forward}
+    return {"inverse": lw.inverse_dynamics(model, threads=1).derivatives(("q", "v")), "forward": forward}
+
+
+def contenders(f: Function, robot: Robot) -> list[Callable[[], Any]]:
+    """Our kernel on a few states, one at a time, and on a batch."""
+    out: list[Callable[[], Any]] = []
+    for lanes, states in ((1, STATES), (None, BATCH)):
+        bound = Kernel(f.program, lanes=lanes, threads=1, defaults=f.defaults).bind(states)
+        rows = np.arange(states) % len(robot.q)
+        for buffer, x in zip(bound.inputs, (robot.q, robot.v, robot.tau), strict=False):
+            buffer[...] = x[rows]
+        out.append(bound)
+    return out
+
+
+def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> list[Figure]:
+    """The figures of a case."""
+    found = []
+    for task, f in functions(robot, case).items():
+        begin = time.process_time()
+        one, batch = contenders(f, robot)
+        one(), batch()
+        compiled = time.process_time() - begin
+        theirs = _harness(task, robot, case, peers, host)
+        took: list[list[float]] = [[], [], []]
+        for _ in range(rounds):
+            took[0].append(_timed(one) / STATES)
+            took[1].append(_timed(batch) / BATCH)
+            if theirs is not None:
+                took[2].append(theirs.round(BUDGET).us)
+        us = [float(np.median(x)) if x else None for x in took]
+        rows = robot.constrained(case).rows
+        found.append(Figure(robot.name, case, task, rows, f.operations, compiled, us[0] or 0.0, us[1] or 0.0, us[2]))
+    return found
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    """Processor time of a call in us, repeated for a while."""
+    begin, calls = time.thread_time(), 0
+    while (spent := time.thread_time() - begin) < BUDGET:
+        call()
+        calls += 1
+    return 1e6 * spent / calls
+
+
+def _harness(task: str, robot: Robot, case: str, peers: Peers, host: Host) -> Harness | None:
+    """Pinocchio's C++, if there is a build of it and it has these inputs."""
+    for build in peers.builds:
+        if robot.folder is not None and build.role == "best":
+            for name, peer in build.scout("pin_bench", robot.folder, robot.name, case, host).items():
+                if re.fullmatch(ALGORITHMS[task], name) and isinstance(peer.contender, Harness):
+                    return peer.contender
+    return None
+
+
+def derivatives(
+    robots: RobotsOption = None,
+    cases: CasesOption = None,
+    peers: PeersOption = None,
+    json: JsonOption = None,
+    rounds: RoundsOption = None,
+    processor_time: ProcessorOption = False,
+) -> None:
+    """Derivatives of inverse and forward dynamics, one state and batches, beside Pinocchio's C++ (one thread)."""
+    known, found = find(peers or ()), list[Figure]()
+    with in_processor_time() if processor_time else nullcontext() as environment:
+        host = Host(None, environment)
+        for name in words(robots) or ROBOTS:
+            robot = read_robot(known.inputs, name) if known.inputs is not None else installed_robot(name)
+            for case in words(cases) or list(robot.cases):
+                found += measured(robot, case, known, host, rounds or ROUNDS)
+                if json is not None:
+                    json.write_text("".join(written.dumps(asdict(f)) + "\n" for f in found))
+    _show(found)
+
+
+def _show(found: Sequence[Figure]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title="derivatives: us for one state (our processor time), s to compile both forms (processor time)")
+    for heading in (
+        "robot",
+        "case",
+        "of",
+        "rows",
+        "operations",
+        "compile",
+        "one",
+        "batch",
+        "Pinocchio",
+        "one x",
+        "batch x",
+    ):
+        table.add_column(heading, justify="left" if heading in ("robot", "case", "of") else "right")
+    for f in found:
+        theirs = ["", "", ""]
+        if f.pinocchio is not None:
+            theirs = [f"{f.pinocchio:.1f}", f"{f.pinocchio / f.one:.1f}", f"{f.pinocchio / f.batch:.1f}"]
+        ours = [str(f.rows), str(f.operations), f"{f.compiled:.1f}", f"{f.one:.2f}", f"{f.batch:.2f}"]
+        table.add_row(f.robot, f.case, f.task, *ours, *theirs)
+    Console(width=None if sys.stdout.isatty() else 130).print(table)

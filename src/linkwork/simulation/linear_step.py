@@ -1,0 +1,193 @@
+"""One discrete step and its linearisation, for optimal control: x+ = f(x, u), A = df/dx, B = df/du.
+
+    x = (q, v),   u = tau,   v+ = v + h a(q, v, u),   q+ = q (+) h v+          (semi-implicit, as `rollout` does it)
+
+All in tangent space: rows of A and B, and columns of A, are those of dq (nv, in the chart of `integrate`), then of dv.
+Accelerations are differentiated at the solution (functions/derivatives.py), the rest of the step by its operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.backends import Array, Ops
+from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional
+from linkwork.constraints import Constraint
+from linkwork.constraints.base import STABILISATION, Stabilisation, Stepped
+from linkwork.errors import InputError
+from linkwork.functions.dynamics import forward_dynamics
+from linkwork.functions.function import OPTIONS, Function
+from linkwork.functions.row_slopes import configuration_seeds, put
+from linkwork.kernels.differentiate import tangents
+from linkwork.kernels.matrices import Matrix, Tracer
+from linkwork.kernels.values import ZERO
+from linkwork.model import Model, Motion
+from linkwork.model.model import MODEL
+from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.step import stabilised
+
+
+class StepResult(NamedTuple):
+    """The configuration `q` and velocity `v` after a step."""
+
+    q: np.ndarray
+    v: np.ndarray
+
+
+class Linearization(NamedTuple):
+    """`q`, `v` after a step, `A` (2 nv, 2 nv) and `B` (2 nv, nv); positions first."""
+
+    q: np.ndarray
+    v: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+
+
+class DiscreteStep:
+    """`step(q, v, u)` and `step.linearize(q, v, u)`: for one state, or arrays with any axes before, as (T, B, n)."""
+
+    def __init__(self, model: Model, dt: float, stabilisation: Any, options: dict[str, Any]) -> None:
+        self.model, self.dt = model, dt
+        self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
+        stepped = _discretised(stabilised(model, stabilisation, dt), dt)
+        self.dynamics = forward_dynamics(stepped, **options)
+        self.slopes = self.dynamics.derivatives()
+        self._chain = _linear(stepped, dt, options)
+        self._next = _next(stepped, dt, options)
+
+    def __repr__(self) -> str:
+        return f"<step of {self.dt:g} s of '{self.model.name}', nv={self.model.nv}>"
+
+    def __reduce__(self) -> Any:
+        return partial(discrete_step, **self._recipe), (self.model,)
+
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
+    def __call__(self, q: object, v: object, u: object) -> StepResult:
+        """The state after a step with joint forces `u`."""
+        flat, lead = self._flat(q, v, u)
+        found = self._next(flat[0], flat[1], self.dynamics(*flat).a)
+        return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
+    def linearize(self, q: object, v: object, u: object) -> Linearization:
+        """The state after a step, and its derivatives A by (q, v) and B by u."""
+        flat, lead = self._flat(q, v, u)
+        r = self.slopes(*flat)
+        slopes = np.concatenate([r.da_dq, r.da_dv, r.da_dtau], axis=-1)
+        found = self._chain(flat[0], flat[1], r.a, slopes.reshape(-1, 3 * self.model.nv**2))
+        return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+
+    def _flat(self, q: Any, v: Any, u: Any) -> tuple[list[np.ndarray], tuple[int, ...]]:
+        """The inputs as batches, and the axes before the last one."""
+        arrays = [np.asarray(x) for x in (q, v, u)]
+        sizes = self.model.nq, self.model.nv, self.model.nv
+        for name, x, n in zip(("q", "v", "u"), arrays, sizes, strict=True):
+            if x.ndim == 0 or x.shape[-1] != n:
+                raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")
+        try:
+            lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+        except ValueError:
+            shapes = ", ".join(str(x.shape) for x in arrays)
+            raise InputError(f"q, v and u have shapes {shapes}, whose first axes do not fit each other") from None
+        return [np.broadcast_to(x, (*lead, n)).reshape(-1, n) for x, n in zip(arrays, sizes, strict=True)], lead
+
+
+@checked(
+    model=MODEL,
+    dt=TIME,
+    method=optional(NAME),
+    stabilisation=either(STABILISATION, FLAG),
+    dtype=OPTIONS["dtype"],
+    threads=OPTIONS["threads"],
+)
+def discrete_step(
+    model: Model,
+    *,
+    dt: float = 1e-3,
+    method: str | None = None,
+    stabilisation: Stabilisation | bool | None = None,
+    dtype: str = "float64",
+    threads: int | None = None,
+) -> DiscreteStep:
+    """`step(q, v, u) -> (q, v)` and `step.linearize(q, v, u) -> (q, v, A, B)`: a semi-implicit step of `dt` seconds.
+
+    `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
+    and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du, the step leads to
+    q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    """
+    return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
+
+
+def _discretised(model: Model, dt: float) -> Model:
+    """The model whose stabilisation is that of a semi-implicit step."""
+
+    def with_step(c: Constraint) -> Constraint:
+        s = c.stabilisation
+        return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, dt))  # type: ignore[type-var]
+
+    return replace(model, constraints=tuple(map(with_step, model.constraints)))
+
+
+def _stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:
+    h = xp.constant([[dt]])[0, 0]
+    return semi_implicit(model, lambda q, v: x["a"], x["q"], x["v"], h, xp)
+
+
+def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
+    """(q, v, a) -> the next q and v."""
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        return dict(zip(("q_next", "v_next"), _stepped_state(model, dt, xp, x), strict=True))
+
+    inputs = {"q": model.nq, "v": model.nv, "a": model.nv}
+    named = {n: options[n] for n in ("dtype", "threads")}
+    return Function("step", model, inputs, body, identity=(dt,), result=StepResult, **named)
+
+
+def _linear(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
+    """(q, v, a, the derivatives of a by q, v and u) -> the next q and v, A and B."""
+    n = model.nv
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        assert isinstance(xp, Tracer)
+        there, after = _stepped_state(model, dt, xp, x)
+        seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
+        for k in range(n):
+            put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
+            for c in range(3 * n):
+                at = 3 * n * k + c
+                put(seeds, x["a"][k : k + 1, :], c, x["slopes"][at : at + 1, :])
+        found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
+        dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
+        D = xp.vstack([_tangent(model, there, dq, xp), dv])
+        return {"q_next": there, "v_next": after, "A": D[:, 0 : 2 * n], "B": D[:, 2 * n :]}
+
+    inputs = {"q": model.nq, "v": n, "a": n, "slopes": 3 * n * n}
+    named = {o: options[o] for o in ("dtype", "threads")}
+    shapes = {"A": (2 * n, 2 * n), "B": (2 * n, n)}
+    return Function("linear_step", model, inputs, body, identity=(dt,), result=Linearization, shapes=shapes, **named)
+
+
+def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width: int) -> Matrix:
+    """The derivatives of a column, entry by entry."""
+    refs = list[int]()
+    for r in y.refs:
+        row = [found.get(r >> 1, {}).get(c, ZERO) for c in range(width)]
+        refs += [xp.values.neg(d) if r & 1 else d for d in row]
+    return Matrix(xp.values, (len(y.refs), width), refs)
+
+
+def _tangent(model: Model, q: Array, dq: Array, xp: Ops) -> Array:
+    """Changes of the entries of q as changes in the chart of `integrate`: the rates of all joints are orthogonal."""
+    t, rows = model.topology, [dq[0:0, :]]
+    for i in t.links:
+        joint, at = model.links[i].joint, t.q_slices[i]
+        for k in range(joint.nv):
+            rate = joint.rate(q[at, :], xp.eye(joint.nv)[:, k : k + 1], xp)
+            rows.append((rate.T @ dq[at, :]) / (rate.T @ rate)[0, 0])
+    return xp.vstack(rows)

@@ -1,0 +1,73 @@
+"""A discrete step and its A, B: against differences of the step itself, and the step against rollouts."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
+from linkwork.errors import InputError
+
+DT = 0.01
+
+
+def free():
+    return random_model(3, 4, ("revolute", "spherical", "planar", "universal"), base="free")
+
+
+CASES = {
+    "arm": lambda: random_model(1, 4, ("revolute", "prismatic")),
+    "flying": free,
+    "standing": lambda: free().with_constraints(lw.point("f2", stabilisation=lw.Stabilisation(0.3))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_linearization_is_the_derivative_of_the_step(name):
+    model = CASES[name]()
+    q, v, u = random_state(model, 2)
+    step = lw.discrete_step(model, dt=DT, method="prox_ltl" if model.rows else None)
+    r = step.linearize(q, v, u)
+    there = step(q, v, u)
+    assert_close(r.q, there.q, 1e3)
+    assert_close(r.v, there.v, 1e3, scale=10)
+    n = model.nv
+
+    def moved(x):
+        out = step(model.integrate(q, x[:n]), v + x[n : 2 * n], u + x[2 * n :])
+        return np.concatenate([model.difference(there.q, out.q), out.v])
+
+    expected = np.array([derivative(lambda h, e=e: moved(h * e)) for e in np.eye(3 * n)]).T
+    assert_close(np.hstack([r.A, r.B]), expected, 1e3, scale=float(np.abs(expected).max()), eps=FIVE_POINT)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_step_is_that_of_a_rollout(name):
+    model = CASES[name]()
+    q, v, u = random_state(model, 3)
+    run = lw.rollout(model, dt=DT, steps=1, method="prox_ltl" if model.rows else None, iterations=4)(q, v, u)
+    there = lw.discrete_step(model, dt=DT, method="prox_ltl" if model.rows else None)(q, v, u)
+    assert_close(there.q, run.q[-1], 1e4)
+    assert_close(there.v, run.v[-1], 1e4, scale=10)
+
+
+def test_horizons_of_batches():
+    model = CASES["arm"]()
+    rng = np.random.default_rng(0)
+    q, v, u = (rng.normal(size=(3, 5, model.nv)) for _ in range(3))
+    step = lw.discrete_step(model, dt=DT)
+    r = step.linearize(q, v, u)
+    assert r.A.shape == (3, 5, 2 * model.nv, 2 * model.nv)
+    assert r.B.shape == (3, 5, 2 * model.nv, model.nv)
+    one = step.linearize(q[2, 4], v[2, 4], u[2, 4])
+    assert_close(r.A[2, 4], one.A, 1e3)
+    assert step.linearize(q, v[0, 0], u[0]).B.shape == r.B.shape
+    copy = pickle.loads(pickle.dumps(step))
+    assert np.array_equal(copy.linearize(q, v, u).A, r.A)
+    with pytest.raises(InputError, match="this model needs"):
+        step.linearize(q[..., :-1], v, u)
+    with pytest.raises(InputError, match="do not fit"):
+        step(q, v[:, :2], u)
