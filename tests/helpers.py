@@ -18,7 +18,8 @@ from linkwork.constraints import (
     Distance,
     LinkRows,
 )
-from linkwork.joints import KINDS, Helical, Joint, Universal, make
+from linkwork.joints import KINDS as ALL_KINDS
+from linkwork.joints import SIMPLE, Helical, Joint, Universal, make
 from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
 
 EPS = float(np.finfo(float).eps)
@@ -79,7 +80,9 @@ def body(rng: np.random.Generator) -> BodyInertia:
 
 
 AXES = ("x", "y", "z", "-x", "-y", "-z")
-MOVING = tuple(k for k in KINDS if k != "fixed")
+KINDS = tuple(j.kind for j in SIMPLE)
+"""The joints of random mechanisms; the others are made of these."""
+MOVING = tuple(k for k in ALL_KINDS if k != "fixed")
 ONE_DOF = ("revolute", "prismatic", "helical")
 
 
@@ -96,7 +99,7 @@ def joint(kind: str, rng: np.random.Generator, axis: object = None) -> Joint:
 
 
 def random_model(
-    seed: int, n: int = 7, kinds: Sequence[str] = tuple(KINDS), *, base: str | None = None, armature: bool = True
+    seed: int, n: int = 7, kinds: Sequence[str] = KINDS, *, base: str | None = None, armature: bool = True
 ) -> Model:
     """A tree of n links with joints of these kinds; `base` is the kind of the first joint."""
     rng = np.random.default_rng(seed)

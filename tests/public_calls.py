@@ -11,7 +11,6 @@ import numpy as np
 
 import linkwork as lw
 from linkwork import interop, joints, scale
-from linkwork.backends.numpy_ import NUMPY
 from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Passive, Visual
 from linkwork.model.visual import Box
@@ -192,7 +191,12 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
         yield Call(f"Model.{method}", getattr(m, method), {"name": valid})
-    yield Call("Model.random_q", m.random_q, {"seed": 0})
+    for method in ("q_slice", "v_slice"):
+        yield Call(f"Model.{method}", getattr(m, method), {"joint": "arm_joint"})
+    yield Call("Model.neutral", m.neutral, {"batch": 2})
+    yield Call("Model.random_q", m.random_q, {"seed": 0, "batch": 2})
+    yield Call("Model.velocity", m.velocity, {"q": m.neutral(), "qdot": np.zeros(m.nq)})
+    yield Call("Model.interpolate", m.interpolate, {"q0": m.neutral(), "q1": m.random_q(0), "t": 0.5})
     for method in ("integrate", "rate"):
         yield Call(f"Model.{method}", getattr(m, method), {"q": m.neutral(), "v": np.zeros(m.nv)})
     yield Call("Model.difference", m.difference, {"q0": m.neutral(), "q1": m.random_q(0)})
@@ -216,6 +220,7 @@ def _models() -> Iterator[Call]:
             "gravity": [0, 0, -9.81],
             "cut": (),
             "passive": True,
+            "model": None,
         },
     )
 
@@ -226,6 +231,7 @@ def _joints() -> Iterator[Call]:
     yield Call("Helical", joints.Helical, {"axis": [0, 0, 1], "pitch": 0.1})
     yield Call("Universal", joints.Universal, {"axis": "x", "second": [0, 1, 0]})
     yield Call("make", joints.make, {"kind": "helical", "axis": "z", "pitch": 0.1})
+    yield Call("Composite", joints.Composite, {"joints": joints.Revolute("x")}, ("joints",))
     yield Call("Free", joints.Free, {"armature_axes": "parent"})
     yield Call("unit_axis", joints.unit_axis, {"axis": [0, 0, 2]})
 
@@ -302,9 +308,9 @@ def _constraints() -> Iterator[Call]:
     yield Call(
         "KKTCholesky",
         lw.KKTCholesky,
-        {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "xp": NUMPY, "least": None},
+        {"M": one, "rows": [{0: one}], "R": [one], "parent": (-1,), "least": None},
     )
-    factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,), NUMPY)
+    factor = lw.KKTCholesky(one, [{0: one}], [one], (-1,))
     for method in ("multiply", "multiply_U", "multiply_UT", "multiply_D"):
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"x": np.ones((2, 1))})
     for method in ("solve", "solve_U", "solve_UT", "solve_D"):
@@ -370,14 +376,11 @@ def _factories() -> Iterator[Call]:
         lw.impulse,
         {"model": m, "restitution": 0.5, "method": "prox_ltl", **OPTIONS, "prox": prox, "modes": False, **given},
     )
-    yield Call(
-        "delassus", lw.delassus, {"model": m, "method": "ltl", **OPTIONS, "frames": "given", "measure": False, **given}
-    )
-    yield Call(
-        "operational_space_inertia",
-        lw.operational_space_inertia,
-        {"model": m, "method": "ltl", **OPTIONS, "frames": "given", **given},
-    )
+    weighted = {"model": m, "method": "ltl", "damping": True, "modes": True, **OPTIONS, "frames": "given", **given}
+    yield Call("delassus", lw.delassus, {**weighted, "measure": False})
+    yield Call("operational_space_inertia", lw.operational_space_inertia, {**weighted, "output": "matrix"})
+    yield Call("factored_solve", lw.factored_solve, {"model": m, **OPTIONS})
+    yield Call("kkt_solve", lw.kkt_solve, {"model": m, "diagonal": True, **OPTIONS})
     yield Call(
         "mass_matrix",
         lw.mass_matrix,
@@ -394,6 +397,16 @@ def _factories() -> Iterator[Call]:
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
+    yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
+    where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
+    yield Call("terms", lw.terms, {"names": ["M", "J"], **where})
+    yield Call("frame_velocity", lw.frame_velocity, where)
+    yield Call("frame_jacobian", lw.frame_jacobian, where)
+    yield Call("frame_acceleration", lw.frame_acceleration, {**where, "classical": True})
+    for name in ("centre_of_mass", "centroidal_momentum", "energy", "coriolis_matrix", "gravity_forces"):
+        yield Call(name, getattr(lw, name), {"model": m, **OPTIONS})
+    yield Call("bias_forces", lw.bias_forces, {"model": m, **OPTIONS})
+    yield Call("inverse_mass_matrix", lw.inverse_mass_matrix, {"model": m, **OPTIONS})
     yield Call(
         "plan",
         lw.plan,
@@ -414,6 +427,12 @@ def _factories() -> Iterator[Call]:
     yield Call("Function()", fd, {"q": q, "v": v, "tau": v, "fext": np.zeros(18)})
     yield Call("Function() in order", lambda q, v, tau: fd(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("Function() with modes", prox_fd, {"q": q, "v": v, "tau": v, "active": [1.0]})
+    yield Call("Function.derivatives", fd.derivatives, {"wrt": ["q", "tau"]})
+    yield Call("Function.jvp", fd.jvp, {"wrt": ["q"]})
+    yield Call("Function.vjp", fd.vjp, {"wrt": ["v"]})
+    slopes, back = fd.derivatives(["v"]), fd.vjp(["q"])
+    yield Call("Function.derivatives()", slopes, {"q": q, "v": v, "tau": v})
+    yield Call("Function.vjp()", back, {"q": q, "v": v, "tau": v, "w_a": v, "w_lam": np.ones(3)})
     yield Call("Function.casadi", prox_fd.casadi, {"iterations": 3})
     traced = lw.forward_dynamics(m, method="prox_ltl", backend="casadi")
     yield Call("Function() by CasADi", traced, {"q": q, "v": v, "tau": v})
@@ -429,6 +448,7 @@ def _factories() -> Iterator[Call]:
     yield Call("a kernel of float32", lambda q, v, tau: small(q, v, tau), {"q": q, "v": v, "tau": v})
     yield Call("a kernel's mass_matrix()", lw.mass_matrix(m), {"q": q})
     yield Call("a kernel's forward_kinematics()", lw.forward_kinematics(m), {"q": q})
+    yield Call("a kernel's terms()", lw.terms(m, ["J", "g"], "tip"), {"q": q})
     yield Call("a kernel's constraint_error()", lw.constraint_error(m), {"q": q, "v": v})
     yield Call("Kernel()", lambda q, v, tau: native.kernel(q, v, tau), {"q": flat, "v": flat, "tau": flat})
 
@@ -450,6 +470,22 @@ def _states() -> Iterator[Call]:
             "seed": 0,
         },
     )
+    yield Call(
+        "ik",
+        lw.ik,
+        {
+            "model": arm(),
+            "targets": {"link2": (0.1, 0.0, 0.5)},
+            "q": arm().neutral(),
+            "locked": ["link1_joint"],
+            "tolerance": 1e-6,
+            "max_iterations": 5,
+            "attempts": 2,
+            "seed": 0,
+            **OPTIONS,
+        },
+    )
+    yield Call("ik's target", lambda x: lw.ik(arm(), {"link2": x}, attempts=1, **OPTIONS), {"x": np.eye(4)})
     yield Call("assemble a batch", lw.assemble, {"model": l, "q": np.stack([l.neutral(), l.neutral() + 0.01])})
     yield Call(
         "project_velocity of a batch",
@@ -480,6 +516,8 @@ def _motions(folder: Any) -> Iterator[Call]:
             "iterations": 2,
             "stabilisation": None,
             "record": ("a",),
+            "contacts": None,
+            "ground": None,
             "limit": 1e6,
             "parameters": ("inertia",),
             **OPTIONS,
@@ -496,6 +534,36 @@ def _motions(folder: Any) -> Iterator[Call]:
         "Function() with parameters",
         varied,
         {"q": flat, "v": flat, "tau": flat, "inertia": a.parameters().inertia, "damping": flat},
+    )
+    ball = lw.Contact("tip", (0.0, 0.0, 0.1), radius=0.1)
+    yield Call(
+        "Contact",
+        lambda **given: lw.step(robot(), [lw.Contact(**given)], backend="numpy"),
+        {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"},
+    )
+    yield Call(
+        "Ground",
+        lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
+        {"normal": "z", "height": 0.0},
+    )
+    yield Call("step", lw.step, {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, **OPTIONS})
+    moving = lw.step(robot(), [ball], backend="numpy", pd=True)
+    still = np.zeros(robot().nv)
+    yield Call(
+        "step()",
+        moving,
+        {
+            "q": robot().neutral(),
+            "v": still,
+            "tau": still,
+            "dt": [1e-3],
+            "kp": still,
+            "kd": still,
+            "target": robot().neutral(),
+            "target_v": still,
+            "friction": [0.5],
+            "impulses": np.zeros(4),
+        },
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(

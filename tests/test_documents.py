@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import linkwork as lw
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -73,3 +75,15 @@ def test_the_architecture_names_files_that_are_there() -> None:
     files = re.findall(r"`([\w/]+\.py)`", places)
     assert len(files) > 10
     assert [f for f in files if not (ROOT / "src" / "linkwork" / f).is_file()] == []
+
+
+def test_the_default_of_cassie_is_the_one_that_the_documents_name() -> None:
+    (said,) = re.findall(
+        r"Cassie's default, as the planner predicts it now, is `(\w+)`", (ROOT / "docs/simulating.md").read_text()
+    )
+    assert "(default) |" not in (ROOT / "docs/simulating.md").read_text()
+    try:
+        model = lw.load("cassie.xml")
+    except lw.LinkworkError as problem:
+        pytest.skip(f"Cassie is not installed: {problem}")
+    assert lw.rollout(model, dt=1e-3).method == said

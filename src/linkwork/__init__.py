@@ -13,9 +13,11 @@ from linkwork.constraints import (
     CentreOfMass,
     Closure,
     Connect,
+    Contact,
     Coupling,
     Custom,
     Distance,
+    Ground,
     Hinge,
     LinkRows,
     Stabilisation,
@@ -25,6 +27,7 @@ from linkwork.constraints import (
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+from linkwork.functions.inverse_kinematics import ik
 from linkwork.functions.kinematics import (
     constraint_error,
     constraint_jacobian,
@@ -32,17 +35,32 @@ from linkwork.functions.kinematics import (
     mass_matrix,
     mass_pattern,
 )
-from linkwork.functions.operational_space import delassus, operational_space_inertia
+from linkwork.functions.kkt import kkt_solve
+from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
 from linkwork.functions.planning import best_cuts, plan
+from linkwork.functions.terms import (
+    bias_forces,
+    centre_of_mass,
+    centroidal_momentum,
+    coriolis_matrix,
+    energy,
+    frame_acceleration,
+    frame_jacobian,
+    frame_velocity,
+    gravity_forces,
+    inverse_mass_matrix,
+    terms,
+)
 from linkwork.io.load import load
 from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.model.combine import Part, combine
 from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
-    from linkwork.algorithms.constrained.kkt_factor import KKTCholesky
+    from linkwork.functions.kkt import KKTCholesky
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
+    from linkwork.simulation.stepping import step
     from linkwork.simulation.trajectory import Event, Trajectory
     from linkwork.viewer.html import write_html
     from linkwork.viewer.server import Viewer, view
@@ -57,10 +75,12 @@ __all__ = [
     "CentreOfMass",
     "Closure",
     "Connect",
+    "Contact",
     "Coupling",
     "Custom",
     "Distance",
     "Event",
+    "Ground",
     "Hinge",
     "KKTCholesky",
     "LinkRows",
@@ -79,17 +99,30 @@ __all__ = [
     "approximate",
     "assemble",
     "best_cuts",
+    "bias_forces",
+    "centre_of_mass",
+    "centroidal_momentum",
     "clusters",
     "combine",
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "coriolis_matrix",
     "delassus",
+    "energy",
     "expand",
+    "factored_solve",
     "forward_dynamics",
     "forward_kinematics",
+    "frame_acceleration",
+    "frame_jacobian",
+    "frame_velocity",
+    "gravity_forces",
+    "ik",
     "impulse",
     "inverse_dynamics",
+    "inverse_mass_matrix",
+    "kkt_solve",
     "load",
     "mass_matrix",
     "mass_pattern",
@@ -100,20 +133,23 @@ __all__ = [
     "random_state",
     "rollout",
     "simulate",
+    "step",
     "surface",
+    "terms",
     "view",
     "write_html",
 ]
 
 LATER = {
     "Event": "simulation.trajectory",
-    "KKTCholesky": "algorithms.constrained.kkt_factor",
+    "KKTCholesky": "functions.kkt",
     "Rollout": "simulation.rollout",
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",
     "Viewer": "viewer.server",
     "rollout": "simulation.rollout",
     "simulate": "simulation.simulate",
+    "step": "simulation.stepping",
     "view": "viewer.server",
     "write_html": "viewer.html",
 }

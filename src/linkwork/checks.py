@@ -251,7 +251,7 @@ class Sized(Kind):
 
 POSITION, VELOCITY = Sized("a configuration", _nothing, "nq"), Sized("a velocity", _nothing, "nv")
 POSITIONS, VELOCITIES = Sized("positions", _nothing, "nq", True), Sized("velocities", _nothing, "nv", True)
-ANY_POSITION, ANY_VELOCITY = (Sized("finite numbers", _nothing, size, loose=True) for size in ("nq", "nv"))
+ANY_POSITIONS, ANY_VELOCITIES = (Sized("finite numbers", _nothing, size, True, loose=True) for size in ("nq", "nv"))
 
 
 def _matrix(value: Any) -> Any:

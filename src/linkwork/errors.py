@@ -103,6 +103,18 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
     return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
 
 
+def warn_unsolved(function: str, converged: np.ndarray) -> None:
+    """Warn, once per place in the user's code as Python does, that a contact problem is not solved."""
+    failed = np.size(converged) - np.count_nonzero(converged)
+    where = f" in {failed} of {len(converged)} states" if np.ndim(converged) else ""
+    warnings.warn(
+        f"{function}: the contact problem is not solved{where} (see result.converged and result.residual): take a "
+        "shorter dt, or fewer contacts on one body",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
 def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
     """Warn, once per place in the user's code as Python does, that results have not converged."""
     failed = np.size(converged) - np.count_nonzero(converged)

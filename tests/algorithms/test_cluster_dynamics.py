@@ -10,8 +10,9 @@ import linkwork as lw
 from helpers import assert_close, col, cond, motion
 from linkwork.algorithms.clusters.approximate import approximate_forward, approximate_rnea
 from linkwork.algorithms.clusters.c_aba import c_aba
-from linkwork.algorithms.clusters.c_efpa import c_efpa
+from linkwork.algorithms.clusters.c_efpa import c_efpa, c_efpa_published
 from linkwork.algorithms.clusters.c_pv import c_pv
+from linkwork.algorithms.clusters.c_pv_r import c_pv_r
 from linkwork.algorithms.clusters.c_rnea import c_rnea
 from linkwork.algorithms.clusters.lagrange import lagrange
 from linkwork.algorithms.clusters.projected_efpa import projected_dense, projected_efpa
@@ -110,7 +111,7 @@ def test_delassus_of_contacts_with_loops_resolved(name) -> None:
     J = jacobian(m)[np.isin(rows, tree.outer)] @ G
     My = G.T @ crba(m) @ G
     expected = J @ np.linalg.solve(My, J.T)
-    for method in (c_efpa, c_pv, projected_efpa, projected_dense):
+    for method in (c_efpa, c_efpa_published, c_pv, c_pv_r, projected_efpa, projected_dense):
         assert_close(method(m), expected, kappa_of(m))
 
 

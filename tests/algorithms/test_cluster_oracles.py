@@ -8,7 +8,7 @@ import pytest
 import cluster_cases as cases
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, motion
-from linkwork.algorithms.tree.kinematics import kinetic_energy, potential_energy
+from linkwork.algorithms.tree.energy import kinetic_energy, potential_energy
 from linkwork.robots import mechanisms as mech
 
 L1, C1, C2, R, N1, N2 = 0.5, 0.2, 0.3, 0.35, 7.0, 5.0

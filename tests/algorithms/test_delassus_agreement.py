@@ -70,7 +70,7 @@ def test_fast_operator_multiplies_and_solves_or_refuses(case):
     operator, x = method("pv_fast")(m), np.random.default_rng(0).normal(size=(model.rows, 2))
     assert_close(operator.multiply(x), matrix @ x, kappa)
     # the residual: each of the limbs is solved on its own, held by nothing but its joints
-    worst = max(cond(limb.L) for limb in operator.limbs)
+    worst = max((cond(limb.L) for limb in getattr(operator, "limbs", ())), default=1.0)
     assert_close(matrix @ operator.solve(x), x, kappa * cond(matrix) * worst)
 
 

@@ -23,7 +23,8 @@ from helpers import (
 from linkwork.algorithms.constrained.kkt import kkt
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
-from linkwork.algorithms.tree.kinematics import frame_jacobian, kinetic_energy
+from linkwork.algorithms.tree.energy import kinetic_energy
+from linkwork.algorithms.tree.kinematics import frame_jacobian
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.constraints import jacobian, velocity_error
 from linkwork.model import Builder, Placement

@@ -7,13 +7,14 @@ import pytest
 
 import linkwork as lw
 from helpers import assert_close, col, cond, motion
-from linkwork.algorithms.constrained.kkt_factor import KKTCholesky, kkt_factor
+from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
+from linkwork.functions.kkt import KKTCholesky
 from linkwork.robots.mechanisms import chain_of_loops, humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, one_link_cases, random_rows
 
@@ -134,7 +135,7 @@ def test_any_matrix_with_the_pattern_of_a_tree(seed):
         for k, c in r.items():
             J[start : start + s, k] = c[0]
     K = np.block([[-np.diag(np.vstack(R)[:, 0]), J], [J.T, M]])
-    factor = KKTCholesky(M, rows, R, parent, NUMPY)
+    factor = KKTCholesky(M, rows, R, parent)
     b = rng.normal(size=(len(K), 2))
     assert_close(factor.solve(b), np.linalg.solve(K, b), cond(K))
     assert_close(factor.multiply(b), K @ b, cond(K))

@@ -10,7 +10,8 @@ from helpers import EPS, assert_close, closed_at, col, cond, constraints_of, ran
 from linkwork.algorithms import registry
 from linkwork.algorithms.common.iteration import Iteration, Prox, run
 from linkwork.algorithms.tree.crba import crba
-from linkwork.algorithms.tree.kinematics import centre_of_mass, kinetic_energy, momentum, potential_energy
+from linkwork.algorithms.tree.energy import kinetic_energy, potential_energy
+from linkwork.algorithms.tree.momentum import centre_of_mass, momentum
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.numpy_ import NumpyOps
 from linkwork.constraints import jacobian, position_error, velocity_error
@@ -41,6 +42,13 @@ FACTORIES = {
     "rnea": lambda m, **o: lw.inverse_dynamics(m, external_forces=True, **o),
     "mass_matrix": lw.mass_matrix,
     "forward_kinematics": lambda m, **o: lw.forward_kinematics(m, ["f3", "l5", "world"], **o),
+    "frame_jacobian": lambda m, **o: lw.frame_jacobian(m, ["f3", "world"], **o),
+    "frame_acceleration": lambda m, **o: lw.frame_acceleration(m, "l5", reference="world", **o),
+    "centroidal_momentum": lw.centroidal_momentum,
+    "energy": lw.energy,
+    "coriolis_matrix": lw.coriolis_matrix,
+    "gravity_forces": lw.gravity_forces,
+    "inverse_mass_matrix": lw.inverse_mass_matrix,
     "constraint_jacobian": lw.constraint_jacobian,
     "constraint_error": lw.constraint_error,
     "kkt": lambda m, **o: lw.forward_dynamics(m, method="kkt", **o),
@@ -62,9 +70,13 @@ def case(name):
         "crba_ltl": (q, v, x),
         "kkt": (q, v, x),
         "constraint_error": (q, v),
+        "frame_acceleration": (q, v, x),
+        "centroidal_momentum": (q, v),
+        "energy": (q, v),
+        "coriolis_matrix": (q, v),
     }.get(name, (q,))
     M = lw.mass_matrix(model, backend="numpy")(q).M
-    kappa = cond(*M) if name in ("aba", "crba_ltl", "kkt") else 1.0
+    kappa = cond(*M) if name in ("aba", "crba_ltl", "kkt", "inverse_mass_matrix") else 1.0
     if name == "kkt":
         J = lw.constraint_jacobian(model, backend="numpy")(q).J
         kappa *= cond(*J) ** 2

@@ -290,3 +290,16 @@ def test_links_of_very_different_mass_are_not_taken_for_massless() -> None:
         model = with_tip("spherical", body).with_constraints(lw.Closure("tip", "world", "point_on_plane", "y"))
         v = lw.project_velocity(model, model.neutral(), np.ones(model.nv))
         np.testing.assert_allclose(velocity_error(motion(model, model.neutral(), v)), 0, atol=1e-13)
+
+
+def test_a_loop_that_the_file_closes_to_few_digits_names_its_tolerance():
+    """A pendulum whose pin is 4e-9 m beyond its reach: what the message proposes closes it."""
+    b = lw.Builder("pendulum")
+    b.link("bar", "world", "revolute", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    b.frame("tip", "bar", lw.Placement(p=np.array([1.0, 0.0, 0.0])))
+    b.frame("pin", "world", lw.Placement(p=np.array([1.0 + 4e-9, 0.0, 0.0])))
+    model = b.build().with_constraints(lw.Connect("tip", "pin"))
+    with pytest.raises(lw.AssemblyError, match=r"pass tolerance=1e-08 if the file") as told:
+        lw.assemble(model, [0.1])
+    assert told.value.gaps[0][1] == pytest.approx(4e-9, rel=1e-3)
+    np.testing.assert_allclose(lw.assemble(model, [0.1], tolerance=1e-8), [0.0], atol=1e-7)

@@ -144,7 +144,7 @@ def test_a_geared_humanoid_that_stands_and_holds_its_hands(hands) -> None:
     assert step["c_lcaba"] < 0.85 * step["lcaba"]
     assert step["c_prox_bbo"] < 0.6 * step["prox_bbo"]
     exact = forward_dynamics(model, method="c_aba").operations
-    assert exact < start["c_lcaba"] + 3 * step["c_lcaba"]
+    assert exact < start["c_lcaba"] + 4 * step["c_lcaba"]
 
 
 def test_rotors_cost_little_where_nobody_can_tell_that_they_turn() -> None:
@@ -152,3 +152,16 @@ def test_rotors_cost_little_where_nobody_can_tell_that_they_turn() -> None:
     exact = forward("mini_cheetah", "c_aba")
     bare = forward_dynamics(lw.approximate(ROBOTS["mini_cheetah"]()), method="aba").operations
     assert exact < 1.01 * bare
+
+
+def test_at_most_six_rows_are_propagated_through_many_clusters() -> None:
+    """The open point of chignoli2023_clusters, PV-OSIMr on clusters: twelve rows on the tip of a geared arm."""
+    model = mech.geared_chain(10)
+    for k, place in enumerate([(0.1, 0, 0), (0, 0.1, 0), (0, 0, 0.1), (0.1, 0.1, 0.1)]):
+        model = model.with_frame(f"p{k}", "tip", lw.Placement.at(place))
+    model = model.with_constraints(*(lw.point(f"p{k}") for k in range(4)))
+    ours, reduced, published = (delassus(model, method=m) for m in ("c_pv", "c_pv_r", "c_efpa_published"))
+    assert reduced.operations < 0.8 * ours.operations
+    assert reduced.operations < 0.8 * published.operations
+    q = model.random_q(0)
+    assert reduced(q).matrix == pytest.approx(ours(q).matrix, rel=1e-9, abs=1e-9 * np.abs(ours(q).matrix).max())

@@ -43,6 +43,26 @@ def test_talos(talos, name):
     assert function.operations > 0.9 * BOUNDS[name], "well below the bound: lower it"
 
 
+FEET_AND_HANDS = ("leg_left_6_link", "leg_right_6_link", "arm_left_7_link", "arm_right_7_link")
+TERM_BOUNDS = {
+    "J": 982, "Jdot_v": 1542, "velocities": 541, "com": 371, "com_J": 1343, "h": 2480, "A": 3496, "hdot": 4585,
+    "kinetic_energy": 1833, "Minv": 17749, "C": 13191, "g": 630, "c": 4105,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TERM_BOUNDS)
+def test_terms_of_talos(talos, name):
+    """Each term alone; frames are feet and hands, in their own axes."""
+    frames = FEET_AND_HANDS if name in ("J", "Jdot_v", "velocities") else ()
+    assert lw.terms(talos, name, frames).operations <= TERM_BOUNDS[name]
+
+
+def test_terms_share_what_they_have_in_common(talos):
+    """Alone these take 11 295 operations."""
+    names = ("M", "c", "com_J", "J", "Jdot_v")
+    assert lw.terms(talos, names, FEET_AND_HANDS).operations <= 9749
+
+
 def test_a_pendulum_costs_no_more_than_its_formula():
     """a = (tau - m g l sin q) / (m l^2): a sine, two products and a difference."""
     b = lw.Builder()

@@ -21,13 +21,9 @@ import linkwork as lw  # noqa: E402
 from linkwork.algorithms.constrained.kkt import kkt  # noqa: E402
 from linkwork.algorithms.tree.aba import aba  # noqa: E402
 from linkwork.algorithms.tree.crba import crba  # noqa: E402
-from linkwork.algorithms.tree.kinematics import (  # noqa: E402
-    centre_of_mass,
-    frame_jacobian,
-    kinetic_energy,
-    momentum,
-    potential_energy,
-)
+from linkwork.algorithms.tree.energy import kinetic_energy, potential_energy  # noqa: E402
+from linkwork.algorithms.tree.kinematics import frame_jacobian  # noqa: E402
+from linkwork.algorithms.tree.momentum import centre_of_mass, momentum  # noqa: E402
 from linkwork.algorithms.tree.rnea import rnea  # noqa: E402
 from linkwork.constraints import jacobian  # noqa: E402
 

@@ -25,6 +25,9 @@ from linkwork.errors import LinkworkError
 from linkwork.robots import mechanisms
 from public_calls import ATTACKED_ELSEWHERE, Call, arm, public_calls
 
+PLAIN_JOINTS = ("KINDS", "SIMPLE", "Joint", "Fixed", "Free", "Planar", "Spherical", "SphericalZYX", "Translation")
+"""Names of linkwork.joints that take no arguments, or that are attacked elsewhere."""
+
 SECONDS = 5.0
 """A call takes no longer, whatever it is given."""
 
@@ -211,7 +214,7 @@ def test_everything_public_is_attacked(calls) -> None:
     named = {n.partition(".")[0] for n in calls} | ATTACKED_ELSEWHERE
     assert set(lw.__all__) <= named
     assert set(mechanisms.__all__) <= named
-    assert {n for n in joints.__all__ if n not in ("KINDS", "Joint", "Fixed", "Free", "Planar", "Spherical")} <= named
+    assert {n for n in joints.__all__ if n not in PLAIN_JOINTS} <= named
 
 
 def test_every_argument_is_attacked(calls) -> None:

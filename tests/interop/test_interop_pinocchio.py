@@ -13,7 +13,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import InputError, MissingExtra, NotFound, UnsupportedError
-from linkwork.joints import KINDS
+from linkwork.joints import KINDS, Composite, Prismatic, Revolute, Spherical
 from linkwork.model import Builder, Model, Motion
 from linkwork.robots import mechanisms as mech
 
@@ -55,6 +55,16 @@ def test_every_joint_type(kind: str) -> None:
     assert (theirs.nq, theirs.nv) == (model.nq, model.nv)
     for state in range(3):
         agree(model, theirs, state)
+
+
+def test_composite_joints_there_and_back() -> None:
+    joint = Composite(Prismatic("x"), Spherical(), Revolute([0.6, 0, 0.8]))
+    model = mech.random_tree(4, 7, [joint], armature=0.2)
+    theirs = interop.to_pinocchio(model)
+    agree(model, theirs, 0)
+    again = interop.from_pinocchio(theirs)
+    assert [l.joint for l in again.links[1:]] == [joint] * 4
+    agree(again, theirs, 1)
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -201,15 +211,18 @@ def test_what_does_not_fit() -> None:
     with pytest.raises(InputError, match="fext"):
         interop.fext_to_pinocchio(model, interop.to_pinocchio(model), np.zeros(7))
     odd = pin.Model()
-    odd.addJoint(0, pin.JointModelSphericalZYX(), pin.SE3.Identity(), "euler")
-    with pytest.raises(UnsupportedError, match=r"euler.*SphericalZYX"):
+    apart = pin.JointModelComposite(pin.JointModelRX(), pin.SE3.Identity())
+    apart.addJoint(pin.JointModelRY(), pin.SE3.Random())
+    odd.addJoint(0, apart, pin.SE3.Identity(), "elbow")
+    with pytest.raises(UnsupportedError, match=r"elbow.*placements between"):
         interop.from_pinocchio(odd)
     skew = pin.JointModelComposite(pin.JointModelPX(), pin.SE3.Identity())
     skew.addJoint(pin.JointModelRZ(), pin.SE3.Identity())
     odd = pin.Model()
     odd.addJoint(0, skew, pin.SE3.Identity(), "skew")
-    with pytest.raises(UnsupportedError, match=r"skew.*Composite"):
-        interop.from_pinocchio(odd)
+    sliding = interop.from_pinocchio(odd)
+    assert sliding.links[1].joint == Composite(Prismatic("x"), Revolute("z"))
+    assert interop.pinocchio(sliding, odd).q_to(np.ones(2)).tolist() == [1, 1]
     fixed = mech.random_tree(3, 1, ("fixed", "revolute"))
     force = np.ones(6 * fixed.nlinks)
     with pytest.raises(UnsupportedError, match="fixed to its parent"):

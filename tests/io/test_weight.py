@@ -8,7 +8,7 @@ from loaded import State, assert_near, quiet_load, states
 
 import linkwork as lw
 from linkwork import interop
-from linkwork.algorithms.tree.kinematics import potential_energy
+from linkwork.algorithms.tree.energy import potential_energy
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import jacobian
 from linkwork.errors import LoadError, UnsupportedError

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from loaded import NO_ROBOTS
 
+import linkwork as lw
 from linkwork.errors import LoadError, NotFound
 from linkwork.io import zoo
 from linkwork.io.load import load
@@ -122,3 +123,18 @@ def test_every_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path))
     for name in zoo.names():
         assert zoo.find(name).path.is_file()
+
+
+def test_a_name_that_says_nothing_is_the_files(tmp_path):
+    """Digit's file calls it "robot"."""
+    text = '<robot name="{}"><link name="a"/></robot>'
+    for file, name, called in (
+        ("digit_v3.urdf", "robot", "digit_v3"),
+        ("digit_v3.urdf", "Model", "digit_v3"),
+        ("digit_v3.urdf", "digit", "digit"),
+        ("runner/robot.urdf", "robot", "runner"),
+    ):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text.format(name))
+        assert lw.load(tmp_path / file).name == called
+    assert lw.load(text.format("robot")).name == "robot"

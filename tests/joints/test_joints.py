@@ -8,7 +8,18 @@ import pytest
 from helpers import FIVE_POINT, assert_close, col, derivative, joint
 from linkwork.backends.numpy_ import NUMPY as xp
 from linkwork.errors import LinkworkError
-from linkwork.joints import KINDS, Joint, Revolute, Universal, make
+from linkwork.joints import (
+    KINDS,
+    Composite,
+    Helical,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+    make,
+)
 from linkwork.joints.base import coordinate_axis, unit_axis
 from linkwork.spatial import Transform
 
@@ -23,10 +34,15 @@ CASES = [
     ("planar", None),
     ("free", None),
     ("fixed", None),
+    ("translation", None),
+    ("spherical_zyx", None),
 ]
 JOINTS = [
     pytest.param(joint(k, np.random.default_rng(3), a), id=f"{k} {'oblique' if a is OBLIQUE else a or ''}")
     for k, a in CASES
+] + [
+    pytest.param(Composite(Prismatic("x"), Revolute(OBLIQUE), Helical("y", 0.2)), id="composite"),
+    pytest.param(Composite(Universal(), Spherical(), Planar(), Revolute("z")), id="composite on a manifold"),
 ]
 
 
@@ -69,6 +85,8 @@ def test_bias_is_the_rate_of_S_at_constant_v(j, seed):
     q, v, _ = random(j, seed)
     rate = derivative(lambda t: j.subspace(col(integrate(j, q, t * v)), xp) @ col(v))
     assert_close(j.bias(col(q), col(v), xp), rate, eps=FIVE_POINT)
+    whole = derivative(lambda t: j.subspace(col(integrate(j, q, t * v)), xp))
+    assert_close(j.subspace_rate(col(q), col(v), xp), whole, eps=FIVE_POINT)
 
 
 @pytest.mark.parametrize("j", JOINTS)

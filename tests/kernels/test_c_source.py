@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import mpmath
 import numpy as np
 import pytest
 from kernels_examples import chain, everything, everything_inputs, states
 from test_iterate import problem, proximal
 
 from linkwork.kernels import Kernel, Program
-from linkwork.kernels.c_source import export, identifier
+from linkwork.kernels.c_project import export
+from linkwork.kernels.c_source import identifier
 from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.iterate import IterativeProgram
 
@@ -94,10 +96,66 @@ def test_unused_and_equal_names(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None or COMPILER is None, reason="no CMake")
 def test_the_project_builds(tmp_path: Path) -> None:
-    export(read_program(chain(2)), tmp_path)
-    subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build"], check=True, capture_output=True)
+    folder = tmp_path / "both"
+    export(read_program(chain(2)), folder, "small")
+    export(read_program(chain(3)), folder, "large")
+    subprocess.run(["cmake", "-S", folder, "-B", tmp_path / "build"], check=True, capture_output=True)
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, capture_output=True)
-    assert list((tmp_path / "build").glob("libchain*"))
+    assert list((tmp_path / "build").glob("libboth*"))
+
+
+@needs_compiler
+def test_functions_of_one_folder_are_one_library(tmp_path: Path) -> None:
+    """All sources in one library, with the same program under two names: no symbol but the functions is shared."""
+    programs = {"one": read_program(chain(3)), "two": read_program(chain(3)), "loop": proximal(True)}
+    for name, program in programs.items():
+        export(program, tmp_path, name)
+    project = (tmp_path / "CMakeLists.txt").read_text()
+    sources = sorted(tmp_path.glob("*.c"))
+    assert [path.name for path in sources] == ["loop.c", "one.c", "two.c"]
+    assert all(f"  {path.name}" in project for path in sources)
+    library = tmp_path / "all.so"
+    flags = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O1", "-fPIC", "-shared"]
+    subprocess.run([str(COMPILER), *flags, "-o", str(library), *map(str, sources), "-lm"], check=True)
+    made, inputs = ctypes.CDLL(str(library)), states(3, None)
+    for name in ("one", "two"):
+        results = call(getattr(made, name), programs[name], inputs)
+        for a, b in zip(results, programs[name].interpret(*inputs), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+    if shutil.which("nm"):
+        listed = subprocess.run(
+            ["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True
+        )
+        public = {line.split()[-1] for line in listed.stdout.splitlines() if " T " in line}
+        assert {n for n in public if not n.startswith("_")} == set(programs)
+
+
+def test_a_project_of_the_users_own_is_left(tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text("project(mine)\n")
+    (tmp_path / "mine.c").write_text("int mine;\n")
+    assert [path.name for path in export(read_program(chain(2)), tmp_path)] == ["chain.c", "chain.h"]
+    assert (tmp_path / "CMakeLists.txt").read_text() == "project(mine)\n"
+    (tmp_path / "CMakeLists.txt").unlink()
+    assert len(export(read_program(chain(2)), tmp_path)) == 3
+    assert "mine" not in (tmp_path / "CMakeLists.txt").read_text().replace("mine_", "")
+
+
+@needs_compiler
+def test_sines_in_c(tmp_path: Path) -> None:
+    """Within 2 ulp of the true value: next to quarter turns, at the limit and beyond, and for what is no number."""
+    rng = np.random.default_rng(0)
+    quarters = np.arange(-400, 400) * np.pi / 2
+    x = np.concatenate([quarters, rng.uniform(-1e5, 1e5, 4000), rng.uniform(-4, 4, 4000), [1e5, -1e5, 3e9, 0.0, -0.0]])
+    angle = ca.SX.sym("x", len(x) + 2)
+    program = read_program(ca.Function("sines", [angle], [ca.sin(angle), ca.cos(angle)], ["x"], ["s", "c"]))
+    export(program, tmp_path)
+    s, c = call(build(tmp_path, "sines"), program, [np.append(x, [np.nan, np.inf])])
+    assert np.isnan([s[-2:], c[-2:]]).all()
+    with mpmath.workdps(60):
+        for found, true in ((s, mpmath.sin), (c, mpmath.cos)):
+            exact = [true(mpmath.mpf(float(a))) for a in x]
+            ulps = [abs((mpmath.mpf(float(f)) - e) / np.spacing(float(e))) for f, e in zip(found, exact, strict=False)]
+            assert max(ulps) <= 2
 
 
 def test_names_become_identifiers() -> None:

@@ -26,14 +26,9 @@ from helpers import (
 )
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.tree.crba import crba
-from linkwork.algorithms.tree.kinematics import (
-    centre_of_mass,
-    frame_placement,
-    frame_velocity,
-    kinetic_energy,
-    momentum,
-    potential_energy,
-)
+from linkwork.algorithms.tree.energy import kinetic_energy, potential_energy
+from linkwork.algorithms.tree.kinematics import frame_placement, frame_velocity
+from linkwork.algorithms.tree.momentum import centre_of_mass, momentum
 from linkwork.constraints import CUT_JOINTS, Closure, jacobian, position_error, velocity_error
 from linkwork.errors import ModelError, NotFound
 from linkwork.joints import make

@@ -9,7 +9,8 @@ import pytest
 
 import linkwork as lw
 from helpers import EPS, MOVING, assert_close, closed_at, cond, constraints_of, motion, random_model, random_state
-from linkwork.algorithms.tree.kinematics import centre_of_mass, kinetic_energy, momentum, potential_energy
+from linkwork.algorithms.tree.energy import kinetic_energy, potential_energy
+from linkwork.algorithms.tree.momentum import centre_of_mass, momentum
 from linkwork.constraints.closure import Closure
 from linkwork.io.zoo import find
 from linkwork.model.body import Moments

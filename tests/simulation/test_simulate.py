@@ -10,8 +10,8 @@ import linkwork as lw
 from linkwork.cli.demo import squatting_humanoid
 from linkwork.constraints import base
 from linkwork.constraints.base import SHARE
-from linkwork.errors import InputError, NotFound
-from linkwork.robots.mechanisms import bricard, four_bar, quadruped, standing
+from linkwork.errors import InputError, NotFound, StepError
+from linkwork.robots.mechanisms import arm, bricard, four_bar, quadruped, standing
 from linkwork.robots.scenarios import cassie
 
 
@@ -248,3 +248,16 @@ def test_contacts_hold_whatever_the_axes_of_their_rows(axes):
     assert run.active.all()
     up = 1 if axes == "a" else -1
     np.testing.assert_allclose(run.lam[:, 2], up * 9.81, rtol=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4", "dormand_prince"])
+def test_divergence_is_no_fault_of_the_input(integrator):
+    """Gains that no step of this length can follow: the error names the time and the joint that runs away."""
+    model = arm(4)
+    gain = 1e5 if integrator == "dormand_prince" else -1e5  # its steps are as short as they must be
+
+    def controller(t, q, v):
+        return gain * v
+
+    with pytest.raises(StepError, match=r"diverges: joint '.*' moves with .*rad/s after [0-9.e-]+ s"):
+        lw.simulate(model, model.neutral(), np.ones(4), controller, dt=1e-2, duration=5.0, integrator=integrator)

@@ -156,6 +156,39 @@ def test_without_a_motion_the_robot_stands_and_can_be_looked_at(page, tmp_path):
     assert page.inner_text("#facts").startswith("3 links")
 
 
+def test_on_a_phone_the_panel_opens_when_asked_for(page, replay):
+    """Closed it covers no more than a corner; open it leaves the upper half of the robot."""
+    page.set_viewport_size({"width": 390, "height": 780})
+    page.goto(replay.as_uri())
+    page.wait_for_function("window.linkwork && linkwork.drawn > 0")
+    panel = "document.getElementById('panel').getBoundingClientRect()"
+    area = f"(() => {{ const r = {panel}; return [r.top, r.width * r.height] }})()"
+    assert page.is_hidden("#show-links")
+    assert page.evaluate(area)[1] < 0.05 * 390 * 780
+    page.click("#menu")
+    assert page.is_visible("#show-links")
+    assert page.evaluate(area)[0] > 780 / 2 - 80
+    page.click("#menu")
+    assert page.is_hidden("#show-links")
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_the_camera_goes_with_a_robot_that_falls(page, tmp_path, falls):
+    """A free body after two seconds is 20 m below: it stays in the middle, as large as it was."""
+    b = lw.Builder("brick")
+    b.link("body", "world", "free", inertia=lw.BodyInertia(1.0, np.zeros(3), 0.02 * np.eye(3)))
+    model = b.build()
+    run = lw.simulate(model if falls else model.with_gravity((0, 0, 0)), model.neutral(), None, duration=2.0, every=50)
+    page.goto(lw.write_html(tmp_path / "fall.html", model, run).as_uri())
+    page.wait_for_function("window.linkwork && linkwork.drawn > 0")
+    assert page.is_checked("#show-follow") is falls
+    assert page.evaluate("linkwork.camera.distance") < 5
+    first = pixels(page)
+    last = drawn_after(page, "linkwork.seek(2)")
+    middle = (slice(250, 450), slice(400, 600))
+    assert float(last[middle][..., :3].std()) > 0.5 * float(first[middle][..., :3].std())
+
+
 def test_the_squatting_humanoid_stays_small(tmp_path):
     """Two seconds at 50 frames a second: below a megabyte; its size depends on numbers, not on the machine."""
     from linkwork.cli.demo import squatting_humanoid

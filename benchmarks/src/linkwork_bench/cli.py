@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from linkwork_bench.calls import calls_command
-from linkwork_bench.commands import papers, planner, results, robot, rollout, suites
+from linkwork_bench.commands import contact, papers, planner, results, robot, rollout, suites
 
 bench_app = typer.Typer(
     help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
@@ -27,6 +27,7 @@ for command in (
     suites.delassus,
     planner.planner,
     rollout.rollout,
+    contact.contact,
     results.show,
     results.compare,
 ):

@@ -27,6 +27,7 @@ from linkwork.kernels import Kernel
 from linkwork.kernels.trace import trace
 from linkwork.model import Model
 from linkwork.simulation.rollout import Rollout, rollout
+from linkwork.simulation.step import Step
 from linkwork_bench.measure import Conditions, Reading, interleave, summary
 from linkwork_bench.ours import Native
 
@@ -106,6 +107,7 @@ def contenders(case: Contest, method: str | None, conditions: Conditions) -> tup
 def bare(run: Rollout) -> Kernel:
     """The accelerations of one step alone, with the same number of solver iterations."""
     step = run.step
+    assert isinstance(step, Step)
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
         x = {n: symbol(n, step.inputs[n]) for n in ("q", "v", "tau")}
@@ -176,7 +178,7 @@ def _mujoco() -> Any:
     try:
         import mujoco
     except ImportError:
-        raise MissingExtra("mujoco", "bench", "measuring mj_step") from None
+        raise MissingExtra("mujoco", "mjcf", "measuring mj_step") from None
     return mujoco
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
+from rich.table import Table
 
 import linkwork as lw
 from linkwork.errors import InputError
@@ -19,6 +20,7 @@ FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, S
 BaseOption = Annotated[
     str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
 ]
+ModelOption = Annotated[str | None, typer.Option("--model", help="One of the models of an SDF world, by its name.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of tables.")]
 ContactOption = Annotated[
     list[str] | None,
@@ -30,9 +32,9 @@ ConnectOption = Annotated[
 ]
 
 
-def load_robot(file: str, base: str | None, cut: Sequence[str] = ()) -> Model:
-    """The robot of a file or of a name."""
-    return lw.load(file, base=base, cut=cut)
+def load_robot(file: str, base: str | None, model: str | None = None, cut: Sequence[str] = ()) -> Model:
+    """The robot of a file or of a name; `model` is one of several in an SDF world."""
+    return lw.load(file, base=base, model=model, cut=cut)
 
 
 def constrained(model: Model, contacts: list[str] | None, connects: list[str] | None) -> Model:
@@ -69,9 +71,27 @@ def printable(path: Path) -> str:
     return str(path).encode("utf-8", "replace").decode()
 
 
+PIPED = 10_000
+"""Columns of a console that is no terminal: what programs read is neither wrapped nor cut."""
+
+
 def terminal(*, stderr: bool = False) -> Console:
     """Where commands print. Names of robots, links and joints are text: nothing in them is markup."""
-    return Console(stderr=stderr, markup=False, emoji=False)
+    console = Console(stderr=stderr, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPED
+    return console
+
+
+def table_of(title: str, *headings: str, right: Sequence[str] = ()) -> Table:
+    """A table with these columns, some of them aligned to the right.
+
+    Where it is narrow, names are folded, not cut.
+    """
+    made = Table(title=title, title_justify="left")
+    for heading in headings:
+        made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return made
 
 
 def print_json(data: Any) -> None:

@@ -23,7 +23,17 @@ from typer.core import TyperGroup
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.cli.arguments import BaseOption, ConnectOption, ContactOption, FileArg, constrained, load_robot, terminal
+from linkwork.cli.arguments import (
+    BaseOption,
+    ConnectOption,
+    ContactOption,
+    FileArg,
+    ModelOption,
+    constrained,
+    load_robot,
+    table_of,
+    terminal,
+)
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
@@ -113,11 +123,12 @@ def robot_command(
     contact: ContactOption = None,
     connect: ConnectOption = None,
     base: BaseOption = None,
+    one: ModelOption = None,
     method: Annotated[list[str] | None, typer.Option("--method", "-m", help="Methods; all that can handle it.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure to this file (JSON).")] = None,
 ) -> None:
     """Your robot with its contacts: operations and times of every method, and the default."""
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     console, found = terminal(), list[Timed]()
     for task, names in tasks(model, words(method)):
         rows, refused = compared(model, task, names)
@@ -206,9 +217,8 @@ def relative_errors(x: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 def _table(model: Model, task: str, rows: Sequence[Timed]) -> Table:
     title = f"{model.name}: {task.replace('_', ' ')}, {model.nv} degrees of freedom, {model.rows} constraint rows"
-    table = Table(title=title, title_justify="left")
-    for heading in ("method", "operations", "one state, us", "batch, us", "error", ""):
-        table.add_column(heading, justify="left" if heading in ("method", "") else "right")
+    headings = ("method", "operations", "one state, us", "batch, us", "error", "")
+    table = table_of(title, *headings, right=headings[1:5])
     for r in rows:
         mark = "default" if r.default else ""
         table.add_row(r.method, str(r.operations), f"{r.state:.3g}", f"{r.batch:.3g}", f"{r.error:.0e}", mark)

@@ -10,11 +10,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.cli.arguments import terminal
+from linkwork.cli.arguments import table_of, terminal
 from linkwork.cli.solve import residuals_of, show_solution
 from linkwork.model import Model
 from linkwork.robots.mechanisms import humanoid, standing
@@ -84,9 +83,9 @@ def show_squat(console: Console) -> lw.Trajectory:
     seconds = time.perf_counter() - started
     loops = model.without_constraints().with_constraints(*model.constraints[:2])
     gaps = np.abs(lw.constraint_error(loops, backend="casadi")(run.q[::20], run.v[::20]).phi)
-    table = Table(title=f"2 s simulated in {seconds:.1f} s (compiling included), 1 ms steps")
-    for heading in ("t [s]", "pelvis height [m]", "knee [rad]", "crank torque [Nm]", "left foot carries [N]"):
-        table.add_column(heading, justify="right")
+    headings = ("t [s]", "pelvis height [m]", "knee [rad]", "crank torque [Nm]", "left foot carries [N]")
+    title = f"2 s simulated in {seconds:.1f} s (compiling included), 1 ms steps"
+    table = table_of(title, *headings, right=headings)
     height, carries = run.q[:, 2], run.column("lam", "left_foot~world[2]")
     knee, crank = run.column("q", "left_knee"), run.column("tau", "left_crank")
     for k in range(0, len(run), 200):
@@ -123,9 +122,9 @@ def show_methods(console: Console) -> None:
         for name, fd in functions.items()
     }
     best = sorted(counts, key=lambda name: sum(counts[name]))[:TIMED]
-    table = Table(title="its constrained dynamics, method by method (22 rows, 6 of them redundant)")
-    for heading in ("method", "first solve [operations]", "each further one", "us per state, one core"):
-        table.add_column(heading, justify="left" if heading == "method" else "right")
+    headings = ("method", "first solve [operations]", "each further one", "us per state, one core")
+    title = "its constrained dynamics, method by method (22 rows, 6 of them redundant)"
+    table = table_of(title, *headings, right=headings[1:])
     for name in sorted(counts, key=lambda name: sum(counts[name])):
         took = f"{microseconds(functions[name], q0):.2f}" if name in best else ""
         table.add_row(name, str(counts[name][0]), str(counts[name][1]), took)

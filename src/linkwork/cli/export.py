@@ -1,7 +1,8 @@
-"""`linkwork export`: a dynamics function as C."""
+"""`linkwork export`: a function of a robot as C."""
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +14,14 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     FileArg,
+    ModelOption,
     constrained,
     load_robot,
     printable,
     terminal,
 )
-from linkwork.errors import not_found
+from linkwork.errors import InputError, not_found
+from linkwork.kernels.c_project import PROJECT
 
 console = terminal()
 
@@ -27,21 +30,40 @@ def export_command(
     file: FileArg,
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the C files.")],
     base: BaseOption = None,
-    function: Annotated[str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix")] = "forward_dynamics",
+    one: ModelOption = None,
+    function: Annotated[
+        str, typer.Option(help="forward_dynamics, inverse_dynamics, mass_matrix, forward_kinematics, ...")
+    ] = "forward_dynamics",
+    name: Annotated[str | None, typer.Option(help="The function's name in C; default: ROBOT_FUNCTION.")] = None,
     method: Annotated[str | None, typer.Option(help="A method of that function; default: Linkwork's choice.")] = None,
+    frame: Annotated[
+        list[str] | None, typer.Option("--frame", help="A frame, for kinematics and Jacobians; repeat for more.")
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="The axes that velocities and Jacobians are in.")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
 ) -> None:
-    """Write a dynamics function as standalone C99, with a header and a CMakeLists.txt."""
-    model = constrained(load_robot(file, base), contact, connect)
-    factories: dict[str, Any] = {
-        "forward_dynamics": lw.forward_dynamics,
-        "inverse_dynamics": lw.inverse_dynamics,
-        "mass_matrix": lw.mass_matrix,
-    }
-    if function not in factories:
-        raise not_found("function to export", function, factories)
-    options = {} if method is None else {"method": method}
-    made = factories[function](model, **options)
-    for path in made.export(output):
-        console.print(printable(path))
+    """Write a function as standalone C99, with a header.
+
+    All functions of a folder become one library by CMake.
+    """
+    model = constrained(load_robot(file, base, one), contact, connect)
+    known = factories()
+    if function not in known:
+        raise not_found("function to export", function, known)
+    options = {"method": method, "frames": frame, "reference": reference}
+    given = {n: x for n, x in options.items() if x is not None}
+    for n in given:
+        if n not in signature(known[function]).parameters:
+            raise InputError(f"{function} has no option --{n.removesuffix('s')}; leave it out")
+    written = known[function](model, **given).export(output, name)
+    for path in written:
+        console.print(printable(path), soft_wrap=True)
+    if all(path.name != PROJECT for path in written):
+        console.print(f"{printable(output / PROJECT)} is not Linkwork's, and was left as it is", soft_wrap=True)
+
+
+def factories() -> dict[str, Any]:
+    """The public functions that make a function of a model."""
+    public = {name: getattr(lw, name) for name in lw.__all__}
+    return {name: made for name, made in public.items() if getattr(made, "is_factory", False)}

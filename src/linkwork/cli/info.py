@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
+import numpy as np
 
-from linkwork.cli.arguments import BaseOption, FileArg, JsonOption, load_robot, print_json, terminal
+from linkwork.cli.arguments import (
+    BaseOption,
+    FileArg,
+    JsonOption,
+    ModelOption,
+    load_robot,
+    print_json,
+    table_of,
+    terminal,
+)
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
 
 console = terminal()
@@ -15,9 +23,9 @@ RESISTS = ("damping", "stiffness", "friction")
 """The properties of joints that resist motion."""
 
 
-def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = False) -> None:
-    """Show links, joints, degrees of freedom, loops, couplings and mass of a robot."""
-    model = load_robot(file, base)
+def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
+    """Show links, joints, degrees of freedom, frames, loops, couplings and mass of a robot."""
+    model = load_robot(file, base, one)
     facts = {
         "name": model.name,
         "nq": model.nq,
@@ -49,51 +57,47 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
         {"name": c.name, "what": c.describe(), "rows": c.rows, "loop_root": model.links[r].name}
         for c, r in zip(model.constraints, roots, strict=True)
     ]
+    frames: list[dict[str, Any]] = [
+        {
+            "frame": name,
+            "link": model.links[f.link].name,
+            "position": f.placement.p.ravel().tolist(),
+            "rpy": f.placement.rpy.tolist(),
+        }
+        for name, f in model.frames.items()
+    ]
     if as_json:
         elimination = {
             "order": [model.links[i].name for i in order.order],
             "cut_joints": len(model.constraints),
             "most_neighbours": order.most_neighbours,
         }
-        print_json(
-            {
-                **facts,
-                "frames": sorted(model.frames),
-                "joints": links,
-                "constraints": constraints,
-                "elimination": elimination,
-            }
-        )
+        found = {"frames": frames, "joints": links, "constraints": constraints, "elimination": elimination}
+        print_json({**facts, **found})
         return
     size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
-    title = f"{model.name}: {size}, {model.mass:.4g} kg"
-    table = Table(title=title)
-    for heading in ("#", "link", "parent", "joint", "type", "q", "v", "mass [kg]"):
-        table.add_column(heading, justify="right" if heading in ("#", "q", "v", "mass [kg]") else "left")
+    headings = ("#", "link", "parent", "joint", "type", "q", "v", "mass [kg]")
+    table = table_of(f"{model.name}: {size}, {model.mass:.4g} kg", *headings, right=("#", "q", "v", "mass [kg]"))
     for row in links:
-        index = [_span(row[k]) for k in ("q", "v")]
-        table.add_row(
-            str(row["index"]),
-            str(row["link"]),
-            str(row["parent"]),
-            str(row["joint"]),
-            str(row["type"]),
-            *index,
-            f"{row['mass']:.4g}",
-        )
+        words = [str(row[k]) for k in ("index", "link", "parent", "joint", "type")]
+        table.add_row(*words, _span(row["q"]), _span(row["v"]), f"{row['mass']:.4g}")
     console.print(table)
     resisting = [row for row in links if any(any(row[n]) for n in RESISTS)]
     if resisting:
-        table = Table(title=f"{len(resisting)} joints with springs, damping or friction")
-        for heading in ("joint", *RESISTS, "rest"):
-            table.add_column(heading, justify="left" if heading == "joint" else "right")
+        title = f"{len(resisting)} joints with springs, damping or friction"
+        table = table_of(title, "joint", *RESISTS, "rest", right=(*RESISTS, "rest"))
         for row in resisting:
-            table.add_row(str(row["joint"]), *(_numbers(row[n]) for n in RESISTS), _numbers(row["rest"]))
+            table.add_row(str(row["joint"]), *(_numbers(row[n]) for n in (*RESISTS, "rest")))
+        console.print(table)
+    if frames:
+        title = f"{len(frames)} frames; links are frames too"
+        table = table_of(title, "frame", "link", "position [m]", "roll, pitch, yaw [rad]")
+        for f in frames:
+            table.add_row(f["frame"], f["link"], _numbers(f["position"]), _numbers(f["rpy"]))
         console.print(table)
     if constraints:
-        table = Table(title=f"{len(constraints)} constraints, {model.rows} rows")
-        for heading in ("name", "what", "rows", "loop root"):
-            table.add_column(heading)
+        title = f"{len(constraints)} constraints, {model.rows} rows"
+        table = table_of(title, "name", "what", "rows", "loop root", right=["rows"])
         for c in constraints:
             table.add_row(*(str(x) for x in c.values()))
         console.print(table)
@@ -104,11 +108,10 @@ def info_command(file: FileArg, base: BaseOption = None, as_json: JsonOption = F
         console.print(picture(model, order), highlight=False)
 
 
-def _numbers(values: Sequence[float]) -> str:
-    """Numbers of a joint, or one where all are equal."""
-    return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
+def _numbers(values: list[float]) -> str:
+    return "  ".join(f"{x:.4g}" for x in np.round(values, 12) + 0.0)
 
 
-def _span(bounds: list[int]) -> str:
+def _span(bounds: Any) -> str:
     start, stop = bounds
     return "" if start == stop else str(start) if stop == start + 1 else f"{start}..{stop - 1}"

@@ -11,6 +11,7 @@ from linkwork.cli.arguments import terminal
 from linkwork.cli.bench import bench_app
 from linkwork.cli.cache import cache_app
 from linkwork.cli.demo import demo_command
+from linkwork.cli.doctor import doctor_command
 from linkwork.cli.export import export_command
 from linkwork.cli.info import info_command
 from linkwork.cli.methods import methods_command
@@ -33,6 +34,7 @@ app.command("simulate")(simulate_command)
 app.command("view")(view_command)
 app.command("export")(export_command)
 app.command("methods")(methods_command)
+app.command("doctor")(doctor_command)
 app.command("demo")(demo_command)
 app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")

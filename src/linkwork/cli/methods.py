@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from linkwork.algorithms import registry
-from linkwork.cli.arguments import JsonOption, print_json, terminal
+from linkwork.cli.arguments import JsonOption, print_json, table_of, terminal
 
 SHOWN = ("method", "what it does", "source", "cost")
 """The columns that fit on a terminal; --json has all of them."""
@@ -18,9 +16,7 @@ def methods_command(as_json: JsonOption = False) -> None:
         print_json(rows)
         return
     for task in dict.fromkeys(row["task"] for row in rows):
-        table = Table(title=task)
-        for heading in SHOWN:
-            table.add_column(heading, no_wrap=heading == "method")
+        table = table_of(task, *SHOWN)
         for row in rows:
             if row["task"] == task:
                 table.add_row(*(row[heading] for heading in SHOWN))

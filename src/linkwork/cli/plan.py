@@ -13,9 +13,11 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     print_json,
+    table_of,
     terminal,
 )
 from linkwork.errors import InputError
@@ -27,6 +29,7 @@ console = terminal()
 def plan_command(
     file: Annotated[str | None, typer.Argument(help="A robot file or an installed robot's name.")] = None,
     base: BaseOption = None,
+    one: ModelOption = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     task: Annotated[str, typer.Option(help="forward_dynamics or delassus.")] = "forward_dynamics",
@@ -68,8 +71,8 @@ def plan_command(
         if calibrate:
             return
         raise InputError("a robot file or name is needed, or --calibrate")
-    cut = _best_cuts(file, base, use, independent) if cuts else ()
-    model = constrained(load_robot(file, base, cut), contact, connect)
+    cut = _best_cuts(file, base, one, use, independent) if cuts else ()
+    model = constrained(load_robot(file, base, one, cut), contact, connect)
     made = lw.plan(model, task, use=use, independent=independent, modes=modes, measure=measure)
     if as_json:
         print_json({"method": made.method, **made.to_data()})
@@ -96,9 +99,9 @@ def _calibrate() -> None:
     )
 
 
-def _best_cuts(file: str, base: str | None, use: str, independent: bool) -> tuple[str, ...]:
+def _best_cuts(file: str, base: str | None, one: str | None, use: str, independent: bool) -> tuple[str, ...]:
     """The joints to cut; what that gains is printed."""
-    found = lw.best_cuts(file, base=base, use=use, independent=independent)
+    found = lw.best_cuts(file, base=base, model=one, use=use, independent=independent)
     if not found.joints:
         gain = "there are no loops to cut"
     elif found.us < found.rule:
@@ -110,9 +113,8 @@ def _best_cuts(file: str, base: str | None, use: str, independent: bool) -> tupl
 
 
 def _table(made: Plan) -> Table:
-    table, rows = Table(title=made.title), made.table()
-    for heading in rows[0]:
-        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=heading == "method")
+    rows = made.table()
+    table = table_of(made.title, *rows[0], right=[heading for heading in rows[0] if heading != "method"])
     for row in rows:
         table.add_row(*row.values())
     return table

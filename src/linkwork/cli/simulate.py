@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import linkwork as lw
 from linkwork.checks import NOT_NEGATIVE, written
@@ -18,20 +17,24 @@ from linkwork.cli.arguments import (
     ContactOption,
     FileArg,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     numbers,
     print_json,
     printable,
+    table_of,
     terminal,
 )
 from linkwork.cli.view import show
 from linkwork.model import Model
+from linkwork.simulation.trajectory import check_suffix
 
 
 def simulate_command(
     file: FileArg,
     base: BaseOption = None,
+    one: ModelOption = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     duration: Annotated[float, typer.Option(help="Seconds to simulate.")] = 2.0,
@@ -55,7 +58,8 @@ def simulate_command(
     as_json: JsonOption = False,
 ) -> None:
     """Simulate a robot from its neutral configuration (loops closed), a given or a random state."""
-    model = constrained(load_robot(file, base), contact, connect)
+    _check_outputs(output, plot, view)
+    model = constrained(load_robot(file, base, one), contact, connect)
     q0, v0 = _start(model, q, v, seed)
     started = time.perf_counter()
     run = lw.simulate(
@@ -114,6 +118,23 @@ def simulate_command(
         show(model, run, None, None)
 
 
+def _check_outputs(output: Path | None, plot: Path | None, view: bool) -> None:
+    """Raise now what would otherwise be raised after the simulation.
+
+    Packages that are missing, unknown formats.
+    """
+    if output is not None:
+        check_suffix(output)
+    if plot is not None:
+        from linkwork.simulation.figure import matplotlib_or_error
+
+        matplotlib_or_error()
+    if view:
+        from linkwork.viewer.server import viser_or_error
+
+        viser_or_error()
+
+
 def _start(model: Model, q: str | None, v: str | None, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
     loops = [c.name for c in model.constraints if 0 not in c.touches(model)]
     if seed is not None:
@@ -142,10 +163,11 @@ def _holding(model: Model, q0: np.ndarray, kp: float, kd: float) -> Any:
 
 def _show(run: lw.Trajectory, facts: dict[str, Any]) -> None:
     console = terminal()
-    table = Table(title=f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s")
     shown = list(run.names["q"])[:8]
-    for heading in ("t [s]", *shown):
-        table.add_column(heading, justify="right")
+    headings = ("t [s]", *shown)
+    table = table_of(
+        f"{run.model_name}: {facts['simulated']:g} s in {facts['seconds']:.2f} s", *headings, right=headings
+    )
     for k in np.linspace(0, len(run) - 1, min(len(run), 11)).round().astype(int):
         table.add_row(f"{run.t[k]:.3f}", *(f"{x:.4f}" for x in run.q[k, : len(shown)]))
     console.print(table)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import linkwork as lw
 from linkwork.cli.arguments import (
@@ -15,10 +14,12 @@ from linkwork.cli.arguments import (
     ContactOption,
     FileArg,
     JsonOption,
+    ModelOption,
     constrained,
     load_robot,
     numbers,
     print_json,
+    table_of,
     terminal,
 )
 from linkwork.model import Model
@@ -29,6 +30,7 @@ console = terminal()
 def solve_command(
     file: FileArg,
     base: BaseOption = None,
+    one: ModelOption = None,
     method: Annotated[str | None, typer.Option(help="A forward dynamics method; default: Linkwork's choice.")] = None,
     backend: Annotated[str, typer.Option(help="numpy, casadi or kernel.")] = "numpy",
     contact: ContactOption = None,
@@ -42,7 +44,7 @@ def solve_command(
     as_json: JsonOption = False,
 ) -> None:
     """Solve the constrained forward dynamics of one state and show accelerations, forces and residuals."""
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     rng = np.random.default_rng(seed)
     state = {
         "q": numbers("q", q, model.nq, model.neutral() if seed is None else model.random_q(rng)),
@@ -85,18 +87,15 @@ def residuals_of(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam:
 
 
 def show_solution(model: Model, method: str, a: np.ndarray, lam: np.ndarray, residuals: dict[str, float]) -> None:
-    table = Table(title=f"joint accelerations ({method})")
-    table.add_column("joint")
-    table.add_column("a", justify="right")
+    table = table_of(f"joint accelerations ({method})", "joint", "a", right=["a"])
     for i in model.topology.links:
         part = a[model.topology.v_slices[i]]
         if part.size:
             table.add_row(model.links[i].joint_name, "  ".join(f"{x:10.4f}" for x in part))
     console.print(table)
     if lam.size:
-        table = Table(title="constraint forces on the robot [N, Nm], in the axes of the first frame")
-        table.add_column("constraint")
-        table.add_column("lam", justify="right")
+        title = "constraint forces on the robot [N, Nm], in the axes of the first frame"
+        table = table_of(title, "constraint", "lam", right=["lam"])
         start = 0
         for c in model.constraints:
             table.add_row(c.describe(), "  ".join(f"{x:9.3f}" for x in lam[start : start + c.rows]))

@@ -14,6 +14,7 @@ from linkwork.cli.arguments import (
     ConnectOption,
     ContactOption,
     FileArg,
+    ModelOption,
     constrained,
     load_robot,
     numbers,
@@ -27,6 +28,7 @@ from linkwork.viewer.scene import TRIANGLES
 def view_command(
     file: FileArg,
     base: BaseOption = None,
+    one: ModelOption = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     trajectory: Annotated[
@@ -53,7 +55,7 @@ def view_command(
 
     [bold]linkwork view robot.urdf --contact left_foot -t run.npz[/]
     """
-    model = constrained(load_robot(file, base), contact, connect)
+    model = constrained(load_robot(file, base, one), contact, connect)
     run = None if trajectory is None else lw.Trajectory.read(trajectory)
     at = None if q is None else numbers("q", q, model.nq, model.neutral())
     show(model, run, at, html, fps=fps, triangles=triangles, port=port, host=host, open_browser=open_browser)

@@ -272,6 +272,15 @@ def _damped_step(D: np.ndarray, phi: np.ndarray, damping: float) -> np.ndarray:
     return np.asarray(-D.T @ np.linalg.solve(G, phi) if wide else -np.linalg.solve(G, D.T @ phi))
 
 
+CLOSED_IN_FILES = 1e-4
+"""Gaps (m, rad) below this are due to lengths that a file gives with few digits."""
+
+
+def _rounded_up(gap: float) -> float:
+    """The next power of ten above a gap."""
+    return float(10.0 ** np.ceil(np.log10(gap)))
+
+
 def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) -> AssemblyError:
     gaps, start = [], 0
     for c in closing.constraints:
@@ -282,6 +291,9 @@ def _failure(closing: _Closing, best: _Found, tolerance: float, locked: bool) ->
     gaps.sort(key=lambda g: -g[1])
     shown = ", ".join(f"'{name}' by {gap:.3g}" for name, gap in gaps[:8]) + (", ..." if len(gaps) > 8 else "")
     remedy = "unlock joints, " if locked else ""
+    largest = gaps[0][1] if gaps else 0.0
+    if largest < CLOSED_IN_FILES:
+        remedy = f"pass tolerance={_rounded_up(largest):g} if the file has its lengths with so few digits, {remedy}"
     return AssemblyError(
         f"'{closing.model.name}' cannot be closed: {len(gaps)} of {len(closing.constraints)} constraints stay open (m, "
         f"rad): {shown}; {remedy}start from a better guess, correct the lengths, or name those to close in only= "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwork.constraints.base import Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import CUT_JOINTS, Closure, Connect, Hinge, Weld, point, surface
+from linkwork.constraints.contact import Contact, Ground
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.distance import Distance
@@ -16,9 +17,11 @@ __all__ = [
     "Closure",
     "Connect",
     "Constraint",
+    "Contact",
     "Coupling",
     "Custom",
     "Distance",
+    "Ground",
     "Hinge",
     "LinkRows",
     "Rows",

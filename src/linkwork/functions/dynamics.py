@@ -43,6 +43,7 @@ from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
     prox=PROX,
     R=optional(ARRAY),
     modes=FLAG,
+    warm_start=FLAG,
     frames=FRAMES,
     measure=FLAG,
     parameters=PARAMETERS,
@@ -63,6 +64,7 @@ def forward_dynamics(
     prox: Prox | None = None,
     R: object = None,
     modes: bool = False,
+    warm_start: bool = False,
     frames: str = "best",
     measure: bool = False,
     parameters: Sequence[str] = (),
@@ -82,6 +84,9 @@ def forward_dynamics(
     - `prox` sets penalty, tolerance and iterations of the methods that iterate.
     - `R` (a number, or one per row) makes the constraints soft: lam = (k - J a) / R.
     - `modes=True` adds an input `active` with one weight per constraint: 0 switches it off for that state.
+    - `warm_start=True` adds an input `lam0` (m,), for each state, from which methods that iterate start: the `lam` of a
+      state nearby (of the last time step, say) saves iterations. Zero is a cold start, also for constraints that just
+      became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
       of all rows), "softness" (R). `targets=True` is short for parameters=("targets",).
@@ -106,14 +111,14 @@ def forward_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
-        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x)
+        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x.get("lam0"), x)
 
     named = (*parameters, "targets") if targets else parameters
     inputs = Inputs(
         model,
         named,
         BY_ROWS,
-        _optional(model, external_forces, modes),
+        _optional(model, external_forces, modes, warm_start),
         None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
         q=model.nq,
         v=model.nv,
@@ -131,7 +136,7 @@ def forward_dynamics(
         threads=threads,
         defaults=inputs.defaults,
         shapes=inputs.shapes,
-        identity=(external_forces, softness, modes, where, *inputs.identity),
+        identity=(external_forces, softness, modes, warm_start, where, *inputs.identity),
         prox=prox,
         judge=_judge(model, chosen) if R is None and model.constraints else None,
         rows=Rows(model, softness=softness) if model.constraints else None,
@@ -279,7 +284,7 @@ def impulse(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, in_place(model, chosen_frames("best", backend)), at)
         mu = x["mu"][0, 0] if "mu" in x else None
-        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), x)
+        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), None, x)
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
     inputs = Inputs(model, parameters, BY_MASS, _optional(model, modes=modes), q=model.nq, v=model.nv)
@@ -303,10 +308,17 @@ def impulse(
     )
 
 
-def _optional(model: Model, external_forces: bool = False, modes: bool = False) -> dict[str, np.ndarray]:
+def _optional(
+    model: Model, external_forces: bool = False, modes: bool = False, warm_start: bool = False
+) -> dict[str, np.ndarray]:
     """The inputs that may be left out, with their defaults."""
-    forces = {"fext": np.zeros(6 * model.nlinks)} if external_forces else {}
-    return {**forces, "active": np.ones(len(model.constraints))} if modes else forces
+    there = {"fext": external_forces, "active": modes, "lam0": warm_start}
+    known = {
+        "fext": np.zeros(6 * model.nlinks),
+        "active": np.ones(len(model.constraints)),
+        "lam0": np.zeros(model.rows),
+    }
+    return {n: x for n, x in known.items() if there[n]}
 
 
 def _softness(model: Model, R: object) -> list[np.ndarray] | None:

@@ -14,7 +14,7 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import FD, check_modes, methods
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import PATH, Refused, checked, choice, optional, real_array, shown, whole, written
+from linkwork.checks import NAME, NAMES, PATH, Refused, checked, choice, optional, real_array, shown, whole, written
 from linkwork.errors import InputError, SingularError, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.judge import Resolved
@@ -38,6 +38,7 @@ OPTIONS = {
 }
 """The options of all factories, by their kinds."""
 
+WRT = optional(NAMES)
 BATCH = optional(whole(0, what="a number of states, or None for one"))
 
 Body = Callable[[Ops, Mapping[str, Array]], Mapping[str, Array]]
@@ -62,6 +63,7 @@ def factory(make: Callable[P, F]) -> Callable[P, F]:
         function.recipe = make.__module__, make.__qualname__, args, named
         return function
 
+    made.is_factory = True  # type: ignore[attr-defined]
     return made
 
 
@@ -192,6 +194,43 @@ class Function(Generic[R]):
         if self.backend != "kernel":
             raise InputError(f"bind() needs backend='kernel', and this is '{self.backend}'")
         return self.kernel.bind(batch)
+
+    # derivatives
+
+    @checked(wrt=WRT)
+    def derivatives(self, wrt: Sequence[str] | None = None) -> Function[Any]:
+        """The function of the Jacobians of all outputs by the inputs `wrt` (all without a default).
+
+        They are called `da_dq, da_dv, ...`: rows are the output's entries, columns the input's; by q there are nv, in
+        the chart of `integrate`: the derivative of f(integrate(q, dq)) by dq at zero. Solutions (`a`, `lam`) come with
+        them. Implicit, at the solution, whatever the method and its iterations.
+
+        >>> d = fd.derivatives()
+        >>> r = d(q, v, tau)
+        >>> r.da_dq, r.dlam_dtau
+        """
+        from linkwork.functions import derivatives
+
+        return derivatives.derivatives(self, wrt)
+
+    @checked(wrt=WRT)
+    def jvp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
+        """The function `(q, v, ..., dq, dv, ...) -> da, dlam, ...`: how outputs change with the inputs `wrt`."""
+        from linkwork.functions import derivatives
+
+        return derivatives.jvp(self, wrt)
+
+    @checked(wrt=WRT)
+    def vjp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
+        """The function `(q, v, ..., w_a, w_lam, ...) -> g_q, g_v, ...`: gradients of sum w a + ...
+
+        By the inputs `wrt`.
+
+        Weights of matrices are flat, row by row. One call costs a few times the function, for any number of inputs.
+        """
+        from linkwork.functions import derivatives
+
+        return derivatives.vjp(self, wrt)
 
     def _computed(self, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result by one of the other backends, state by state."""
@@ -325,18 +364,31 @@ class Function(Generic[R]):
         """The inputs of the program that no call gives."""
         return {}
 
-    def c_source(self) -> str:
-        """The same function as standalone C99."""
+    @checked(name=optional(NAME))
+    def c_source(self, name: str | None = None) -> str:
+        """The same function as standalone C99, called `name`; without one, after its robot and itself."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program)
+        return c_source(self.program, name or self._symbol)
 
-    @checked(directory=PATH)
-    def export(self, directory: str | Path) -> list[Path]:
-        """Write C source, header and CMakeLists.txt; gives the paths."""
-        from linkwork.kernels.c_source import export
+    @checked(directory=PATH, name=optional(NAME))
+    def export(self, directory: str | Path, name: str | None = None) -> list[Path]:
+        """Write `name.c`, `name.h` and CMakeLists.txt; gives the paths.
 
-        return written(directory, lambda: export(self.program, directory))
+        Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
+        one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
+        """
+        from linkwork.functions.exported import described
+        from linkwork.kernels.c_project import export
+
+        defaults = {n: float(x[0]) for n, x in self._settings.items()}
+        about = described(self)
+        return written(directory, lambda: export(self.program, directory, name or self._symbol, about, defaults))
+
+    @property
+    def _symbol(self) -> str:
+        """Its name in C where the user gives none."""
+        return f"{self.model.name}_{self.name}"
 
     def casadi(self) -> Any:
         """The same function as a CasADi Function, for every tool that takes one."""
@@ -422,7 +474,7 @@ class Function(Generic[R]):
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name == "q":
             self.model.check_position(x)
-        if name == "active":
+        if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
             check_modes("forward_dynamics", self.method, self.model, x)
         return x
 
@@ -441,7 +493,7 @@ def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
     guard = xp.zeros(1)
     for i in model.topology.links:
-        if part := model.unit_part(i):
+        for part in model.unit_parts(i):
             off = q[part, :].T @ q[part, :] - 1
             guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
     return guard

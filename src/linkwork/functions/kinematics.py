@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linkwork.backends import Array, Ops
-from linkwork.checks import FLAG, NAME, NAMES, checked, choice, optional
+from linkwork.checks import FLAG, NAME, NAMES, checked, choice, either, optional
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
@@ -93,15 +93,19 @@ def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorRe
     return Function("constraint_error", model, inputs, body, identity=(), result=ConstraintErrorResult, **options)
 
 
-@checked(model=MODEL, frames=optional(NAMES), **OPTIONS)
+@checked(model=MODEL, frames=optional(either(NAME, NAMES)), **OPTIONS)
 @factory
 def forward_kinematics(
-    model: Model, frames: Sequence[str] | None = None, **options: Any
+    model: Model, frames: str | Sequence[str] | None = None, **options: Any
 ) -> Function[ForwardKinematicsResult]:
-    """`fk(q) -> (positions, rotations)`: (F, 3), (F, 3, 3) of frames (default: all links) in the world."""
+    """`fk(q) -> (positions, rotations)`: (F, 3), (F, 3, 3) of frames (default: all links) in the world.
+
+    One name instead of a list gives (3,) and (3, 3). Quaternions in `q` are [x y z w].
+    """
     from linkwork.algorithms.tree.kinematics import frame_placement
 
-    names = [l.name for l in model.links[1:]] if frames is None else list(frames)
+    one = isinstance(frames, str)
+    names = [frames] if isinstance(frames, str) else [l.name for l in model.links[1:]] if frames is None else [*frames]
     places = [model.frame(n) for n in names]
 
     def body(m: Motion) -> Mapping[str, Array]:
@@ -112,8 +116,9 @@ def forward_kinematics(
             "rotations": m.xp.vstack([none, *(R for R, _ in poses)]),
         }
 
-    options["shapes"] = {"positions": (len(names), 3), "rotations": (len(names), 3, 3)}
-    return of_position("forward_kinematics", model, body, "", options, ForwardKinematicsResult, (names,))
+    lead = () if one else (len(names),)
+    options["shapes"] = {"positions": (*lead, 3), "rotations": (*lead, 3, 3)}
+    return of_position("forward_kinematics", model, body, "", options, ForwardKinematicsResult, (names, one))
 
 
 def of_position(

@@ -5,7 +5,9 @@ Machine code makes them directly for one state (kernels/objects.py), so they are
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -60,6 +62,30 @@ class ForwardKinematicsResult(NamedTuple):
     rotations: np.ndarray
 
 
+class ForwardDynamicsDerivatives(NamedTuple):
+    """The solution `a` (nv,), `lam` (m,), and its Jacobians: nv and m rows, nv columns each.
+
+    By q in tangent space.
+    """
+
+    a: np.ndarray
+    lam: np.ndarray
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    da_dtau: np.ndarray
+    dlam_dq: np.ndarray
+    dlam_dv: np.ndarray
+    dlam_dtau: np.ndarray
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """`dtau_dq`, `dtau_dv` and `dtau_da` = M, nv x nv each; by q in tangent space."""
+
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+    dtau_da: np.ndarray
+
+
 class DelassusResult(NamedTuple):
     """`matrix` (m, m): J M^-1 J^T."""
 
@@ -79,15 +105,123 @@ class OperationalSpaceInertiaResult(NamedTuple):
     force: np.ndarray
 
 
+class FrameVelocityResult(NamedTuple):
+    """`velocities` (F, 6), or (6,) of one frame: [linear; angular]."""
+
+    velocities: np.ndarray
+
+
+class FrameAccelerationResult(NamedTuple):
+    """`accelerations` (F, 6), or (6,) of one frame: [linear; angular]."""
+
+    accelerations: np.ndarray
+
+
+class FrameJacobianResult(NamedTuple):
+    """`J` (F, 6, nv), or (6, nv) of one frame."""
+
+    J: np.ndarray
+
+
+class CentreOfMassResult(NamedTuple):
+    """`com` (3,) in the world, and its Jacobian `com_J` (3, nv)."""
+
+    com: np.ndarray
+    com_J: np.ndarray
+
+
+class CentroidalMomentumResult(NamedTuple):
+    """`h` (6,), its matrix `A` (6, nv) with h = A v, and `Adot_v` (6,) with dh/dt = A a + Adot_v."""
+
+    h: np.ndarray
+    A: np.ndarray
+    Adot_v: np.ndarray
+
+
+class EnergyResult(NamedTuple):
+    """`kinetic_energy` and `potential_energy`, in joules."""
+
+    kinetic_energy: np.ndarray
+    potential_energy: np.ndarray
+
+
+class CoriolisMatrixResult(NamedTuple):
+    """`C` (nv, nv)."""
+
+    C: np.ndarray
+
+
+class GravityForcesResult(NamedTuple):
+    """`g` (nv,)."""
+
+    g: np.ndarray
+
+
+class BiasForcesResult(NamedTuple):
+    """`c` (nv,)."""
+
+    c: np.ndarray
+
+
+class InverseMassMatrixResult(NamedTuple):
+    """`Minv` (nv, nv)."""
+
+    Minv: np.ndarray
+
+
+class IKResult(NamedTuple):
+    """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), `converged`, `iterations`.
+
+    For a batch of targets or starts each has that axis first.
+    """
+
+    q: np.ndarray
+    error: np.ndarray
+    converged: np.ndarray
+    iterations: np.ndarray
+
+
+@cache
+def terms_result(names: tuple[str, ...]) -> Any:
+    """The class of results with these terms: one for all functions that have them, in this order."""
+    fields = namedtuple("TermsResult", names)  # type: ignore[misc]
+    own = {"__slots__": (), "__reduce__": lambda self: (_terms, (names, tuple(self)))}
+    return type("TermsResult", (fields,), own)
+
+
+def _terms(names: tuple[str, ...], values: tuple[np.ndarray, ...]) -> Any:
+    """Such a result, from a pickle."""
+    return terms_result(names)(*values)
+
+
+class OperationalSpaceMatrixResult(NamedTuple):
+    """`matrix` (m, m): Lambda."""
+
+    matrix: np.ndarray
+
+
+class OperationalSpaceFactorResult(NamedTuple):
+    """`factor` (m (m + 1) / 2,): the lower triangle of C by rows, C C^T = Lambda^-1."""
+
+    factor: np.ndarray
+
+
+class KKTResult(NamedTuple):
+    """`x` (nv,) and the multipliers `lam` (m,)."""
+
+    x: np.ndarray
+    lam: np.ndarray
+
+
 class Solution:
-    """Two arrays by name, as in `a, lam = result`, and how they were found.
+    """Arrays by name, as in `a, lam = result`, and how they were found.
 
     A method that iterates reports that with its results. A direct one takes one iteration; its `residual` is computed
     when first read, from the inputs of the call: read it before you change these in place.
     """
 
     __slots__ = ("_active", "_q", "_report", "_rows", "_softness", "_targets", "_v")
-    _fields: ClassVar[tuple[str, str]]
+    _fields: ClassVar[tuple[str, ...]]
     _report: np.ndarray  # (..., 3): solver iterations, residual, and 1, or NaN if that is too large
     _rows: Rows
     _q: np.ndarray
@@ -96,11 +230,9 @@ class Solution:
     _targets: np.ndarray
     _softness: np.ndarray
 
-    def __init__(self, first: np.ndarray, second: np.ndarray, report: np.ndarray | None = None) -> None:
-        for name, x in zip(self._fields, (first, second), strict=True):
+    def __init__(self, *arrays: np.ndarray) -> None:
+        for name, x in zip((*self._fields, "_report"), arrays, strict=False):
             setattr(self, name, x)
-        if report is not None:
-            self._report = report
 
     @property
     def iterations(self) -> np.ndarray:
@@ -127,11 +259,10 @@ class Solution:
         return np.ones(self[0].shape[:-1], dtype=bool)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        first, second = self._fields
-        return iter((getattr(self, first), getattr(self, second)))
+        return iter([getattr(self, name) for name in self._fields])
 
     def __len__(self) -> int:
-        return 2
+        return len(self._fields)
 
     def __getitem__(self, k: int) -> np.ndarray:
         return getattr(self, self._fields[k])  # type: ignore[no-any-return]
@@ -161,3 +292,18 @@ class ImpulseResult(Solution):
     _fields = ("v_after", "impulse")
     v_after: np.ndarray
     impulse: np.ndarray
+
+
+class StepResult(Solution):
+    """`q`, `v` after the step, contact `forces`, `impulses`, and how they were found.
+
+    `forces` has three numbers per contact, in world axes; `impulses` are what the next step starts from; `residual` is
+    the largest violation of a law of contact, m/s.
+    """
+
+    __slots__ = ("forces", "impulses", "q", "v")
+    _fields = ("q", "v", "forces", "impulses")
+    q: np.ndarray
+    v: np.ndarray
+    forces: np.ndarray
+    impulses: np.ndarray

@@ -62,15 +62,18 @@ class Solver:
         fext: Array | None = None,
         mu: Array | float | None = None,
         active: Array | None = None,
+        lam0: Array | None = None,
         given: Mapping[str, Array] | None = None,
     ) -> Solved:
-        """The method's solution for a state of the user's model; only methods that iterate use `mu`.
+        """The method's solution for a state of the user's model.
+
+        Only methods that iterate use `mu` and `lam0`.
 
         Parameters that are inputs are in `given`. Passive joint forces count, but for other problems than motion.
         """
         options: dict[str, Any] = {}
         if self.method.prox is not None:
-            options["mu"] = mu
+            options |= {"mu": mu, "lam0": lam0}
         if self.softness is not None:
             options["R"] = [xp.constant(r) for r in self.softness]
             if given and "softness" in given:

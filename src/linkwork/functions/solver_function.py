@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from linkwork.kernels.kernel import Results
     from linkwork.kernels.program import Program
 
+RARELY = 1.1
+"""Solver iterations up to which a method's further steps compute factors again instead of keeping them."""
+
 KEPT = {"q": "_q", "v": "_v", "active": "_active", "targets": "_targets", "softness": "_softness"}
 """The attribute of a `Solution` with the inputs that residuals are computed from."""
 
@@ -95,7 +98,10 @@ class SolverFunction(Function[R]):
     def _looped(self, program: Program) -> Program | IterativeProgram:
         from linkwork.kernels.hoist import hoist
 
-        return program if self.prox is None else hoist(program)
+        if self.prox is None:
+            return program
+        assert isinstance(self.choice, Choice)
+        return hoist(program, hand_on=self.choice.method.iterations > RARELY)
 
     @property
     def _settings(self) -> Mapping[str, Any]:

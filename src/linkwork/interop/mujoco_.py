@@ -27,9 +27,10 @@ def mujoco(
 ) -> Map:
     """The map between a model and an `mujoco.MjModel` of the same robot.
 
-    Joints are paired by name (an unnamed one is called `<body>_joint`, as `lw.load` does); `names` gives other pairs, a
-    list where one of our joints is several of theirs: {"base": ["x", "y", "yaw"]} for a planar one. `lw.load` keeps
-    MuJoCo's own values of joints with `ref`; pass `from_ref=True` for a model that is at zero in the file's pose.
+    Joints are paired by name (as `lw.load` does, an unnamed one is called `<body>_joint`, an unnamed body
+    `body<number>`); `names` gives other pairs, a list where one of our joints is several of theirs: {"base": ["x", "y",
+    "yaw"]} for a planar one. `lw.load` keeps MuJoCo's own values of joints with `ref`; pass `from_ref=True` for a model
+    that is at zero in the file's pose.
     """
     joints = _joints(mj_model)
     pairs = []
@@ -78,4 +79,4 @@ def _joints(mj_model: Any) -> list[Foreign]:
 def _unnamed(mj_model: Any, j: int) -> str:
     body = int(mj_model.jnt_bodyid[j])
     number = str(j - int(mj_model.body_jntadr[body])) if mj_model.body_jntnum[body] > 1 else ""
-    return f"{mj_model.body(body).name}_joint{number}"
+    return f"{mj_model.body(body).name or f'body{body}'}_joint{number}"

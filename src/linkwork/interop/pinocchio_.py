@@ -11,7 +11,22 @@ from linkwork.checks import NUMBERS, checked, like
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, listing
 from linkwork.interop.codecs import CosineSine, Same
 from linkwork.interop.map import PAIRED, Foreign, Map, matched, mismatch, paired
-from linkwork.joints import Cylindrical, Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from linkwork.joints import (
+    Composite,
+    Cylindrical,
+    Fixed,
+    Free,
+    Helical,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    SphericalZYX,
+    Translation,
+    Universal,
+    unit_axis,
+)
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.model import MODEL
 
@@ -28,6 +43,8 @@ KINDS = {
     "Planar": "planar",
     "FreeFlyer": "free",
     "RevoluteUnbounded": "revolute",
+    "Translation": "translation",
+    "SphericalZYX": "spherical_zyx",
 }
 """Pinocchio's joint models, without "JointModel", a final axis letter or "Unaligned", in our words."""
 
@@ -44,8 +61,10 @@ def _kind(joint: Any) -> tuple[str, bool]:
     """Our name of a Pinocchio joint ("" if there is none), and whether it writes its angle as [cos sin]."""
     name = str(joint.shortname()).removeprefix("JointModel")
     if name == "Composite":
-        parts = [_kind(j)[0] for j in joint.extract().joints]
-        return ("cylindrical" if parts == ["prismatic", "revolute"] else ""), False
+        parts = list(joint.extract().joints)
+        slides = [_kind(j)[0] for j in parts] == ["prismatic", "revolute"]
+        one_axis = slides and (unit_axis(_axis(parts[0])) == unit_axis(_axis(parts[1]))).all()
+        return ("cylindrical" if one_axis else "composite"), False
     stem = name.removesuffix("Unaligned")
     stem = stem[:-1] if stem[-1:] in "XYZ" and stem[:-1] in KINDS else stem
     return KINDS.get(stem, ""), stem in ("RUB", "RevoluteUnbounded")
@@ -161,13 +180,12 @@ def _limits(pin_model: Any, k: int) -> Limits:
 def _joint(joint: Any, name: str) -> Joint:
     kind, _ = _kind(joint)
     inner = joint.extract()
-    if kind == "cylindrical":
-        slide, turn = (_joint(j, name) for j in inner.joints)
+    if kind in ("cylindrical", "composite"):
+        parts = [_joint(j, name) for j in inner.joints]
         offset = max(np.abs(p.homogeneous - np.eye(4)).max() for p in inner.jointPlacements)
-        one_axis = isinstance(slide, Prismatic) and isinstance(turn, Revolute) and (slide.axis == turn.axis).all()
-        if isinstance(slide, Prismatic) and one_axis and offset < 1e-12:
-            return Cylindrical(slide.axis)
-        kind = ""
+        if offset > 1e-12:
+            raise UnsupportedError(f"joint '{name}' is a composite with placements between its joints")
+        return Cylindrical(_axis(inner.joints[0])) if kind == "cylindrical" else Composite(*parts)
     if kind == "universal":
         return Universal(inner.axis1, inner.axis2)
     if kind in ("revolute", "prismatic", "helical"):
@@ -175,13 +193,16 @@ def _joint(joint: Any, name: str) -> Joint:
         if kind == "helical":
             return Helical(axis, inner.pitch)
         return Revolute(axis) if kind == "revolute" else Prismatic(axis)
-    plain: dict[str, type[Joint]] = {"spherical": Spherical, "planar": Planar, "free": Free}
+    plain: dict[str, type[Joint]] = {
+        "spherical": Spherical,
+        "planar": Planar,
+        "free": Free,
+        "translation": Translation,
+        "spherical_zyx": SphericalZYX,
+    }
     if kind not in plain:
         known = listing(sorted(set(KINDS.values())))
-        raise UnsupportedError(
-            f"joint '{name}' is a {joint.shortname()}; known are {known} and a composite of "
-            "prismatic and revolute about one axis"
-        )
+        raise UnsupportedError(f"joint '{name}' is a {joint.shortname()}; known are {known} and composites of these")
     return plain[kind]()
 
 
@@ -268,7 +289,18 @@ def _pin_joint(pin: Any, joint: Joint) -> Any:
         pair = pin.JointModelComposite(pin.JointModelPrismaticUnaligned(joint.axis), pin.SE3.Identity())
         pair.addJoint(pin.JointModelRevoluteUnaligned(joint.axis), pin.SE3.Identity())
         return pair
-    plain = {"spherical": "Spherical", "planar": "Planar", "free": "FreeFlyer"}
+    plain = {
+        "spherical": "Spherical",
+        "planar": "Planar",
+        "free": "FreeFlyer",
+        "translation": "Translation",
+        "spherical_zyx": "SphericalZYX",
+    }
+    if isinstance(joint, Composite) and joint.kind not in plain:
+        whole = pin.JointModelComposite()
+        for part in joint.joints:
+            whole.addJoint(_pin_joint(pin, part), pin.SE3.Identity())
+        return whole
     return getattr(pin, f"JointModel{plain[joint.kind]}")()
 
 

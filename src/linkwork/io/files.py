@@ -15,8 +15,9 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 from linkwork.errors import LoadError
 
@@ -24,6 +25,10 @@ PACKAGE_FILES = ("package.xml", "model.config")
 BESIDE_MESHES = ("urdf", "sdf", "mjcf", "xacro")
 ROBOTS = (("LINKWORK_ROBOTS", ""),)
 WORKSPACES = (("ROS_PACKAGE_PATH", ""), ("AMENT_PREFIX_PATH", "share"))
+
+
+class NotThere(LoadError):
+    """A file that a description names and that is missing."""
 
 
 def given_folders(variables: tuple[tuple[str, str], ...] = (*ROBOTS, *WORKSPACES)) -> Iterator[Path]:
@@ -77,6 +82,42 @@ def _below(path: Path, folder: Path) -> bool:
     return path.is_relative_to(folder) if folder != folder.parent else path.parent == folder
 
 
+PACKAGES = ("package://", "model://")
+NEAR = 2
+"""A folder of a package's name counts without package.xml, too, if the description is at most so deep in it."""
+
+
+def in_package(name: str, home: Path, what: str, there: Callable[[Path], bool] = os.path.isfile) -> Path:
+    """What `package://name/rest` or `model://name/rest` stands for, seen from a description in `home`.
+
+    Looked for in folders of that name that the description is in, in packages beside these, and in folders that the
+    user names; `rest` stays inside the package, where its links lead too. `what` names it in errors.
+    """
+    package, _, rest = unquote(name.partition("://")[2]).lstrip("/").partition("/")
+    inside = os.path.normpath(rest) if rest else ""
+    if package in ("", ".", "..") or inside.startswith("..") or os.path.isabs(inside) or "\0" in name:
+        raise LoadError(f"{what} leaves its package; name a file inside it")
+    folders = _package_folders(package, home)
+    found = next((f / inside for f in folders if there(f / inside) and is_own(f / inside, [f])), None)
+    if found is None:
+        raise NotThere(
+            f"{what} is not there: no '{package}/{inside}' above or beside {home}; ROS_PACKAGE_PATH or LINKWORK_ROBOTS "
+            "may name more folders with packages"
+        )
+    return found
+
+
+def _package_folders(package: str, home: Path) -> Iterator[Path]:
+    own = list(own_folders(home))
+    for n, above in enumerate((home, *home.parents)):
+        if above.name == package and (is_package(above) or (n <= NEAR and not shared(above))):
+            yield above
+        if is_package(above / package) or is_own(above / package, own):
+            yield above / package
+    for folder in given_folders():
+        yield folder / package
+
+
 def checked(path: Path, home: Path, what: str, limit: int) -> Path:
     """The path, if it is a file of a description in `home` and no larger than `limit` bytes.
 
@@ -99,7 +140,7 @@ def regular_size(path: Path, what: str) -> int:
     try:
         found = os.stat(path)
     except FileNotFoundError:
-        raise LoadError(f"{what} is not there{where}; give the path of a file that is") from None
+        raise NotThere(f"{what} is not there{where}; give the path of a file that is") from None
     except (OSError, ValueError) as problem:
         raise LoadError(f"{what} cannot be read: {problem}") from problem
     if stat.S_ISDIR(found.st_mode):

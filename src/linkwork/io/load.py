@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwork.checks import FLAG, NAMES, Kind, Refused, checked, choice, optional
+from linkwork.checks import FLAG, NAME, NAMES, Kind, Refused, checked, choice, optional
 from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
+from linkwork.io.xacro import expanded, is_xacro
 from linkwork.io.xml import Element, LoadWarning, parse, read
 from linkwork.model.builder import Builder
 from linkwork.model.model import GRAVITY, Model
@@ -35,6 +36,7 @@ SOURCE = Kind("a path, a name or XML text", _source)
     gravity=optional(GRAVITY),
     cut=NAMES,
     passive=FLAG,
+    model=optional(NAME),
 )
 def load(
     source: str | os.PathLike[str],
@@ -45,16 +47,18 @@ def load(
     gravity: object = None,
     cut: Sequence[str] = (),
     passive: bool = True,
+    model: str | None = None,
 ) -> Model:
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
 
     `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
-    detected from the content; `format` ("urdf", "mjcf", "sdf") only asserts it. `base` is the joint between the root
-    and the world: "fixed", "free" or "planar". Without it a URDF file is fixed, MJCF and SDF are as the file says, and
-    a robot loaded by name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links
-    behind fixed joints part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0,
-    -9.81) where it has none. `cut` names joints of an SDF file's graph that become closures; without it a spanning tree
-    is chosen.
+    detected from the content; `format` ("urdf", "mjcf", "sdf") only asserts it. Xacro is expanded where the extra
+    `xacro` is installed. `base` is the joint between the root and the world: "fixed", "free" or "planar". Without it a
+    URDF file is fixed, MJCF and SDF are as the file says, and a robot loaded by name has the base that suits it (legged
+    and flying ones are free). `merge_fixed` makes links behind fixed joints part of their parents and keeps their names
+    as frames. `gravity` replaces the file's, or (0, 0, -9.81) where it has none. `cut` names joints of an SDF file's
+    graph that become closures; without it a spanning tree is chosen. `model` names one of several models of an SDF
+    world.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
@@ -65,21 +69,27 @@ def load(
     file = str(path) if path is not None else "XML text"
     try:
         root = parse(data, file)
+        if is_xacro(root):
+            data = expanded(root, path)
+            root = parse(data, file)
         kind = _format(root, format)
         if cut and kind != "sdf":
             raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
+        if model is not None and kind != "sdf":
+            raise root.error("model= names a model of an SDF world; URDF and MJCF files have one robot")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
-            builder = _readers(cut, passive)[kind](root, data, path, base or suggested)
-            model = builder.build(merge_fixed)
-            model = model if passive else model.without_passive()
-            _check_inertias(root, builder, model)
+            builder = _readers(cut, model, passive)[kind](root, data, path, base or suggested)
+            builder.name = _named(builder.name, path)
+            made = builder.build(merge_fixed)
+            made = made if passive else made.without_passive()
+            _check_inertias(root, builder, made)
     except LoadError:
         raise
     except (LinkworkError, RecursionError, np.linalg.LinAlgError) as problem:
         if isinstance(problem, MissingExtra):
             raise
         raise LoadError(f"{file}: {problem}") from problem
-    return model if gravity is None else model.with_gravity(gravity)
+    return made if gravity is None else made.with_gravity(gravity)
 
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:
@@ -113,6 +123,21 @@ def _format(root: Element, wanted: str | None) -> str:
     return found
 
 
+ROUNDED = 1e-2
+"""Moments of thin rods and plates fulfil the triangle inequality with equality; files give them with few digits."""
+
+NAMELESS = ("robot", "model", "mujoco model", "default", "unnamed")
+"""Names that say nothing, as exporters write them."""
+
+
+def _named(name: str, path: Path | None) -> str:
+    """The name of a robot: the file's, where the description has none that says anything; or its folder's."""
+    if path is None or name.lower() not in NAMELESS:
+        return name
+    folder = path.absolute().parent.name
+    return path.stem if path.stem.lower() not in NAMELESS else folder or name
+
+
 def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
     """Refuse inertias that break the dynamics, warn about others that no body can have.
 
@@ -130,6 +155,18 @@ def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
     odd = [d.name for d in builder._drafts.values() if _least(d.inertia.I) < 0]
     if odd:
         root.warn(f"the inertias of {listing(odd)} have a negative principal moment, as no body has; kept as given")
+    flat = [d.name for d in builder._drafts.values() if d.name not in odd and _breaks_triangle(d.inertia.I)]
+    if flat:
+        root.warn(
+            f"the inertias of {listing(flat)} have a principal moment larger than the sum of the other two, as no body "
+            "has; kept as given"
+        )
+
+
+def _breaks_triangle(I: np.ndarray) -> bool:
+    """Whether a principal moment is larger than the other two together, by more than rounding."""
+    small, middle, large = np.linalg.eigvalsh(I)
+    return bool(large > (1 + ROUNDED) * (small + middle) + 1e-12)
 
 
 def _least(I: np.ndarray) -> float:
@@ -143,7 +180,7 @@ def _least(I: np.ndarray) -> float:
 _Read = Callable[[Element, bytes, Path | None, str | None], Builder]
 
 
-def _readers(cut: Sequence[str], passive: bool) -> dict[str, _Read]:
+def _readers(cut: Sequence[str], model: str | None, passive: bool) -> dict[str, _Read]:
     """The reader of each format, imported when it is needed."""
 
     def urdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
@@ -159,7 +196,7 @@ def _readers(cut: Sequence[str], passive: bool) -> dict[str, _Read]:
     def sdf(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
         from linkwork.io.sdf import read_sdf
 
-        return read_sdf(root, base, cut)
+        return read_sdf(root, base, cut, model, path)
 
     return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
 

@@ -289,6 +289,9 @@ class _Reader:
             places = [Placement.from_quaternion(data[3:6], _xyzw(data[6:10])), Placement(p=data[0:3])]
         else:
             places = [Placement(p=data[0:3]), Placement(p=data[3:6])]
+        if m.body_weldid[one] == m.body_weldid[two]:  # occurs in real files: fixtures welded to the world they stand in
+            self.root.warn(f"the equality '{name}' ties bodies that no joint separates; it is left out")
+            return True
         ends = (f"{name}/a", f"{name}/b")
         for end, body, place in zip(ends, (one, two), places, strict=True):
             self.builder.frame(end, self.bodies[body], place)

@@ -11,7 +11,8 @@ Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, ne
 "model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
 mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
 the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world; damping, springs
-and friction of axes. Not modelled: those of joints that are cut, sensors, plugins, <include>.
+and friction of axes. Not modelled: those of joints that are cut, sensors, plugins. Models in <include> are read where
+they are files of the robot's own (sdf_include.py); of a world with several models one is named.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linkwork.errors import listing, not_found
 from linkwork.io.looks import sdf_visuals
+from linkwork.io.sdf_include import included
 from linkwork.io.sdf_scope import MODEL, Scope, is_true, read_pose
 from linkwork.io.solids import WATER, sdf_solid
 from linkwork.io.spanning import GraphJoint, spanning_tree
@@ -52,9 +55,19 @@ GRAVITY = (0.0, 0.0, -9.8)
 """Gravity of a <world> that gives none."""
 
 
-def read_sdf(root: Element, base: str | None = None, cut: Sequence[str] = ()) -> Builder:
-    """The robot of an <sdf> element. `base` is the joint of a model that no joint ties to the world."""
-    return _Reader(root).read(base, cut)
+def read_sdf(
+    root: Element,
+    base: str | None = None,
+    cut: Sequence[str] = (),
+    model: str | None = None,
+    path: Path | None = None,
+) -> Builder:
+    """The robot of an <sdf> element, called `model` where there are several, in the file `path`.
+
+    `base` is the joint of a model that no joint ties to the world.
+    """
+    included(root, path)
+    return _Reader(root, model).read(base, cut)
 
 
 @dataclass
@@ -81,13 +94,13 @@ class _Edge:
 
 
 class _Reader:
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: Element, model: str | None) -> None:
         self.root = root
         try:
             self.version = tuple(int(n) for n in root.get("version", "1.6").strip().split(".")[:2])
         except ValueError:
             raise root.error(f"the version is {root.get('version')!r}; it must be two numbers such as 1.6") from None
-        self.model, world = self._only_model()
+        self.model, world = self._only_model(model)
         self.builder = Builder(self.model.name, strict=False)
         if world is not None:
             self.builder.gravity = _gravity(world)
@@ -123,14 +136,21 @@ class _Reader:
             self._couple(name, element, edges, kept)
         return self.builder
 
-    def _only_model(self) -> tuple[Element, Element | None]:
-        """The one model of the file that can move, and the world."""
+    def _only_model(self, name: str | None) -> tuple[Element, Element | None]:
+        """The model of this name, else the only one of the file that can move; and the world."""
         world = self.root.child("world")
         models = [*self.root.all("model"), *(world.all("model") if world is not None else [])]
         moving = [m for m in models if not _static(m)] or models
-        if len(moving) != 1:
-            names = f" ({listing([m.get('name', '?') for m in moving])})" if moving else ""
-            raise self.root.error(f"there are {len(moving)} models{names}; a file with one <model> is needed")
+        if name is not None:
+            moving = [m for m in models if m.get("name", "") == name][:1]
+            if not moving:
+                raise self.root.error(str(not_found("model", name, [m.get("name", "") for m in models])))
+        if not moving:
+            raise self.root.error("there is no <model>; a robot is one")
+        if len(moving) > 1:
+            raise self.root.error(
+                f"there are {len(moving)} models ({listing([m.get('name', '?') for m in moving])}); name one by model="
+            )
         return moving[0], world
 
     # joints

@@ -39,18 +39,25 @@ class Scope:
         for tag, table in (("link", self.links), ("joint", self.joints), ("frame", self.frames)):
             for element in model.all(tag):
                 name = prefix + element.name
+                if name in self.links and tag != "link":  # older files: what refers to the name means the link
+                    name = self._beside(name, tag)
                 if name in self.elements or name == WORLD:
                     raise element.error(f"the name '{name}' is taken; names must be unique and not '{WORLD}'")
                 self.elements[name] = table[name] = element
                 self.prefix[name] = prefix
-        if model.child("include") is not None:
-            model.need("include").warn("ignored: <include> is not followed; put the model's text in its place")
         for nested in model.all("model"):
             name = prefix + nested.name
             if name in self.elements:
                 raise nested.error(f"the name '{name}' is taken; names must be unique")
             self.elements[name], self.prefix[name] = nested, prefix
             self.collect(nested, name + "::")
+
+    def _beside(self, name: str, tag: str) -> str:
+        """A name for a joint or frame that is called like a link."""
+        name = f"{name}/{tag}"
+        while name in self.elements:
+            name += "_"
+        return name
 
     def pose(self, name: str) -> Placement:
         """The pose of a link, joint, frame or nested model, in the frame of the file's model."""

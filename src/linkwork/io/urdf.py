@@ -17,14 +17,14 @@ import numpy as np
 from linkwork.errors import listing, not_found
 from linkwork.io.looks import urdf_visuals
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
-from linkwork.joints import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
 from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
-KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
+KINDS = ("revolute", "continuous", "prismatic", "screw", "fixed", "floating", "planar", "spherical")
 MAX_COUPLED = 40_000
 """Joints in all couplings together."""
 
@@ -39,6 +39,9 @@ class _Reader:
         self.root = root
         self.links = _by_name(root, "link")
         self.joints = _by_name(root, "joint")
+        if WORLD not in self.links and any(_names_world(joint) for joint in self.joints.values()):
+            self.links[WORLD] = Element("link", {"name": WORLD}, root.line, root.file)
+        self.rotors = _rotors(root)
         self.builder = Builder(root.get("name", "robot").strip() or "robot", strict=False)
         self.into: dict[str, Element] = {}
         self.out: dict[str, list[Element]] = {name: [] for name in self.links}
@@ -143,6 +146,7 @@ class _Reader:
                 placement=placement,
                 inertia=inertia,
                 limits=_limits(element),
+                armature=self.rotors.get(element.name, 0.0) if joint.nv == 1 else 0.0,
                 actuated=not isinstance(joint, Free),
                 joint_name=element.name if turned is None else f"{element.name}/plane",
                 **(_dynamics(element) if joint.nv else {}),
@@ -252,6 +256,35 @@ def _unused(name: str, taken: dict[str, Element]) -> str:
     return name
 
 
+def _names_world(joint: Element) -> bool:
+    """Whether a joint hangs on the world, which files name without a <link> for it."""
+    parent = joint.child("parent")
+    return parent is not None and parent.get("link", "").strip() == WORLD
+
+
+def _rotors(root: Element) -> dict[str, float]:
+    """Reflected inertias of rotors by joint, as Drake writes them into transmissions.
+
+    Inertia times gear ratio squared.
+
+    Several actuators of one joint add up.
+    """
+    found: dict[str, float] = {}
+    for transmission in root.all("transmission"):
+        total = 0.0
+        for actuator in transmission.all("actuator"):
+            inertia, ratio = actuator.child("drake:rotor_inertia"), actuator.child("drake:gear_ratio")
+            if inertia is not None:
+                value = inertia.number("value")
+                if value < 0:
+                    raise inertia.error(f"the inertia of a rotor is negative ({value:g}); correct it")
+                total += value * (1.0 if ratio is None else ratio.number("value")) ** 2
+        for joint in transmission.all("joint") if total else ():
+            name = joint.get("name", joint.text).strip()
+            found[name] = found.get(name, 0.0) + total
+    return found
+
+
 def _moves(joint: Element) -> bool:
     return joint.get("type").strip() != "fixed"
 
@@ -286,12 +319,22 @@ def _joint_type(element: Element) -> tuple[Joint, Placement | None]:
         return Revolute(_axis(element)), None
     if kind == "prismatic":
         return Prismatic(_axis(element)), None
+    if kind == "screw":
+        return Helical(_axis(element), _pitch(element)), None
     if kind == "planar":
         return Planar(), _plane(_axis(element))
     simple: dict[str, type[Joint]] = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
     if kind not in simple:
         raise element.error(str(not_found("joint type", kind, KINDS)))
     return simple[kind](), None
+
+
+def _pitch(joint: Element) -> float:
+    """Metres per radian of a screw; <screw_thread_pitch value="..."/> (or drake:...) is per turn."""
+    element = next((c for c in joint.children if c.tag.endswith("screw_thread_pitch")), None)
+    if element is None:
+        raise joint.error('a screw needs <screw_thread_pitch value="..."/>: how many metres it advances in one turn')
+    return element.number("value") / (2 * np.pi)
 
 
 def _plane(normal: np.ndarray) -> Placement | None:
@@ -334,7 +377,10 @@ def _inertia(link: Element) -> BodyInertia:
     element = link.child("inertial")
     if element is None:
         return BodyInertia()
-    mass, data = element.need("mass").number("value"), element.need("inertia")
+    mass, data = element.need("mass").number("value"), element.child("inertia")
+    if data is None:  # occurs in real files
+        element.warn("there is no <inertia>; the link is a point mass at its centre of mass")
+        data = Element("inertia", dict.fromkeys(("ixx", "iyy", "izz"), "0"), element.line, element.file)
     xx, yy, zz = (data.number(a) for a in ("ixx", "iyy", "izz"))
     xy, xz, yz = (data.number(a, 0.0) for a in ("ixy", "ixz", "iyz"))
     remedy = "correct the <inertial> data, or leave it out for a link without mass"

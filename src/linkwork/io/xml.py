@@ -145,6 +145,41 @@ def parse(data: bytes, file: str) -> Element:
         raise LoadError(f"{file} is empty; a URDF, MJCF or SDF document is needed")
     if len(data) > MAX_BYTES:
         raise LoadError(f"{file} is too large; robot files of at most {MAX_BYTES >> 20} MiB are read")
+    try:
+        return _parsed(data, file)
+    except LoadError:
+        plain = _without_comments(data)
+        if plain == data:
+            raise
+    return _parsed(plain, file)
+
+
+def _without_comments(data: bytes) -> bytes:
+    """The text without comments and without what stands before <?xml.
+
+    Real files have "--" in comments, or a comment or blank lines first, which XML forbids and other readers accept.
+    A comment ends at the first "-->"; lines keep their numbers.
+    """
+    out, place = [], 0
+    while (start := data.find(b"<!", place)) >= 0:
+        opening, closing = (b"<![CDATA[", b"]]>") if data.startswith(b"<![CDATA[", start) else (b"<!--", b"-->")
+        end = data.find(closing, start + len(opening)) if data.startswith(opening, start) else start + 2
+        if end < 0:
+            break
+        end = end + len(closing) if data.startswith(opening, start) else end
+        comment = opening == b"<!--" and data.startswith(opening, start)
+        out += [data[place:start], b"\n" * data.count(b"\n", start, end) if comment else data[start:end]]
+        place = end
+    text = b"".join([*out, data[place:]])
+    head, declaration, rest = text.partition(b"<?xml")
+    if declaration and not head.removeprefix(b"\xef\xbb\xbf").strip():
+        # the declaration moves to the beginning, and the blank lines behind it
+        words, mark, rest = rest.partition(b"?>")
+        return declaration + words + mark + b"\n" * head.count(b"\n") + rest
+    return text
+
+
+def _parsed(data: bytes, file: str) -> Element:
     top = Element("", {}, 0, file)
     stack = [top]
     texts: list[list[str]] = [[]]
@@ -182,7 +217,7 @@ def parse(data: bytes, file: str) -> Element:
     except expat.ExpatError as problem:
         raise LoadError(
             f"{file}, line {problem.lineno}: not well-formed XML ({expat.ErrorString(problem.code)}); "
-            "the file may be cut off or not be XML at all"
+            "the file may be cut off there, or not be XML at all"
         ) from None
     except (ValueError, LookupError) as problem:  # an encoding that Python does not know
         raise LoadError(f"{file}: not readable as XML ({problem}); save it as UTF-8") from None

@@ -6,6 +6,7 @@ from typing import Any
 
 from linkwork.checks import NAME, checked
 from linkwork.joints.base import Joint, unit_axis
+from linkwork.joints.composite import Composite
 from linkwork.joints.cylindrical import Cylindrical
 from linkwork.joints.fixed import Fixed
 from linkwork.joints.free import Free
@@ -14,11 +15,13 @@ from linkwork.joints.planar import Planar
 from linkwork.joints.prismatic import Prismatic
 from linkwork.joints.revolute import Revolute
 from linkwork.joints.spherical import Spherical
+from linkwork.joints.spherical_zyx import SphericalZYX
+from linkwork.joints.translation import Translation
 from linkwork.joints.universal import Universal
 
-KINDS: dict[str, type[Joint]] = {
-    cls.kind: cls for cls in (Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed)
-}
+SIMPLE = (Revolute, Prismatic, Helical, Cylindrical, Universal, Spherical, Planar, Free, Fixed)
+KINDS: dict[str, type[Joint]] = {cls.kind: cls for cls in (*SIMPLE, Translation, SphericalZYX)}
+"""All but `Composite`, which is made of others."""
 
 
 @checked(kind=NAME)
@@ -34,6 +37,8 @@ def make(kind: str, **parameters: Any) -> Joint:
 
 __all__ = [
     "KINDS",
+    "SIMPLE",
+    "Composite",
     "Cylindrical",
     "Fixed",
     "Free",
@@ -43,6 +48,8 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Spherical",
+    "SphericalZYX",
+    "Translation",
     "Universal",
     "make",
     "unit_axis",

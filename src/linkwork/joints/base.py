@@ -19,13 +19,15 @@ class Joint(Value):
 
     The relative velocity in child coordinates is `S(q) v`, and its apparent derivative `S(q) vdot + bias(q, v)`.
     `selects` names the coordinates that S picks when its columns are unit vectors up to sign: the articulated
-    inertia has exact zeros there after the joint is eliminated.
+    inertia has exact zeros there after the joint is eliminated. `units` are the parts of q that must be of length one:
+    quaternions and [cos sin].
     """
 
     kind: ClassVar[str]
-    nq: ClassVar[int]
-    nv: ClassVar[int]
+    nq: int
+    nv: int
     selects: tuple[int, ...] = ()
+    units: tuple[slice, ...] = ()
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in vars(self) and ours(type(self)):
@@ -40,9 +42,29 @@ class Joint(Value):
         """The motion subspace S, 6 x nv, in child coordinates."""
         raise NotImplementedError
 
+    def subspace_rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """dS/dt, 6 x nv, apparent in child coordinates; zero where S is constant."""
+        return xp.zeros(6, self.nv)
+
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
         """(dS/dt) v, in child coordinates; zero where S is constant."""
-        return xp.zeros(6)
+        return self.subspace_rate(q, v, xp) @ v if self.nv else xp.zeros(6)
+
+    @property
+    def constant_subspace(self) -> bool:
+        """Whether S is the same in all positions.
+
+        If not, `subspace_slope` and `bias_slopes` are its derivatives.
+        """
+        return type(self).bias is Joint.bias
+
+    def subspace_slope(self, q: Array, x: Array, xp: Ops) -> Array:
+        """(dS/dq) x, 6 x nv: the derivative of S(q) x for a constant x, by each degree of freedom."""
+        raise NotImplementedError(f"{type(self).__name__} has no derivative of its subspace")
+
+    def bias_slopes(self, q: Array, v: Array, xp: Ops) -> tuple[Array, Array]:
+        """The derivatives of `bias` by positions and by velocities, 6 x nv each."""
+        raise NotImplementedError(f"{type(self).__name__} has no derivatives of its bias")
 
     def integrate(self, q: Array, v: Array, xp: Ops) -> Array:
         """The joint position after moving with the constant joint velocity `v` for unit time."""
@@ -59,6 +81,13 @@ class Joint(Value):
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         """dq/dt, of length nq."""
         return v
+
+    def velocity(self, q: Array, qdot: Array, xp: Ops) -> Array:
+        """The joint velocity of which `qdot` is the rate; the nearest one (least squares) where there is none."""
+        if self.nq == self.nv:
+            return qdot
+        T = xp.hstack([self.rate(q, xp.constant(e), xp) for e in np.eye(self.nv)])
+        return xp.factor_spd(T.T @ T).solve(T.T @ qdot)
 
     def normalised(self, q: Array, xp: Ops) -> Array:
         """The nearest valid joint position: unit quaternions and the like."""

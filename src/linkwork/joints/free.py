@@ -29,6 +29,7 @@ class Free(Joint):
     """
 
     kind, nq, nv = "free", 7, 6
+    units = (slice(3, 7),)
     selects = tuple(range(6))
 
     @checked(armature_axes=choice("axes of an armature", ("link", "parent")))

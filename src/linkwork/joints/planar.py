@@ -12,6 +12,7 @@ from linkwork.spatial.rotations import exp6, log6
 
 class Planar(Joint):
     kind, nq, nv = "planar", 4, 3
+    units = (slice(2, 4),)
 
     def __init__(self) -> None:
         x, y, z = np.eye(3)

@@ -30,6 +30,7 @@ def random_quaternion(rng: np.random.Generator) -> np.ndarray:
 
 class Spherical(Joint):
     kind, nq, nv = "spherical", 4, 3
+    units = (slice(0, 4),)
 
     def __init__(self) -> None:
         self._S = spatial_columns(*((None, e) for e in np.eye(3)))

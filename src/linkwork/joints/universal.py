@@ -32,10 +32,27 @@ class Universal(Joint):
         turning = xp.hstack([self._first_axis(q, xp), xp.constant(self.second)])
         return xp.vstack([xp.zeros(3, 2), turning])
 
+    def subspace_rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """The apparent rate of the first axis: -v2 second x first."""
+        turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (-v[1, 0])
+        return xp.vstack([xp.zeros(3, 2), xp.hstack([turning, xp.zeros(3)])])
+
     def bias(self, q: Array, v: Array, xp: Ops) -> Array:
         """The apparent rate of the first axis times v1: -v1 v2 second x first."""
         turning = xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * (v[0, 0] * v[1, 0])
         return xp.vstack([xp.zeros(3), -turning])
+
+    def subspace_slope(self, q: Array, x: Array, xp: Ops) -> Array:
+        """The second angle turns the first axis: its derivative is -second x first."""
+        slope = -xp.cross(xp.constant(self.second), self._first_axis(q, xp)) * x[0, 0]
+        return xp.vstack([xp.zeros(3, 2), xp.hstack([xp.zeros(3), slope])])
+
+    def bias_slopes(self, q: Array, v: Array, xp: Ops) -> tuple[Array, Array]:
+        second = xp.constant(self.second)
+        slope = -xp.cross(second, self._first_axis(q, xp))
+        curve = -xp.cross(second, slope) * (v[0, 0] * v[1, 0])
+        by_q, by_v = xp.hstack([xp.zeros(3), curve]), xp.hstack([slope * v[1, 0], slope * v[0, 0]])
+        return xp.vstack([xp.zeros(3, 2), by_q]), xp.vstack([xp.zeros(3, 2), by_v])
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-np.pi, np.pi, 2)

@@ -199,12 +199,13 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
     return calls
 
 
-def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int) -> list[str]:
+def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int, head: str = "look") -> list[str]:
     """Steps of an iterative program after its start.
 
     Iterate and blend while any lane is active, then finish.
 
-    ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane.
+    ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane. The loop goes
+    back to the label ``head``, which is before these steps.
     """
     any_lane = "%on" if shape.lanes == 1 else "%any"
     reduce = f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on)" * (shape.lanes > 1)
@@ -218,7 +219,7 @@ def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int
         "again:",
         *calls["iterate"],
         *calls["blend"],
-        "  br label %look",
+        f"  br label %{head}",
         "finish:",
         *calls["finish"],
     ]

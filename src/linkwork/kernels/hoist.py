@@ -21,8 +21,12 @@ STATE, HANDED_ON = "x", "handed_on"
 LEAVES = ("const", "input")
 
 
-def hoist(program: Program) -> IterativeProgram:
-    """Cut a program by what depends on its input `x`."""
+def hoist(program: Program, hand_on: bool = True) -> IterativeProgram:
+    """Cut a program by what depends on its input `x`.
+
+    Unless it may `hand_on` what the start computes, every further step computes all of it again: right for methods that
+    rarely take one, because values that are handed on occupy the first data cache of the start.
+    """
     place = {port.name: k for k, port in enumerate(program.inputs)}
     results = {port.name: list(nodes) for port, nodes in zip(program.outputs, program.results, strict=True)}
     shapes = {port.name: port.shape for port in program.outputs}
@@ -35,7 +39,7 @@ def hoist(program: Program) -> IterativeProgram:
 
     loop, ends = ["x_next", "residual"], [n for n in results if n not in STEP]
     wanted = [n for name in (*loop, *ends) for n in results[name]]
-    handed_on = [n for n in _boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES]
+    handed_on = [n for n in _boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES] if hand_on else []
 
     state = Port(STATE, program.inputs[place[STATE]].shape)
     handed = Port(HANDED_ON, (max(len(handed_on), 1),))

@@ -1,9 +1,11 @@
 """Programs that step through time: a whole horizon inside one native loop.
 
-One straight-line program is the step. Its ports are distinguished by name: *state* ports are inputs and outputs,
-*timed* inputs change with time (each value is held for some steps), all other inputs are fixed over the horizon, and
-all other outputs (forces, say) are *extras*. The state stays in the workspace of its tile; only the timed inputs and,
-every so many steps, the recorded outputs are transposed.
+One program is the step, a straight line or one with a loop of its own (iterate.py). Its ports are distinguished by
+name: *state* ports are inputs and outputs, *timed* inputs change with time (each value is held for some steps), all
+other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. *Guessed* states are hints
+that make steps more accurate (forces of the last step): what one step from zero gives is where they start, and they are
+not recorded. The state stays in the
+workspace of its tile; only the timed inputs and, every so many steps, the recorded outputs are transposed.
 
 Every lane fails on its own. A lane *fails* when a step gives something that is not a number, or a state whose length
 exceeds the input ``limit``: it then keeps its last valid state, its extras are zero, and other lanes are not affected.
@@ -29,6 +31,7 @@ from linkwork.kernels.driver import (
     burning,
     chunk_names,
     field_of,
+    iteration_loop,
     move,
     pausing,
     place_tables,
@@ -38,6 +41,7 @@ from linkwork.kernels.driver import (
 from linkwork.kernels.executable import Executable, loaded
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
+from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import nothing
@@ -48,15 +52,37 @@ from linkwork.kernels.task import Task
 from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
+INNER = "step_"
+PRIMED = ("step", INNER + "iterate", INNER + "finish")
+"""Programs whose results are written beside the state, under names with a prime, until `blend` copies them."""
+
+EXPECTED = 8
+"""Iterations of a loop within a step, as far as its time is estimated."""
+
+COUNTED = ("iterations", "residual")
+"""Outputs of a loop within a step that are not recorded."""
+
 LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survived", _ONE)
 
 
 class RolloutProgram:
-    """A step, the names of its state and of its timed inputs; see the module's text."""
+    """A step, the names of its state, of its timed inputs and of the guessed state; see the module's text.
 
-    def __init__(self, step: Program, state: Sequence[str], timed: Sequence[str]) -> None:
-        self.step, self.name = step, step.name
+    The length of a state does not count the ports that are ``unbounded``.
+    """
+
+    def __init__(
+        self,
+        step: Program | IterativeProgram,
+        state: Sequence[str],
+        timed: Sequence[str],
+        guessed: Sequence[str] = (),
+        unbounded: Sequence[str] = (),
+    ) -> None:
+        state = (*state, *guessed)
+        self.step, self.name, self.unbounded = step, step.name, tuple(unbounded)
         inputs, outputs = ({p.name: p for p in ports} for ports in (step.inputs, step.outputs))
+        outputs = {name: port for name, port in outputs.items() if name not in COUNTED}
         for name in state:
             if name not in inputs or name not in outputs or inputs[name].shape != outputs[name].shape:
                 raise KernelError(f"'{step.name}': state '{name}' is not an input and an output of one shape")
@@ -67,19 +93,28 @@ class RolloutProgram:
         if reserved:
             raise KernelError(f"'{step.name}': the names {listing(sorted(reserved))} belong to the loop")
         self.state = tuple(inputs[n] for n in state)
+        self.guessed = tuple(inputs[n] for n in guessed)
         self.timed = tuple(inputs[n] for n in timed)
         self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
-        self.extras = tuple(p for p in step.outputs if p.name not in state)
+        self.extras = tuple(p for p in outputs.values() if p.name not in state)
         self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may have the same name
+
+    @property
+    def recorded(self) -> tuple[Port, ...]:
+        """The states and extras in the record."""
+        return tuple(p for p in (*self.state, *self.extras) if p not in self.guessed)
 
     @property
     def digest(self) -> str:
         """A name for the content."""
-        ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed))
+        ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed, self.unbounded))
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
     def parts(self) -> dict[str, Program]:
-        """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail."""
+        """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail.
+
+        In place of a step with a loop of its own there are its parts, with a prefix.
+        """
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
         inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
         fresh: dict[str, list[int]] = {}
@@ -92,8 +127,10 @@ class RolloutProgram:
             nodes.append(node)
             return len(nodes) - 1
 
-        length = [add("mul", n, n) for port in self.state for n in fresh[port.name]]
-        length += [add("sub", n, n) for port in self.extras for n in fresh[port.name]]  # zero, if it is a number
+        bounded = [port for port in self.state if port.name not in self.unbounded]
+        others = [port for port in (*self.state, *self.extras) if port not in bounded]
+        length = [add("mul", n, n) for port in bounded for n in fresh[port.name]]
+        length += [add("sub", n, n) for port in others for n in fresh[port.name]]  # zero, if it is a number
         while len(length) > 1:
             length = [
                 add("add", *pair) if len(pair) == 2 else pair[0]
@@ -108,7 +145,10 @@ class RolloutProgram:
         for port in self.extras:
             results.append([add("if_else_zero", alive, n) for n in fresh[port.name]])
         blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.settled], nodes, results, "blend")
-        return {"start": start, "step": getattr(self.step, "whole", self.step), "blend": blend}
+        step = getattr(self.step, "whole", self.step)
+        if isinstance(step, IterativeProgram):
+            return {"start": start, **{INNER + name: part for name, part in step.parts().items()}, "blend": blend}
+        return {"start": start, "step": step, "blend": blend}
 
 
 def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -> Needs:
@@ -116,7 +156,7 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
-        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name == "step" else "")
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name in PRIMED else "")
         write_chunks(plans[name], name, options, modules)
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
@@ -126,7 +166,12 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
     calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
-    cost = cost_of([plans["step"], plans["blend"]])
+    cost = cost_of(plans.values())
+    if "step" not in plans:
+        inner = {name.removeprefix(INNER): lines for name, lines in calls.items() if name.startswith(INNER)}
+        loop = iteration_loop(shape, inner, layout.named["running"], "inner")
+        calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
+        cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     modules.append(_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
@@ -294,6 +339,18 @@ class RolloutKernel:
         input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra, and
         ``survived`` (B,).
         """
+        guess = {port.name: np.zeros(port.size) for port in self.program.guessed}
+        if guess:
+            now = {port.name: np.asarray(inputs[port.name])[..., :1, :] for port in self.program.timed}
+            first = self._run(1, 1, {**inputs, **now, **guess}, batch, look)
+            guess = {name: first[name][:, 0] for name in guess}
+        out = self._run(steps, every, {**inputs, **guess}, batch, look)
+        return {name: x for name, x in out.items() if name not in guess}
+
+    def _run(
+        self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int, look: Callable[[], None]
+    ) -> dict[str, Array]:
+        """Results of steps from all states given; of guessed ones the last value only."""
         program, table = self.program, [steps, every]
         kept = []
         for port in (*program.fixed, *program.state):
@@ -307,8 +364,9 @@ class RolloutKernel:
             table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
         results: dict[str, Array] = {}
         for port in (*program.state, *program.extras):
-            y = results[port.name] = np.empty((batch, steps // every, port.size), self.dtype)
-            table += [y.ctypes.data, y.shape[1] * port.size, port.size, every]
+            frames, ahead = (1, 0) if port in program.guessed else (steps // every, port.size)
+            y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
+            table += [y.ctypes.data, frames * port.size, ahead, every]
         survived = np.empty((batch, 1), self.dtype)
         table += [survived.ctypes.data, 1, 0, steps]
         if batch:

@@ -116,7 +116,12 @@ def schedule(
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
     shared = {v for result in program.results for v in result} if share else set()
-    places = _connect(program, steps, loads, stores, layout, keep, shared)
+    written = {
+        v: slot
+        for slots, result in zip(outputs, program.results, strict=not share)
+        for slot, v in zip(slots, result, strict=True)
+    }
+    places = _connect(program, steps, loads, stores, layout, keep, shared, written)
     outputs = [tuple(places[v] for v in result) for result in program.results] if share else outputs
     fixed = {v: tuple(slots) for v, slots in stores.items()}
     return Schedule(program, tuple(steps), loads, fixed, tuple(outputs))
@@ -189,10 +194,11 @@ def _connect(
     layout: Layout,
     keep: bool,
     results: set[int],
+    written: dict[int, int],
 ) -> dict[int, int]:
     """Give a slot to every value that is read from memory; slots are reused after their last reader.
 
-    Results keep theirs; these are returned.
+    Results keep theirs; these are returned. What is `written` to a slot of its own is read again there.
     """
     nodes = program.nodes
     flat = [i for step in steps if isinstance(step, Code) for i in step.order]
@@ -203,8 +209,7 @@ def _connect(
     clock = 0
     for s, step in enumerate(steps):
         if isinstance(step, Sincos):
-            if not keep:
-                expiring.setdefault(clock, []).extend(range(step.argument, step.argument + step.count))
+            expiring.setdefault(clock, []).extend(range(step.argument, step.argument + step.count))
             continue
         wanted |= step.allocation.spilled
         for i in step.order:
@@ -215,11 +220,13 @@ def _connect(
                     wanted.add(a)
             clock += 1
     wanted -= loads.keys()
-    if not keep:
-        passed_on = {i for i in flat if nodes[i][0] not in ARITY or i in loads}
-        for i, slot in loads.items():
-            if i in last and i not in passed_on:
-                expiring.setdefault(last[i], []).append(slot)
+    passed_on = {i for i in flat if nodes[i][0] not in ARITY or i in loads}
+    for i, slot in loads.items():
+        if i in last and i not in passed_on and not (keep and nodes[i][0] == "input"):
+            expiring.setdefault(last[i], []).append(slot)
+    for i in wanted & written.keys():
+        loads[i] = written[i]
+    wanted -= written.keys()
     lines = _Lines(program, flat, loads)
     free: list[int] = []
     places: dict[int, int] = {}

@@ -16,20 +16,21 @@ import struct
 from collections.abc import Callable, Sequence
 
 LIMIT = 1e5
-_HALF_PI = {  # type, fused multiply-add -> the parts of pi/2
+TWO_OVER_PI = 0.6366197723675814
+HALF_PI = {  # type, fused multiply-add -> the parts of pi/2
     ("double", True): (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
     ("double", False): (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
     ("float", True): (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
     ("float", False): (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21),
 }
-_SINE = {
+SINE = {
     "double": (
         -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
         2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
     ),
     "float": (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4),
 }  # fmt: skip
-_COSINE = {
+COSINE = {
     "double": (
         4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
         -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
@@ -81,10 +82,10 @@ def sincos_function(scalar: str, lanes: int, fma: bool, name: str = "sincos_arra
         return emit(f"fmul {vector} {a}, {b}")
 
     magic = 1.5 * 2.0 ** (52 if scalar == "double" else 23)
-    shifted = fused("%x", splat(0.6366197723675814), splat(magic))
+    shifted = fused("%x", splat(TWO_OVER_PI), splat(magic))
     bits = emit(f"bitcast {vector} {shifted} to {integer}")
     n = emit(f"fsub {vector} {shifted}, {splat(magic)}")
-    parts = _HALF_PI[scalar, fma]
+    parts = HALF_PI[scalar, fma]
     tail = None
     if fma:
         r, minus_n = "%x", emit(f"fneg {vector} {n}")
@@ -95,11 +96,11 @@ def sincos_function(scalar: str, lanes: int, fma: bool, name: str = "sincos_arra
     else:
         r = _reduced_in_double(emit, lanes, n, parts)
     z = product(r, r)
-    cosine = fused(product(z, z), horner(z, _COSINE[scalar]), fused(z, splat(-0.5), splat(1.0)))
+    cosine = fused(product(z, z), horner(z, COSINE[scalar]), fused(z, splat(-0.5), splat(1.0)))
     if tail is None:
-        sine = fused(product(r, z), horner(z, _SINE[scalar]), r)
+        sine = fused(product(r, z), horner(z, SINE[scalar]), r)
     else:
-        curve = fused(product(r, z), horner(z, _SINE[scalar]), tail)
+        curve = fused(product(r, z), horner(z, SINE[scalar]), tail)
         sine = emit(f"fadd {vector} {r}, {curve}")
         cosine = emit(f"fsub {vector} {cosine}, {product(r, tail)}")
     odd_bit = emit(f"and {integer} {bits}, {whole(1)}")

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.checks import (
-    ANY_POSITION,
-    ANY_VELOCITY,
     ARRAY,
     CONSTRAINT,
     NAME,
     NAMES,
-    SEED,
     Refused,
     array,
     checked,
@@ -31,6 +28,7 @@ from linkwork.checks import (
 from linkwork.errors import InputError, ModelError, listing, not_found
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
+from linkwork.model.configurations import Configurations
 from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
 from linkwork.model.topology import Topology
 from linkwork.values import Value, read_only, short, uncached
@@ -72,7 +70,7 @@ GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
     independent=NAMES,
 )
 @dataclass(frozen=True, eq=False, repr=False)
-class Model(Value):
+class Model(Configurations, Value):
     """Links (link 0 is the world), frames, gravity, constraints, independent joints of clusters.
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
@@ -301,68 +299,10 @@ class Model(Value):
 
         return parameters_of(self)
 
-    def neutral(self) -> np.ndarray:
-        """The configuration with every joint at zero."""
-        return np.concatenate([np.zeros(0), *(l.joint.neutral() for l in self.links[1:])])
-
-    @checked(seed=SEED)
-    def random_q(self, seed: int | np.random.Generator = 0) -> np.ndarray:
-        """A random configuration within the joint limits; it does not close loops."""
-        rng = np.random.default_rng(seed)
-        parts = [np.zeros(0)]
-        for l in self.links[1:]:
-            q = l.joint.random(rng)
-            bounded = l.joint.nq == 1 and np.isfinite([l.limits.lower, l.limits.upper]).all()
-            if bounded and l.limits.upper > l.limits.lower:
-                q = rng.uniform(max(l.limits.lower, -np.pi), min(l.limits.upper, np.pi), 1)
-            parts.append(q)
-        return np.concatenate(parts)
-
-    @checked(q=ANY_POSITION, v=ANY_VELOCITY)
-    def integrate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The configuration after moving with the constant velocity `v` for unit time, on the manifold."""
-        return self._by_joint("integrate", q, v)
-
-    @checked(q0=ANY_POSITION, q1=ANY_POSITION)
-    def difference(self, q0: np.ndarray, q1: np.ndarray) -> np.ndarray:
-        """The constant velocity that takes `q0` to `q1` in unit time."""
-        return self._by_joint("difference", q0, q1)
-
-    @checked(q=ANY_POSITION, v=ANY_VELOCITY)
-    def rate(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """dq/dt, of length nq."""
-        return self._by_joint("rate", q, v)
-
-    @checked(q=ANY_POSITION)
-    def normalised(self, q: np.ndarray) -> np.ndarray:
-        """The nearest valid configuration: quaternions of length one."""
-        with np.errstate(all="ignore"):
-            found = self._by_joint("normalised", q)
-        if not np.isfinite(found).all():
-            raise InputError(
-                "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
-                "no direction; model.neutral() gives a valid configuration"
-            )
-        return found
-
-    def _by_joint(self, operation: str, q: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
-        from linkwork.backends.numpy_ import NUMPY
-
-        t = self.topology
-        parts = [np.zeros((0, 1))]
-        for i in t.links:
-            args = [q[t.q_slices[i], None]]
-            if x is not None:
-                args.append(x[t.q_slices[i] if operation == "difference" else t.v_slices[i], None])
-            parts.append(getattr(self.links[i].joint, operation)(*args, NUMPY))
-        return np.concatenate(parts)[:, 0]
-
-    def unit_part(self, i: int) -> slice | None:
+    def unit_parts(self, i: int) -> list[slice]:
         """The entries of q that must be of length one for the joint of link i."""
-        joint, at = self.links[i].joint, self.topology.q_slices[i]
-        if joint.nq == joint.nv:
-            return None
-        return slice(at.start + 2, at.stop) if joint.kind == "planar" else slice(at.stop - 4, at.stop)
+        at = self.topology.q_slices[i].start
+        return [slice(at + part.start, at + part.stop) for part in self.links[i].joint.units]
 
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
@@ -372,13 +312,10 @@ class Model(Value):
             raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
-        for i in self.topology.links:
-            part = self.unit_part(i)
-            if part is None:
-                continue
+        for i, part in ((k, part) for k in self.topology.links for part in self.unit_parts(k)):
             length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
             if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
-                what = "[cos sin]" if self.links[i].joint.kind == "planar" else "quaternion [x y z w]"
+                what = "[cos sin]" if part.stop - part.start == 2 else "quaternion [x y z w]"
                 where = f"of joint '{self.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
                 raise InputError(
                     f"q: the {what} {where} has length "

@@ -151,7 +151,7 @@ class Motion:
             self._turn_armature(i, b)
         if fext is None:
             return b
-        return [b[0], *(b[i] - self._felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
+        return [b[0], *(b[i] - self.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in self.model.topology.links)]
 
     def _lift(self, i: int, b: list[Array]) -> None:
         """Subtract the gravity that the recursions apply to the weightless part of a link: [m g; h x g]."""
@@ -180,7 +180,7 @@ class Motion:
         if link.parent:
             b[link.parent] = b[link.parent] - self.X[i].T @ f
 
-    def _felt(self, i: int, f: Array) -> Array:
+    def felt(self, i: int, f: Array) -> Array:
         """A force at the origin of the user's link i, in its axes, moved to the origin of the recursions."""
         place = self.model.frame(self.model.links[i].name).placement
         return Transform(constant_moves(place.R, place.p, self.xp), self.xp).T @ f
@@ -260,6 +260,17 @@ class Motion:
         """The same state with complete accelerations, for algorithms that form forces link by link."""
         out = Classical(self.model, self.q, self.v, self.xp, self.given)
         out.__dict__.update(X=self.X, S=self.S, I=self.I, vJ=self.vJ, V=self.V)
+        return out
+
+    @cached_property
+    def at_rest(self) -> Motion:
+        """The same configuration without velocities and gravity.
+
+        What forces add to accelerations follows from it.
+        """
+        zero = self.xp.zeros(self.model.nv)
+        out, links = type(self)(self.model, self.q, zero, self.xp), len(self.model.links)
+        out.__dict__.update(X=self.X, S=self.S, I=self.I, c=[self.xp.zeros(6)] * links, a0=self.xp.zeros(6))
         return out
 
 

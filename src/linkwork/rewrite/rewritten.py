@@ -40,7 +40,11 @@ class Rewritten:
         given = self.given(inputs or {}, xp)
         if self.base is None:
             return Motion(self.model, q, v, xp, given)
-        return Motion(self.model, self.base.position(q, xp), self.base.velocity(v, xp), xp, given)
+        return Motion(self.model, self.base.position(q, xp), self.velocity(v, xp), xp, given)
+
+    def velocity(self, v: Array, xp: Ops) -> Array:
+        """Joint velocities of the user's model as those of this; accelerations are converted alike."""
+        return v if self.base is None else self.base.velocity(v, xp)
 
     def given(self, inputs: Mapping[str, Array], xp: Ops) -> Given:
         """The parameters among the inputs of a function, as columns."""

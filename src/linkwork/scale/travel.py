@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import json
 import zlib
+from typing import Any
 
 from linkwork.errors import ClusterError, KernelError
+from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.rollout import RolloutProgram
+
+PARTS = ("start", "iterate", "finish")
+"""The programs of a step with a loop of its own."""
 
 
 def packed(program: RolloutProgram) -> bytes:
     """The program as bytes."""
-    step = program.step
+    step = getattr(program.step, "whole", program.step)
+    parts = [getattr(step, n) for n in PARTS] if isinstance(step, IterativeProgram) else [step]
     content = {
-        "name": step.name,
-        "inputs": step.inputs,
-        "outputs": step.outputs,
-        "nodes": list(step.nodes),
-        "results": step.results,
-        "state": [p.name for p in program.state],
+        "parts": [_written(part) for part in parts],
+        "state": [p.name for p in program.state if p not in program.guessed],
         "timed": [p.name for p in program.timed],
+        "guessed": [p.name for p in program.guessed],
+        "unbounded": program.unbounded,
     }
     return zlib.compress(json.dumps(content).encode(), 1)
 
@@ -34,9 +38,19 @@ def unpacked(data: bytes) -> RolloutProgram:
     """The program that was packed; anything else is refused."""
     try:
         content = json.loads(zlib.decompress(data))
-        inputs, outputs = ([Port(n, tuple(shape)) for n, shape in content[x]] for x in ("inputs", "outputs"))
-        nodes = [tuple(node) for node in content["nodes"]]
-        step = Program(inputs, outputs, nodes, content["results"], content["name"]).check()
-        return RolloutProgram(step, content["state"], content["timed"])
+        first, *others = (_read(part) for part in content["parts"])
+        step = IterativeProgram(first, others[0], others[1]) if others else first
+        return RolloutProgram(step, *(content[n] for n in ("state", "timed", "guessed", "unbounded")))
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, KernelError) as problem:
         raise ClusterError(f"what arrived is not a program: {problem}") from None
+
+
+def _written(program: Program) -> dict[str, Any]:
+    ports = {"inputs": program.inputs, "outputs": program.outputs}
+    return {"name": program.name, **ports, "nodes": list(program.nodes), "results": program.results}
+
+
+def _read(part: dict[str, Any]) -> Program:
+    inputs, outputs = ([Port(n, tuple(shape)) for n, shape in part[x]] for x in ("inputs", "outputs"))
+    nodes = [tuple(node) for node in part["nodes"]]
+    return Program(inputs, outputs, nodes, part["results"], part["name"]).check()

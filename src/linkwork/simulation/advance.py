@@ -5,7 +5,7 @@ Constrained dynamics and integrator, for a time that the caller chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -15,13 +15,21 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.simulation import integrators
-from linkwork.simulation.step import Step
+from linkwork.simulation.step import GUESS, Step
 
 After = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Configuration and velocity after a step, and constraint forces."""
 
-Advance = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, float], After]
-"""(q, v, tau, active, h) -> (q, v, lam)."""
+
+class Advance(Protocol):
+    """One step as a function, (q, v, tau, active, h) -> (q, v, lam).
+
+    Methods that iterate start from `lam0`.
+    """
+
+    lam0: np.ndarray
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After: ...
 
 
 def advance(
@@ -35,36 +43,48 @@ def advance(
 ) -> Advance:
     """One step as a function, compiled where it is explicit.
 
-    With `modes`, `active` has a weight per constraint.
-
-    Planned and compiled at its first call.
+    With `modes`, `active` has a weight per constraint. Planned and compiled at its first call.
     """
     if integrator == "midpoint":
-        fd = forward_dynamics(model, method=method, backend=backend, modes=modes, prox=prox)
-
-        def midpoint(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-            more = (active,) if modes else ()
-            after = integrators.midpoint(model, lambda x, y: np.asarray(fd(x, y, tau, *more).a), q, v, h)
-            return (*after, fd(q, v, tau, *more).lam)
-
-        return midpoint
+        return _Midpoint(model, method, prox, modes, backend)
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
-    step = Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",))
-    if backend == "numpy":
+    return _Explicit(Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",)), backend)
 
-        def execute(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-            x = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active}
-            try:
-                with np.errstate(all="ignore"):
-                    out = step(get("numpy"), {n: y[:, None] for n, y in x.items()})
-            except np.linalg.LinAlgError:  # kernels give NaN then
-                return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(model.rows, np.nan)
-            return out["q"][:, 0], out["v"][:, 0], out["lam"][:, 0]
 
-        return execute
+class _Explicit:
+    """A step as one function of its inputs, compiled or by NumPy."""
 
-    def run(q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-        out = step.kernel(q, v, np.array([h]), tau, *((active,) if modes else ()))
-        return out.q, out.v, out.lam
+    def __init__(self, step: Step, backend: str) -> None:
+        self.step, self.backend = step, backend
+        self.lam0 = np.zeros(step.model.rows)
 
-    return run
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
+        given = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active, "lam0": GUESS * self.lam0}
+        x = {n: given[n] for n in (*self.step.inputs, *self.step.guessed)}
+        if self.backend == "kernel":
+            out = self.step.kernel(*x.values())
+            return out.q, out.v, out.lam
+        try:
+            with np.errstate(all="ignore"):
+                found = self.step(get("numpy"), {n: y[:, None] for n, y in x.items()})
+        except np.linalg.LinAlgError:  # kernels give NaN then
+            return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(self.step.model.rows, np.nan)
+        return found["q"][:, 0], found["v"][:, 0], found["lam"][:, 0]
+
+
+class _Midpoint:
+    """An implicit step, which solves for accelerations several times."""
+
+    def __init__(self, model: Model, method: str | None, prox: Prox | None, modes: bool, backend: str) -> None:
+        self.model, self.modes, self.lam0 = model, modes, np.zeros(model.rows)
+        self.fd = forward_dynamics(model, method=method, backend=backend, modes=modes, prox=prox, warm_start=True)
+
+    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
+        given = {"lam0": self.lam0, **({"active": active} if self.modes else {})}
+        first = self.fd(q, v, tau, **given)
+        given["lam0"] = first.lam
+
+        def acceleration(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+            return np.asarray(self.fd(x, y, tau, **given).a)
+
+        return (*integrators.midpoint(self.model, acceleration, q, v, h), first.lam)

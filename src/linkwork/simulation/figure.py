@@ -22,12 +22,18 @@ LINES = 30
 MARKS = {"touchdown": "v", "lift-off": "^", "bounce": "d"}
 
 
-def figure_of(run: Trajectory, tables: Sequence[str], names: Sequence[str] | None) -> Any:
-    """The figure; see `Trajectory.plot`."""
+def matplotlib_or_error() -> Any:
+    """The module that draws."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise MissingExtra("matplotlib", "plot", "plotting a trajectory") from None
+    return plt
+
+
+def figure_of(run: Trajectory, tables: Sequence[str], names: Sequence[str] | None) -> Any:
+    """The figure; see `Trajectory.plot`."""
+    plt = matplotlib_or_error()
     panels = [p for table in tables for p in _panels(run, table, names)]
     size = (10, 0.8 + 2.1 * max(len(panels), 1))
     figure, axes = plt.subplots(max(len(panels), 1), 1, sharex=True, squeeze=False, figsize=size, layout="constrained")

@@ -30,16 +30,20 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
+from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
+from linkwork.simulation.contact_step import ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
-from linkwork.simulation.rollout_numpy import STATE, executed
+from linkwork.simulation.rollout_numpy import executed
 from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
 
 if TYPE_CHECKING:
@@ -52,8 +56,9 @@ class RolloutResult:
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
-    because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). One state
-    instead of a batch has no axis B.
+    because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). With
+    contacts, `forces` (B, N, contacts, 3) are in world axes, and `residual` (B,) is the largest violation of a law of
+    contact in any step, relative to velocities. One state instead of a batch has no axis B.
     """
 
     t: np.ndarray
@@ -64,6 +69,8 @@ class RolloutResult:
     a: np.ndarray | None = None
     lam: np.ndarray | None = None
     tau: np.ndarray | None = None
+    forces: np.ndarray | None = None
+    residual: np.ndarray | None = None
 
 
 STEPS, EVERY = whole(1, what="a number of steps, at least 1"), whole(1, what="a number of steps, at least 1")
@@ -74,7 +81,7 @@ class Rollout:
     """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed."""
 
     @checked(
-        step=instance(Step, "a Step, as lw.rollout makes it"),
+        step=instance((Step, ContactStep), "a step, as lw.rollout makes it"),
         dt=TIME,
         steps=optional(STEPS),
         every=optional(EVERY),
@@ -83,7 +90,7 @@ class Rollout:
     )
     def __init__(
         self,
-        step: Step,
+        step: Step | ContactStep,
         dt: float,
         steps: int | None,
         every: int | None,
@@ -97,13 +104,15 @@ class Rollout:
         self.backend, self.dtype, self.threads = backend, dtype, threads
 
     def __repr__(self) -> str:
-        known = self.step.choice.settled or "a method to be planned"
+        known = (
+            "contact" if isinstance(self.step, ContactStep) else self.step.choice.settled or "a method to be planned"
+        )
         return f"<rollout of '{self.model.name}' by {known} and {self.integrator}, {self.backend}>"
 
     @property
     def method(self) -> str:
         """The name of the method of forward dynamics, planned when first needed."""
-        return self.step.method.name
+        return "gauss_seidel" if isinstance(self.step, ContactStep) else self.step.method.name
 
     @property
     def operations(self) -> int:
@@ -122,7 +131,10 @@ class Rollout:
         """The step, and which of its inputs are states and which change with time."""
         from linkwork.kernels.rollout import RolloutProgram
 
-        return RolloutProgram(self.step.cached_program, STATE, [n for n in TIMED if n in self.step.inputs])
+        timed = [n for n in TIMED if n in self.step.inputs]
+        return RolloutProgram(
+            self.step.cached_program, self.step.state, timed, tuple(self.step.guessed), self.step.unbounded
+        )
 
     @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
@@ -139,31 +151,40 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
+        friction: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
         `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
         (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
-        are inputs are given by name, one value or one for each state.
+        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv); `friction` has a
+        coefficient for each contact, (n,) or (B, n). Parameters that are inputs are given by name, one value or one for
+        each state.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, "friction": friction, **parameters}
+        if isinstance(self.step, ContactStep):
+            given["friction"] = [c.friction for c in self.step.contacts] if friction is None else friction
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
-        sizes = {"a": m.nv, "lam": m.rows, "tau": m.nv}
-        kept = m.nq + m.nv + sum(sizes[name] for name in self.step.extras)
+        kept = m.nq + m.nv + sum(self.step.sizes[name] for name in self.step.extras)
         check_memory(
             f"a record of {n // k} of {n} steps for {count} states",
             count * (n // k) * kept,
             "record less often with every=, or fewer states at a time",
         )
         run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
-        out = run(n, k, {**inputs, "limit": np.array([self.limit])}, count)
+        settings = {"limit": np.array([self.limit]), **self.step.settings}
+        out = run(n, k, {**inputs, **settings}, count)
         survived = out.pop("survived")
+        others = {n: out.pop(n) for n in ("impulses", "worst") if n in out}
         audit(self.step, self.backend, inputs, out, survived, n, k)
+        if isinstance(self.step, ContactStep):
+            out["residual"] = others["worst"][:, -1, 0]
+            if "forces" in out:
+                out["forces"] = out["forces"].reshape(count, n // k, -1, 3)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -180,9 +201,11 @@ class Rollout:
     modes=FLAG,
     pd=FLAG,
     prox=PROX,
-    iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
+    iterations=optional(whole(1, 1000, "a number of solver iterations in each step, at least 1")),
     stabilisation=either(STABILISATION, FLAG),
-    record=several(choice("quantity to record", EXTRAS)),
+    record=several(choice("quantity to record", dict.fromkeys([*EXTRAS, *CONTACT_EXTRAS]))),
+    contacts=optional(CONTACTS),
+    ground=optional(GROUND),
     limit=POSITIVE,
     parameters=PARAMETERS,
     **{**OPTIONS, "backend": BACKEND},
@@ -198,9 +221,11 @@ def rollout(
     modes: bool = False,
     pd: bool = False,
     prox: Prox | None = None,
-    iterations: int = 2,
+    iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
+    contacts: Sequence[Contact] | None = None,
+    ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
     backend: str = "kernel",
@@ -210,21 +235,38 @@ def rollout(
     """`run(q0, v0, tau) -> result`: many steps of many states in one native call; see `Rollout.__call__`.
 
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
-    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step, with the
-      penalty of `prox`. More of them reach further below |J a - k| = 1e-6 where rows are nearly redundant.
+    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
+      and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
+      first from those that a step without such a start finds. More of them reach further below |J a - k| = 1e-6 where
+      rows are nearly redundant.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
       `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
-    - `record` names what is recorded besides q and v: "a", "lam", "tau".
+    - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
+    - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
+      `method`, `modes`, `prox`, `iterations`, `parameters` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
     """
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
+    if contacts is not None:
+        if method is not None or modes or prox is not None or integrator != "semi_implicit":
+            raise InputError("a rollout with contacts takes neither method, modes nor prox, and is semi-implicit")
+        wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
+        if len(wanted) < len(set(record)):
+            raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
+        with_contacts = contact_step(model, contacts, ground or Ground(), pd=pd, extras=wanted, dtype=dtype)
+        return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
+    if ground is not None:
+        raise InputError("ground= is for contacts=: name what may touch it")
+    for name in record:
+        if name not in EXTRAS:
+            raise not_found("quantity to record", name, EXTRAS)
     step = Step(
         model,
         Choice("forward_dynamics", method, model, use="batch", modes=modes, prox=prox),

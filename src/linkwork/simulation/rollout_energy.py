@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from linkwork.simulation.contact_step import ContactStep
 from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, counts_springs, energies_of, share, warn_of_energy
 from linkwork.simulation.step import JOULE, Step
 
@@ -14,7 +15,7 @@ SLOW = 0.1
 
 
 def audit(
-    step: Step,
+    step: Step | ContactStep,
     backend: str,
     inputs: Mapping[str, np.ndarray],
     out: dict[str, np.ndarray],

@@ -14,7 +14,7 @@ from linkwork.model import Model
 TIMED = ("tau", "active", "target", "target_v")
 """Inputs that may change with time."""
 
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0}
+DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses": 0.0, "worst": 0.0}
 
 
 def taken(
@@ -26,8 +26,8 @@ def taken(
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
     if unknown:
-        option = {"active": "modes=True"}.get(unknown[0], "pd=True")
-        if unknown[0] not in ("active", "target", "target_v", "kp", "kd"):
+        option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
+        if unknown[0] not in ("active", "friction", "target", "target_v", "kp", "kd"):
             option = f"parameters=('{unknown[0]}',)"
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}

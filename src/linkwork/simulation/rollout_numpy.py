@@ -8,37 +8,47 @@ from typing import Any
 import numpy as np
 
 from linkwork.backends import get
+from linkwork.simulation.contact_step import ContactStep
 from linkwork.simulation.rollout_inputs import TIMED
 from linkwork.simulation.step import Step
 
-STATE = ("q", "v", "work")
 
-
-def executed(step: Step, steps: int, every: int, inputs: Mapping[str, Any], batch: int) -> dict[str, np.ndarray]:
+def executed(
+    step: Step | ContactStep, steps: int, every: int, inputs: Mapping[str, Any], batch: int
+) -> dict[str, np.ndarray]:
     """Records of all states and extras, (B, steps / every, n), and how many steps each state `survived`."""
-    m = step.model
-    sizes = {"q": m.nq, "v": m.nv, "work": 2, "a": m.nv, "tau": m.nv, "lam": m.rows}
-    out = {n: np.zeros((batch, steps // every, sizes[n])) for n in (*STATE, *step.extras)}
+    sizes = {**step.inputs, **step.sizes}
+    out = {n: np.zeros((batch, steps // every, sizes[n])) for n in (*step.state, *step.extras)}
     survived = np.zeros(batch, dtype=int)
     for b in range(batch):
         x = {n: a if a.ndim == 1 or (n in TIMED and a.ndim == 2) else a[b] for n, a in inputs.items()}
         columns = {n: a[:, None] for n, a in x.items() if n not in TIMED}
+        columns |= _guess(step, columns, {n: x[n][0, :, None] for n in TIMED if n in x})
         alive, extras = True, dict[str, Any]()
         for k in range(steps):
             columns |= {n: x[n][k * len(x[n]) // steps, :, None] for n in TIMED if n in x}
             new = _stepped(step, columns) if alive else None
             alive = new is not None
             if new is not None:
-                columns |= {n: new[n] for n in STATE}
+                columns |= {n: new[n] for n in (*step.state, *step.guessed)}
                 survived[b] += 1
             extras = {n: np.zeros((sizes[n], 1)) if new is None else new[n] for n in step.extras}
             if (k + 1) % every == 0:
-                for n, value in {**{s: columns[s] for s in STATE}, **extras}.items():
+                for n, value in {**{s: columns[s] for s in step.state}, **extras}.items():
                     out[n][b, k // every] = value[:, 0]
     return {**out, "survived": survived}
 
 
-def _stepped(step: Step, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+def _guess(
+    step: Step | ContactStep, columns: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """What one step from zero gives as guessed states; zero if it fails."""
+    zero = {n: np.zeros((size, 1)) for n, size in step.guessed.items()}
+    new = _stepped(step, {**columns, **now, **zero}) if zero else None
+    return zero if new is None else {n: new[n] for n in zero}
+
+
+def _stepped(step: Step | ContactStep, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
     """The state after a step and its extras; None if it failed."""
     try:
         with np.errstate(all="ignore"):

@@ -39,7 +39,7 @@ from linkwork.checks import (
 from linkwork.closure.assembly import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.errors import InputError, SingularError, listing
+from linkwork.errors import InputError, SingularError, StepError, listing
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.kinematics import constraint_error
 from linkwork.model import Model, Motion
@@ -56,6 +56,9 @@ from linkwork.simulation.trajectory import Trajectory, column_names, column_unit
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 """(t, q, v) -> tau."""
+
+FASTEST = 1e9
+"""A velocity (m/s, rad/s) beyond that of light: no motion has it, and nothing computed from there means anything."""
 
 LOOKS = 10
 """Steps between two checks of the energy of the motion."""
@@ -91,7 +94,7 @@ def simulate(
     integrator: str = "semi_implicit",
     method: str | None = None,
     prox: Prox | None = None,
-    iterations: int = 3,
+    iterations: int = 2,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
     ground: float | None = None,
@@ -111,9 +114,9 @@ def simulate(
       Without it all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, after a second.
 
-    Raises StepError where the motion gains energy without work, because its steps are too long for its speed, and
-    SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the energy
-    flow.
+    Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
+    speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
+    energy flow.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     kept = model.nq + 2 * model.nv + model.rows
@@ -199,7 +202,8 @@ class _Simulation:
         q, v, lam = after
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise self._lost(t + o.dt)
-        start, self.q, self.v = self.q, q, v
+        check_speed(self.model, t + o.dt, v)
+        start, self.q, self.v, self.advance.lam0 = self.q, q, v, lam
         self._account(o.dt, start, before, tau, lam)
         if o.projection and self.model.constraints:
             self._project()
@@ -237,7 +241,8 @@ class _Simulation:
     def _lost(self, t: float) -> SingularError:
         """The error for a state that is not a number: joints that move nothing, or a motion that is too fast."""
         motion = Motion(self.model, self.q[:, None], self.v[:, None], get("numpy"))
-        idle, remedy = idle_joints(self.model, crba(motion)), "take a shorter dt, or stabilise"
+        idle = idle_joints(self.model, crba(motion))
+        remedy = f"before that {_fastest(self.model, self.v)}; take a shorter dt, lower gains, or stabilise"
         if idle:
             remedy = f"the joints {listing(idle)} move no inertia; give their links one, or the joints an armature"
         return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
@@ -279,6 +284,7 @@ def _reference(
     fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend)
 
     def forces(t: float, at: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        check_speed(model, t, speed)
         return _forces(model, controller, t, at, speed)
 
     solution = dormand_prince(model, lambda t, x, y: np.asarray(fd(x, y, forces(t, x, y)).a), q, v, o.steps * o.dt)
@@ -288,6 +294,22 @@ def _reference(
     lam = np.array([fd(*state).lam for state in zip(Q, V, tau, strict=True)])
     active = np.ones((len(t), len(model.constraints)))
     return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name, column_units(model))
+
+
+def check_speed(model: Model, t: float, v: np.ndarray) -> None:
+    """Raise StepError for a motion faster than anything moves: it diverges, whatever comes next."""
+    if np.abs(v).max(initial=0.0) > FASTEST:
+        raise StepError(
+            f"the motion of '{model.name}' diverges: {_fastest(model, v)} after {t:g} s. Its steps are too long for "
+            "the gains and forces that act on it; take a shorter dt, lower gains, or integrator='midpoint'"
+        )
+
+
+def _fastest(model: Model, v: np.ndarray) -> str:
+    """The joint with the largest velocity, in words."""
+    worst = int(np.argmax(np.abs(v)))
+    joint = next(l.joint_name for i, l in enumerate(model.links) if i and worst < model.topology.v_slices[i].stop)
+    return f"joint '{joint}' moves with {abs(v[worst]):.1e} {column_units(model)['v'][worst]}"
 
 
 def _forces(model: Model, controller: Controller, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:

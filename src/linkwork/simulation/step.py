@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,22 +47,30 @@ PERIOD = 30
 JOULE = 1e-9
 """Scale of the work of forces in the state: too small to count in its length."""
 
+GUESS = 2.0**-30
+"""Scale of the multipliers in the state, for the same reason; a power of two, so that no digit changes."""
+
+KEPT = 1 - 2.0**-10
+"""The share of the last step's multipliers that a step starts from: what rows in conflict add at every step would grow
+without bounds otherwise."""
+
 
 @dataclass(frozen=True)
 class Step:
     """One step of a model; the method is planned when it is first needed.
 
-    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. With `modes` there is an input
-    `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v. `audited`
-    steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are inputs.
-    When traced, dynamics are computed `within` the rewritten model.
+    Proximal methods do `iterations` solver iterations, with the penalty of `prox`, from the forces of the last step: by
+    default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
+    input `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v.
+    `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
+    inputs. When traced, dynamics are computed `within` the rewritten model.
     """
 
     model: Model
     choice: Choice
     integrator: str
     prox: Prox | None
-    iterations: int
+    iterations: int | None
     modes: bool = False
     pd: bool = False
     extras: tuple[str, ...] = ()
@@ -69,6 +78,8 @@ class Step:
     audited: bool = False
     parameters: tuple[str, ...] = ()
     within: Rewritten | None = None
+
+    state, unbounded, settings = ("q", "v", "work"), (), MappingProxyType[str, Any]({})
 
     @property
     def method(self) -> Method:
@@ -97,19 +108,32 @@ class Step:
         """The model's own values of the parameters that are inputs."""
         return Inputs(self.model, self.parameters, BY_STEP).defaults
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many numbers each of EXTRAS has."""
+        return {"a": self.model.nv, "lam": self.model.rows, "tau": self.model.nv}
+
+    @property
+    def guessed(self) -> dict[str, int]:
+        """The multipliers of the last step, if the method iterates: input and output besides q and v."""
+        return {} if self.penalty is None or not self.model.rows else {"lam0": self.model.rows}
+
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras at its beginning."""
         seen: list[tuple[Array, Array, Array]] = []
 
         def acceleration(q: Array, v: Array) -> Array:
-            tau = x["tau"] + self._drive(xp, x, q, v) if self.pd else x["tau"]
-            a, lam = self.solve(xp, x, q, v, tau)
+            tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
+            start = seen[-1][1] if seen else (KEPT / GUESS) * x["lam0"] if self.guessed else None
+            a, lam = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
             return a
 
         q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.guessed:
+            after["lam0"] = GUESS * seen[-1][1]
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
             passive = passive_work(self.model, self.integrator, x["dt"][0, 0], x["q"], x["v"], v, xp, x)
@@ -132,18 +156,6 @@ class Step:
             start += c.rows
         return power
 
-    def _drive(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
-        """kp (target - q) + kd (target_v - v) of the actuated joints."""
-        t, parts = self.model.topology, [xp.zeros(0)]
-        for i in t.links:
-            at, to = t.v_slices[i], t.q_slices[i]
-            if not self.model.links[i].actuated:
-                parts.append(xp.zeros(at.stop - at.start))
-                continue
-            off = self.model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
-            parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
-        return xp.vstack(parts)
-
     def _within(self, h: Array) -> Rewritten:
         """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
         within = self.within or Rewritten(self.model)
@@ -156,20 +168,15 @@ class Step:
 
         return replace(within, model=replace(within.model, constraints=tuple(map(with_it, within.model.constraints))))
 
-    def solve(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        """Accelerations and constraint forces within the step, for the inputs `x`."""
+    def solve(
+        self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Accelerations and constraint forces within the step, for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, self._stiffened(xp, x))
-        return found.straight(self.iterations, flat)
-
-    def _stiffened(self, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The inputs with the armature that makes springs and damping implicit (model/passive.py)."""
-        extra = implicit_inertia(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else None
-        if extra is None:
-            return x
-        own = x["armature"] if "armature" in x else xp.constant(self.model.parameters().armature)
-        return {**x, "armature": own + extra}
+        given = stiffened(self.model, xp, x) if self.integrator == "semi_implicit" else x
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, lam0, given)
+        return found.straight(self.iterations or ITERATIONS[self.integrator], flat)
 
     @cached_property
     def traced(self) -> Program:
@@ -179,7 +186,7 @@ class Step:
         step = replace(self, within=rewritten(self.model))
         return trace(
             "step",
-            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in self.inputs.items()}),
+            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in {**self.inputs, **self.guessed}.items()}),
             single=self.dtype == "float32",
         )
 
@@ -203,6 +210,31 @@ class Step:
         options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
         return digest("step", self.model, self.method.name, self.penalty, self.audited, self.parameters, *options)
 
+
+def stiffened(model: Model, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The inputs of a step with the armature that makes springs and damping implicit (model/passive.py)."""
+    extra = implicit_inertia(model, x["dt"][0, 0], xp, x)
+    if extra is None:
+        return x
+    own = x["armature"] if "armature" in x else xp.constant(model.parameters().armature)
+    return {**x, "armature": own + extra}
+
+
+def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
+    """kp (target - q) + kd (target_v - v) of the actuated joints."""
+    t, parts = model.topology, [xp.zeros(0)]
+    for i in t.links:
+        at, to = t.v_slices[i], t.q_slices[i]
+        if not model.links[i].actuated:
+            parts.append(xp.zeros(at.stop - at.start))
+            continue
+        off = model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
+        parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
+    return xp.vstack(parts)
+
+
+ITERATIONS = {"semi_implicit": 1, "rk4": 2}
+"""Solver iterations in each solution within a step, from the forces of the one before."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""

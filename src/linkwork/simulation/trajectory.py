@@ -126,8 +126,7 @@ class Trajectory:
         `comment="#"`); the others also events, units and the name of the model.
         """
         path = Path(path)
-        if path.suffix not in FORMATS:
-            raise not_found("format of a trajectory", path.suffix, FORMATS)
+        check_suffix(path)
         written(path, lambda: self._write(path))
         return path
 
@@ -200,17 +199,14 @@ def column_units(model: Model) -> dict[str, tuple[str, ...]]:
     q: list[str] = []
     v: list[str] = []
     tau: list[str] = []
-    for i, l in enumerate(model.links[1:], 1):
+    for l in model.links[1:]:
         S = l.joint.subspace(l.joint.neutral()[:, None], NUMPY)
         turns = [bool(np.any(column[3:])) for column in S.T]
         v += ["rad/s" if turn else "m/s" for turn in turns]
         tau += ["N m" if turn else "N" for turn in turns]
-        unit = model.unit_part(i)
-        if unit is None:
-            q += ["rad" if turn else "m" for turn in turns]
-        else:
-            pure = unit.stop - unit.start
-            q += ["m"] * (l.joint.nq - pure) + ["1"] * pure
+        unitless = {k for part in l.joint.units for k in range(part.start, part.stop)}
+        of_q = ["rad" if turn else "m" for turn in turns] if not unitless else ["m"] * l.joint.nq
+        q += ["1" if k in unitless else unit for k, unit in enumerate(of_q)]
     return {
         "q": tuple(q),
         "v": tuple(v),
@@ -235,6 +231,17 @@ def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
     """The checksum of all content of a file."""
     words = json.dumps([*headings, about]).encode()
     return hashlib.sha256(words + np.ascontiguousarray(matrix, float).tobytes()).hexdigest()
+
+
+def check_suffix(path: Path) -> None:
+    """Raise if no trajectory can be written to a file of this name.
+
+    Unknown formats, and those without a package.
+    """
+    if path.suffix not in FORMATS:
+        raise not_found("format of a trajectory", path.suffix, FORMATS)
+    if path.suffix == ".parquet":
+        pyarrow_or_error()
 
 
 def pyarrow_or_error() -> tuple[Any, Any]:

@@ -25,8 +25,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import Closure, Coupling, Custom, Distance
 from linkwork.joints import Free, Planar, Spherical
 from linkwork.model import Model
-from linkwork.model.body import BodyInertia
-from linkwork.model.memo import cached
+from linkwork.model.carried import carried
 from linkwork.spatial.rotations import quaternion_matrix, quaternion_normalised, quaternion_product
 
 RELATIVE = (Closure, Coupling, Custom, Distance)
@@ -47,7 +46,7 @@ def turns(model: Model, i: int) -> bool:
 
 def turned(model: Model, i: int, q: Array, v: Array, a: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
     """Position and velocity of joint i after a step of h with the acceleration a."""
-    joint, body = model.links[i].joint, _carried(model)[i]
+    joint, body = model.links[i].joint, carried(model)[i]
     if isinstance(joint, Spherical):
         turn, _, w = _kicked(_invertible(body.about_origin + np.diag(model.links[i].armature)), v, a, h, xp)
         return quaternion_normalised(quaternion_product(q, turn, xp), xp), w
@@ -107,15 +106,6 @@ def _solved(A: Array, b: Array, xp: Ops) -> Array:
     yz = xp.cross(y, z)
     rows = xp.hstack([yz, xp.cross(z, x), xp.cross(x, y)])
     return rows.T @ b / (x.T @ yz)[0, 0]
-
-
-@cached
-def _carried(model: Model) -> list[BodyInertia]:
-    """The subtree of each joint as one body in the frame of its link, in the neutral configuration."""
-    bodies = [l.inertia for l in model.links]
-    for i in reversed(model.topology.links):
-        bodies[model.links[i].parent] = bodies[model.links[i].parent] + bodies[i].moved(model.links[i].placement)
-    return bodies
 
 
 def _invertible(I: np.ndarray) -> np.ndarray:

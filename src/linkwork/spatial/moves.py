@@ -9,16 +9,25 @@ their product: turning by a joint and permuting axes, for instance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.lazy import cached_property
-from linkwork.spatial.inertia import OTHER_AXES, ArticulatedInertia, RigidInertia
+from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.vectors import angular, linear
 
-Inertia = TypeVar("Inertia", RigidInertia, ArticulatedInertia)
+
+class Congruent(Protocol):
+    """A 6 x 6 matrix I that moves between frames as X^T I X does."""
+
+    def translated(self, p: Array) -> Self: ...
+    def rotated(self, R: Array) -> Self: ...
+    def turned(self, axis: int, c: Array, s: Array, R: Array) -> Self: ...
+
+
+Inertia = TypeVar("Inertia", bound=Congruent)
 
 
 class Move(Protocol):
@@ -29,6 +38,7 @@ class Move(Protocol):
     def inertia(self, I: Inertia) -> Inertia: ...
     def vector(self, x: Array) -> Array: ...
     def pose(self, R: Array, p: Array) -> tuple[Array, Array]: ...
+    def back(self, R: Array, p: Array) -> tuple[Array, Array]: ...
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,9 @@ class Translate:
     def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
         return R, p + R @ self.p
 
+    def back(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return R, p - R @ self.p
+
 
 class Rotate:
     """The columns of `R` are the child's axes."""
@@ -76,6 +89,9 @@ class Rotate:
 
     def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
         return R @ self.R, p
+
+    def back(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return R @ self.R.T, p
 
 
 class Turn(Rotate):
@@ -148,6 +164,12 @@ class Transform:
         """The child's axes and origin in a frame in which the parent's are `R` and `p`."""
         for move in self.moves:
             R, p = move.pose(R, p)
+        return R, p
+
+    def before(self, R: Array, p: Array) -> tuple[Array, Array]:
+        """The parent's axes and origin in a frame in which the child's are `R` and `p`."""
+        for move in reversed(self.moves):
+            R, p = move.back(R, p)
         return R, p
 
 

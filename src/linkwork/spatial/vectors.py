@@ -31,3 +31,9 @@ def cross_force(v: Array, f: Array, xp: Ops) -> Array:
     """v x* f: how a force vector `f`, fixed in a frame moving with `v`, changes."""
     w = angular(v)
     return xp.vstack([xp.cross(w, linear(f)), xp.cross(w, angular(f)) + xp.cross(linear(v), linear(f))])
+
+
+def columns_cross_force(v: Array, f: Array, xp: Ops) -> Array:
+    """v x* f for each column of a 6 x k matrix `v`."""
+    lin, w = linear(f), angular(v)
+    return xp.vstack([-xp.cross(lin, w), -xp.cross(angular(f), w) - xp.cross(lin, linear(v))])

@@ -32,7 +32,7 @@ OUTER_WELD = OUTER // 3
 assumption, not measured."""
 
 ITERATIONS = 3
-"""Solver iterations that are assumed, the first included; methods usually take 1.5 to 3.3 (registry.py)."""
+"""Solver iterations that are assumed, the first included; methods usually take 1 to 3.3 (registry.py)."""
 
 CHECK = 150
 """Operations by link of the check that M vdot + c = tau + J^T lam, which embedded linkages need

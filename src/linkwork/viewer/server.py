@@ -87,7 +87,7 @@ class Viewer:
         triangles: int,
         open_browser: bool,
     ) -> None:
-        viser = _viser()
+        viser = viser_or_error()
         self.model, self.trajectory = model, trajectory
         self.scene = make_scene(model, triangles=triangles)
         if trajectory is not None:
@@ -442,7 +442,7 @@ def _served(viser: Any, host: str, port: int, **options: Any) -> Any:
         ) from None
 
 
-def _viser() -> Any:
+def viser_or_error() -> Any:
     try:
         import viser
     except ImportError:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from linkwork.errors import LinkworkError, NotFound
 from linkwork.functions.function import Function
 from linkwork.model import Model
 from linkwork_bench.inputs import SEED
+from linkwork_bench.measure import Summary, ratio
+from linkwork_bench.papers.sources import where_to_get
 from linkwork_bench.records import Record
 
 if TYPE_CHECKING:
@@ -31,6 +33,21 @@ if TYPE_CHECKING:
 
 Way = Callable[[Model], Function]
 """How a method becomes a function of a model."""
+
+
+class Counted(Protocol):
+    """What can be counted: a function, or a tally."""
+
+    @property
+    def operations(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Operations that are counted by other means than one trace."""
+
+    operations: int
+
 
 SUITE = "papers"
 OTHER_MACHINE = "times are of another machine: compare the ratios between methods, not microseconds"
@@ -117,8 +134,9 @@ class Experiment(ABC):
 
     def missing(self, case: Case, problem: LinkworkError) -> Record:
         """The record of a case whose robot is not installed, or has other links than expected."""
-        why = "robot file missing" if str(problem).startswith("no robot") else "another robot file"
-        return self.record(case, "", self.measure, note=f"{why}: {problem}")
+        if not str(problem).startswith("no robot"):
+            return self.record(case, "", self.measure, note=f"another robot file: {problem}")
+        return self.record(case, "", self.measure, note=f"robot file missing: {problem}{where_to_get(str(problem))}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +146,7 @@ class Counts(Experiment):
     Each way computes what the ones before it do, and more.
     """
 
-    ways: Mapping[str, Way]
+    ways: Mapping[str, Callable[[Model], Counted]]
     parts: Mapping[str, Mapping[str, Way]] = field(default_factory=dict)
     measure: str = "operations"
     unit: str = "operations"
@@ -168,7 +186,8 @@ class Times(Experiment):
     """Times per state of compiled kernels, checked against a reference before they are timed.
 
     `reference` gives the right results for rows of states; `unchecked` methods are meant to be off (one iteration,
-    approximations). `compete`: Pinocchio and MuJoCo, where present, run in the same rounds on the case or its twin.
+    approximations). `compete`: Pinocchio and MuJoCo, where present, run in the same rounds on the case or its twin;
+    `yardstick` says which of Pinocchio's algorithms (see `peers.ALGORITHMS`).
     """
 
     ways: Mapping[str, Way]
@@ -177,6 +196,7 @@ class Times(Experiment):
     references: Mapping[str, Callable[[Model, Mapping[str, np.ndarray]], np.ndarray]] = field(default_factory=dict)
     measures: tuple[str, ...] = ("latency", "batch")
     compete: bool = False
+    yardstick: str = "forward_dynamics"
     measure: str = "latency"
     unit: str = "us"
 
@@ -235,15 +255,42 @@ class Figures:
     """The medians of one experiment, by case, method and measure."""
 
     def __init__(self, experiment: Experiment, records: Iterable[Record]) -> None:
-        self.experiment = experiment
-        self.records = [r for r in records if r.suite == SUITE and r.function == experiment.id]
+        self.experiment, self.all = experiment, list(records)
+        self.records = [r for r in self.all if r.suite == SUITE and r.function == experiment.id]
+
+    @cached_property
+    def ours(self) -> list[Record]:
+        """The records of our own methods: a peer's algorithm may have the same name."""
+        return [r for r in self.records if r.role == "ours"]
 
     @cached_property
     def _medians(self) -> dict[tuple[str, str, str, str], float]:
-        return {(r.robot, r.case, r.method, r.measure): r.us for r in self.records if r.samples}
+        return {(r.robot, r.case, r.method, r.measure): r.us for r in self.ours if r.samples}
 
     def of(self, case: Case, method: str, measure: str = "") -> float | None:
         return self._medians.get((case.robot, case.case, method, measure or self.experiment.measure))
+
+    @cached_property
+    def _timed(self) -> dict[tuple[str, str, str, str], list[float]]:
+        timed = isinstance(self.experiment, Times)
+        return {(r.robot, r.case, r.method, r.measure): r.samples for r in self.ours if timed and len(r.samples) > 2}
+
+    def interval(
+        self, case: Case, over: str, under: str, measure: str = "", under_measure: str | None = None
+    ) -> Summary | None:
+        """The interval of a ratio of times, from rounds that belong together; None for other figures."""
+        first = measure or self.experiment.measure
+        a = self._timed.get((case.robot, case.case, over, first))
+        b = self._timed.get((case.robot, case.case, under, under_measure or first))
+        return ratio(a, b) if a and b else None
+
+    def operations(self, case: Case, method: str) -> int | None:
+        """The operations of a timed kernel."""
+        return self._operations.get((case.robot, case.case, method))
+
+    @cached_property
+    def _operations(self) -> dict[tuple[str, str, str], int]:
+        return {(r.robot, r.case, r.method): r.operations for r in self.ours if r.operations}
 
     def shown(self, case: Case, method: str) -> float | None:
         """Our figure in the unit of the published one."""

@@ -1,16 +1,21 @@
 """What the papers state in words or tables, as assertions that are judged on our figures.
 
-A relation that is known not to hold says why in `why`; its tolerance stays what the paper's statement asks for.
+A relation that is known not to hold says why in `why`; its tolerance stays what the paper's statement asks for. `proof`
+judges that reason on figures of the same experiment: a reason that its own figures contradict is none.
+
+Ratios of times have intervals, from rounds that belong together. A case whose interval contains a bound is undecided:
+`timing.run` repeats its rounds, and what remains undecided is judged by its median and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, log
 
-from linkwork_bench.papers.experiment import Case, Figures
+from linkwork_bench.measure import Summary
+from linkwork_bench.papers.experiment import Case, Experiment, Figures
 
 Judge = Callable[[Figures], "Verdict"]
 Which = Collection[str] | Callable[[Case], bool] | None
@@ -19,20 +24,22 @@ Which = Collection[str] | Callable[[Case], bool] | None
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a relation holds (None: not measured), and what was found."""
+    """Whether a relation holds (None: not measured), what was found, and cases within noise of a bound."""
 
     holds: bool | None
     found: str
+    undecided: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A statement of a paper. `why` explains a known failure to hold on our side."""
+    """A statement of a paper; `why` explains a known failure to hold, and `proof` judges that reason."""
 
     claim: str
     where: str
     judge: Judge
     why: str = ""
+    proof: Judge | None = None
 
 
 NOT_MEASURED = Verdict(None, "not measured")
@@ -51,12 +58,27 @@ def ratio(
     """In every case low <= over / under <= high."""
 
     def judge(figures: Figures) -> Verdict:
-        found = {}
+        found, spans = {}, {}
         for case in pick(figures, cases):
             a, b = figures.of(case, over, measure), figures.of(case, under, under_measure or measure)
             if a is not None and b:
                 found[case.name] = a / b
-        return within(found, low, high)
+                spans[case.name] = figures.interval(case, over, under, measure, under_measure)
+        return within(found, low, high, spans=spans)
+
+    return judge
+
+
+def operations(over: str, under: str, low: float = 0.0, high: float = inf, *, cases: Which = None) -> Judge:
+    """In every case low <= operations of over / operations of under <= high, of timed kernels."""
+
+    def judge(figures: Figures) -> Verdict:
+        found = {}
+        for case in pick(figures, cases):
+            a, b = figures.operations(case, over), figures.operations(case, under)
+            if a is not None and b:
+                found[case.name] = a / b
+        return within(found, low, high, f"operations of {over} / {under}")
 
     return judge
 
@@ -77,15 +99,68 @@ def fastest(
     """In every case the method's figure is at most that of each other method (by up to `tolerance`)."""
 
     def judge(figures: Figures) -> Verdict:
-        found = {}
-        for case in pick(figures, cases):
-            ours = figures.of(case, method, measure)
-            theirs = [x for o in others if (x := figures.of(case, o, measure)) is not None]
-            if ours is not None and theirs:
-                found[case.name] = ours / min(theirs)
-        return within(found, 0.0, 1.0 + tolerance, f"{method} / best other")
+        found, spans = _against(figures, method, others, min, cases, measure)
+        return within(found, 0.0, 1.0 + tolerance, f"{method} / best other", spans)
 
     return judge
+
+
+def slowest(method: str, others: Sequence[str], *, cases: Which = None, measure: str = "") -> Judge:
+    """In every case the method's figure is at least that of each other method."""
+
+    def judge(figures: Figures) -> Verdict:
+        found, spans = _against(figures, method, others, max, cases, measure)
+        return within(found, 1.0, inf, f"{method} / worst other", spans)
+
+    return judge
+
+
+def _against(
+    figures: Figures,
+    method: str,
+    others: Sequence[str],
+    extreme: Callable[..., str],
+    cases: Which,
+    measure: str,
+) -> tuple[dict[str, float], dict[str, Summary | None]]:
+    """A method's figure over the least or largest of others, by case."""
+    found, spans = {}, {}
+    for case in pick(figures, cases):
+        ours = figures.of(case, method, measure)
+        theirs = {o: x for o in others if (x := figures.of(case, o, measure)) is not None}
+        if ours is not None and theirs:
+            other = extreme(theirs, key=theirs.__getitem__)
+            found[case.name] = ours / theirs[other]
+            spans[case.name] = figures.interval(case, method, other, measure)
+    return found, spans
+
+
+def every(*judges: Judge) -> Judge:
+    """All of these hold; one that was not measured leaves it open."""
+
+    def judge(figures: Figures) -> Verdict:
+        verdicts = [j(figures) for j in judges]
+        known = [v.holds for v in verdicts]
+        holds = False if False in known else None if None in known else True
+        undecided = tuple(dict.fromkeys(c for v in verdicts for c in v.undecided))
+        return Verdict(holds, "; ".join(v.found for v in verdicts), undecided)
+
+    return judge
+
+
+def elsewhere(experiment: Experiment, judge: Judge) -> Judge:
+    """The same, on the figures of another experiment of the run."""
+    return lambda figures: judge(Figures(experiment, figures.all))
+
+
+def said(what: str, judge: Judge) -> Judge:
+    """The same, with a word on what the figures are."""
+
+    def named(figures: Figures) -> Verdict:
+        verdict = judge(figures)
+        return Verdict(verdict.holds, f"{what}: {verdict.found}", verdict.undecided)
+
+    return named
 
 
 def exponent(
@@ -147,8 +222,17 @@ def crossing(over: str, under: str, low: float, high: float, *, cases: Which = N
     return judge
 
 
-def within(found: dict[str, float], low: float, high: float, what: str = "") -> Verdict:
-    """The verdict on figures by case, with the range found and the worst case if it does not hold."""
+def within(
+    found: Mapping[str, float],
+    low: float,
+    high: float,
+    what: str = "",
+    spans: Mapping[str, Summary | None] | None = None,
+) -> Verdict:
+    """The verdict on figures by case, with the range found and the worst case if it does not hold.
+
+    `spans` are their intervals, where they are times.
+    """
     if not found:
         return NOT_MEASURED
     bad = {k: x for k, x in found.items() if not low <= x <= high}
@@ -158,7 +242,10 @@ def within(found: dict[str, float], low: float, high: float, what: str = "") -> 
     if bad:
         worst = max(bad, key=lambda k: max(low - bad[k], bad[k] - high))
         text += f"; {len(bad)} outside, worst {worst}: {bad[worst]:.3g}"
-    return Verdict(not bad, text)
+    undecided = tuple(k for k, s in (spans or {}).items() if s and any(s.low < x < s.high for x in (low, high)))
+    if undecided:
+        text += f"; within noise of a bound: {', '.join(undecided)}"
+    return Verdict(not bad, text, undecided)
 
 
 def pick(figures: Figures, cases: Which) -> list[Case]:

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from linkwork_bench.report.page import Bars, Dots, Lines, number
+from linkwork_bench.report.page import Bars, Dot, Dots, Lines, number
 from linkwork_bench.report.theme import BY_SYSTEM, LIGHT, NAMES
 
 STAND_INS = {name: f"#0a0a{k:02x}" for k, name in enumerate((*(f"c{k}" for k in range(len(LIGHT))), *NAMES))}
@@ -164,8 +164,8 @@ def _dots(chart: Chart, plot: Dots) -> None:
     """A row per case, a dot per figure, and a legend above."""
     names = [_short(f"{robot} {case}".strip()) for robot, case, _ in plot.rows]
     left = 24 + LETTER * max(map(len, names), default=1)
-    seen = dict.fromkeys((d.method, d.hollow) for _, _, row in plot.rows for d in row)
-    top, place = _key(chart, sorted(seen, key=lambda s: s[1]))
+    seen = {d.label: d for _, _, row in plot.rows for d in row}
+    top, place = _key(chart, sorted(seen.values(), key=lambda d: d.hollow))
     ax = chart.axes(left, 30, top, 22 * len(plot.rows), 34)
     place()
     ax.grid(axis="y", visible=False)
@@ -187,8 +187,7 @@ def _dots(chart: Chart, plot: Dots) -> None:
                 (bar,) = ax.plot([d.low, d.high], [k, k], color=chart.colour(d.method), lw=1.5, alpha=0.6)
                 chart.mark(bar, method=d.method, robot=robot)
             (dot,) = ax.plot([d.value], [k], ls="", markersize=8, **chart.marker(d.method, d.hollow))
-            what = f"{name}, {d.method}{' (published)' if d.hollow else ''}: {number(d.value)} {plot.unit}"
-            chart.mark(dot, what, method=d.method, robot=robot)
+            chart.mark(dot, f"{name}, {d.label}: {number(d.value)} {plot.unit}", method=d.method, robot=robot)
 
 
 def _bars(chart: Chart, plot: Bars) -> None:
@@ -218,26 +217,27 @@ def _bars(chart: Chart, plot: Bars) -> None:
             chart.mark(note, method=method, robot=robot)
 
 
-def _key(chart: Chart, seen: Sequence[tuple[str, bool]]) -> tuple[float, Callable[[], None]]:
+def _key(chart: Chart, seen: Sequence[Dot]) -> tuple[float, Callable[[], None]]:
     """Where the rows below the legend begin, and the function that draws it row by row."""
     x, y, entries = 4.0, chart.top + 8, []
-    for method, hollow in seen:
-        label = f"{method} (published)" if hollow else method
-        room = 26 + LETTER * len(label)
+    for d in seen:
+        room = 26 + LETTER * len(d.label)
         if x + room > WIDTH and x > 4:
             x, y = 4.0, y + 17
-        entries.append((method, hollow, label, x, y))
+        entries.append((d, x, y))
         x += room
 
     def place() -> None:
         height = chart.figure.get_size_inches()[1] * 72
-        for method, hollow, label, x, y in entries:
+        for d, x, y in entries:
             at = ([(x + 6) / WIDTH], [1 - y / height])
-            dot = Line2D(*at, ls="", markersize=8, transform=chart.figure.transFigure, **chart.marker(method, hollow))
+            dot = Line2D(
+                *at, ls="", markersize=8, transform=chart.figure.transFigure, **chart.marker(d.method, d.hollow)
+            )
             chart.figure.add_artist(dot)
-            text = chart.figure.text((x + 16) / WIDTH, at[1][0], label, color=SOFT, va="center_baseline")
+            text = chart.figure.text((x + 16) / WIDTH, at[1][0], d.label, color=SOFT, va="center_baseline")
             for part in (dot, text):
-                chart.mark(part, method=method)
+                chart.mark(part, method=d.method)
 
     return y + 14, place
 

@@ -73,13 +73,22 @@ class Lines:
 
 @dataclass(frozen=True)
 class Dot:
-    """A figure on a row; hollow where it is not ours."""
+    """A figure on a row; hollow where it is not ours.
+
+    `source` says where it comes from if it was not measured.
+    """
 
     method: str
     value: float
     hollow: bool = False
     low: float | None = None
     high: float | None = None
+    source: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name in the legend."""
+        return f"{self.method} ({self.source})" if self.source else self.method
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,14 @@ def overview(papers: Sequence[Paper], judged: Sequence[Judged]) -> Section:
         Head("experiments"),
         Head("relations hold"),
         Head("do not"),
-        Head("of these explained"),
+        Head("of these for a measured reason"),
         Head("not measured"),
     ]
     rows = []
     for p in papers:
         own = [j for j in judged if j.experiment in p.experiments]
         holds, fails, unknown = ([j for j in own if j.verdict.holds is x] for x in (True, False, None))
-        explained = sum(bool(j.relation.why) for j in fails)
+        explained = sum(j.explained for j in fails)
         counts = [len(p.experiments), len(holds), len(fails), explained, len(unknown)]
         rows.append(Row([Cell(p.citation), *(Cell(str(n), n) for n in counts)]))
     text = [
@@ -73,7 +73,7 @@ def _relations(judged: Sequence[Judged]) -> Sheet:
     rows = []
     for j in judged:
         kind = {True: "good", False: "bad", None: "open"}[j.verdict.holds]
-        why = (j.relation.why or "not explained yet") if j.verdict.holds is False else ""
+        why = _why(j) if j.verdict.holds is False else ""
         order = {True: 1.0, False: 0.0, None: 2.0}[j.verdict.holds]
         where = ", ".join(dict.fromkeys((j.experiment.where, j.relation.where)))
         rows.append(
@@ -88,6 +88,15 @@ def _relations(judged: Sequence[Judged]) -> Sheet:
             )
         )
     return Sheet(heads, rows, "Relations")
+
+
+def _why(j: Judged) -> str:
+    """The reason, and what was measured to prove it."""
+    text = j.relation.why or "not explained yet"
+    if j.cause is None:
+        return text
+    proven = {True: "measured", False: "not confirmed by these figures", None: "not measured in this run"}
+    return f"{text} ({proven[j.cause.holds]}: {j.cause.found})"
 
 
 def _experiment(e: Experiment, figures: Figures) -> Section | None:
@@ -174,6 +183,10 @@ def _plot(e: Experiment, figures: Figures, cases: Sequence[Case]) -> Lines | Dot
                 points = sorted((c.x, y) for c in cases if c.robot == robot and c.x and (y := figures.of(c, m)))
                 if len(points) > 1:
                     curves.append(Curve(m, points, robot))
+            for name, column in _peer_columns(figures).items():
+                points = sorted((c.x, column[c.name]) for c in cases if c.robot == robot and c.x and c.name in column)
+                if len(points) > 1:
+                    curves.append(Curve(name, points, robot))
         return Lines(e.title, e.axis, e.unit, curves) if curves else None
     if isinstance(e, Counts):
         rows = [
@@ -204,12 +217,13 @@ def _dots(e: Experiment, figures: Figures, c: Case) -> list[Dot]:
     for m in e.methods:
         if m != e.relative_to and (x := figures.shown(c, m)) is not None:
             out.append(Dot(m, x))
-    out += [Dot(m, x, hollow=True) for m, x in e.published.get(c.name, {}).items() if m != e.relative_to]
+    theirs = {m: x for m, x in e.published.get(c.name, {}).items() if m != e.relative_to}
+    out += [Dot(m, x, hollow=True, source="published") for m, x in theirs.items()]
     return out + [Dot(name, column[c.name]) for name, column in _peer_columns(figures).items() if c.name in column]
 
 
 def papers_in_short(judged: Sequence[Judged]) -> list[tuple[str, str]]:
     holds, fails = (sum(j.verdict.holds is x for j in judged) for x in (True, False))
-    known = sum(j.verdict.holds is False and bool(j.relation.why) for j in judged)
+    known = sum(j.explained for j in judged)
     out = [(f"{holds} of {holds + fails}", "statements of the papers hold here")]
-    return [*out, (str(fails), f"do not; {known} of them explained")] if fails else out
+    return [*out, (str(fails), f"do not; {known} of them for a measured reason")] if fails else out

@@ -8,7 +8,8 @@ that supports both. O(N l^3 + m d + m^2). Rows on single links.
 
 Beyond the paper: accelerations are propagated back only through clusters that support MANY constraints, which keeps the
 order. Elsewhere two constraints are coupled by the sum of e d^-1 e^T over the freedoms that both push by e, as in
-`c_pv`: propagating back a constraint of six rows costs as much as coupling it with five others.
+`c_pv`: propagating back a constraint of six rows costs as much as coupling it with five others. `c_efpa_published`
+propagates them back everywhere, as the paper does.
 """
 
 from __future__ import annotations
@@ -31,17 +32,20 @@ MANY = 6
 
 def c_efpa(motion: Motion) -> Array:
     """J G (G^T M G)^-1 G^T J^T, m x m over the rows that are in no cluster, in the model's order."""
+    return _by_propagators(motion, MANY)
+
+
+def c_efpa_published(motion: Motion) -> Array:
+    """The same with accelerations propagated back to every constraint, however few meet."""
+    return _by_propagators(motion, 1)
+
+
+def _by_propagators(motion: Motion, many: int) -> Array:
     # passes 1 and 2, tips to base: articulated inertias of clusters, force propagators
     r = recursion(motion, clusters(motion.model))
-    rows = outer_rows(r.motion, r.tree)
-    for n, x in zip(r.tree.outer, rows, strict=True):
-        if not on_one_link(x):
-            raise UnsupportedError(
-                f"'c_efpa' takes rows on single links besides local loops, and "
-                f"'{motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any"
-            )
-    propagated = [_propagated(r, link, K.T) for x in rows for link, K in x.links.items()]
-    crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in propagated) >= MANY}
+    ends = single_bodies(r, "c_efpa")
+    propagated = [_propagated(r, link, KT) for link, KT in ends]
+    crowded = {n for n in range(len(r.nodes)) if sum(n in F.forces for F in propagated) >= many}
 
     # pass 3, base to tips: accelerations of bodies that support many constraints under the unit forces of each
     moved = [_accelerations(r, F, crowded) for F in propagated]
@@ -53,7 +57,22 @@ def c_efpa(motion: Motion) -> Array:
             if parts := _coupling(r, F, E, crowded, moved[d]):
                 product = sum(parts[1:], parts[0])
                 blocks[c, d] = motion.xp.symmetric(product) if c == d else product
-    return Blocks([x.k.shape[0] for x in rows], blocks, motion.xp).matrix() + determined(motion, r.tree)[0, 0]
+    return Blocks([KT.shape[1] for _, KT in ends], blocks, motion.xp).matrix() + determined(motion, r.tree)[0, 0]
+
+
+def single_bodies(r: Recursion, method: str) -> list[tuple[int, Array]]:
+    """Link and K^T of each constraint that is in no cluster.
+
+    A typed error if one holds more than one link.
+    """
+    rows = outer_rows(r.motion, r.tree)
+    for n, x in zip(r.tree.outer, rows, strict=True):
+        if not on_one_link(x):
+            raise UnsupportedError(
+                f"'{method}' takes rows on single links besides local loops, and "
+                f"'{r.motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any"
+            )
+    return [(link, K.T) for x in rows for link, K in x.links.items()]
 
 
 @dataclass(frozen=True)

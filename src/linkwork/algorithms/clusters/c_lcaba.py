@@ -18,7 +18,16 @@ from linkwork.structure.clusters import clusters
 
 
 def c_lcaba(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows (few links each) besides local loops; constraints with weight 0 in `active` are removed."""
-    return on_tree(motion, clusters(motion.model), tau, fext, mu, active)
+    """Any rows (few links each) besides local loops, from forces `lam0`.
+
+    Weight 0 in `active` removes a constraint.
+    """
+    return on_tree(motion, clusters(motion.model), tau, fext, mu, active, lam0)

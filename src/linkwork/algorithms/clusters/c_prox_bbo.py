@@ -17,7 +17,13 @@ from linkwork.structure.clusters import clusters
 
 
 def c_prox_bbo(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows besides local loops; constraints with weight 0 in `active` are removed."""
-    return on_tree(motion, clusters(motion.model), tau, fext, mu, active)
+    """Any rows besides local loops, from forces `lam0`; constraints with weight 0 in `active` are removed."""
+    return on_tree(motion, clusters(motion.model), tau, fext, mu, active, lam0)

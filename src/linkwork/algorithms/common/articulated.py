@@ -12,8 +12,9 @@ them: the same operations as factorising D, but stable where stiff penalties mak
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from linkwork.algorithms.common.carriers import Known
 from linkwork.backends.ops import Array, Factor
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
@@ -66,11 +67,25 @@ class Articulated:
                 pA[parent] = pA[parent] + motion.X[i].T @ (pa + self.Ia[i] @ motion.c[i])
         return u, pA
 
-    def accelerate(self, u: list[list[Array]], base: Array | None = None) -> tuple[Array, list[Array]]:
-        """Base to tips: accelerations of joints and of all links; that of a free base may be known."""
+    @property
+    def at_rest(self) -> Articulated:
+        """The same without velocities and gravity: its sweeps give what forces add."""
+        return replace(self, motion=self.motion.at_rest)
+
+    def accelerate(
+        self, u: list[list[Array]], base: Array | None = None, known: Known | None = None
+    ) -> tuple[Array, list[Array]]:
+        """Base to tips: accelerations of joints and of all links.
+
+        That of a free base may be known, or those of some links with their joints (carriers.py).
+        """
         motion, t = self.motion, self.motion.model.topology
         a, vdot = [motion.a0] * len(self.IA), [motion.xp.zeros(0)]
         for i in t.links:
+            if known is not None and i in known:
+                found, a[i] = known[i]
+                vdot.append(found)
+                continue
             a[i] = motion.X[i] @ a[t.parent[i]] + motion.c[i]
             if i == 1 and base is not None:
                 vdot.append(base - a[i])

@@ -8,7 +8,7 @@ chignoli2023_clusters, algorithm 1; D, U, Ic are those of cluster_inertia.py. Ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linkwork.algorithms.common.cluster_inertia import ClusterInertia, cluster_inertia
 from linkwork.algorithms.common.cluster_sweeps import accelerations, armature, by_joint, forces
@@ -54,6 +54,12 @@ class ClusterNode:
     @property
     def felt(self) -> list[dict[int, Array]]:
         return [f.felt for f in self.freedoms]
+
+    @property
+    def at_rest(self) -> ClusterNode:
+        """The same without velocities and gravity: what forces add."""
+        still = replace(self.embedding, g=self.motion.xp.zeros(self.embedding.g.shape[0]))
+        return replace(self, motion=self.motion.at_rest, embedding=still)
 
     def remains(self) -> tuple[Inertia, dict[int, Array]]:
         return self.Ia, self.coupled

@@ -57,9 +57,9 @@ def composite(motion: Motion, cluster: Cluster, IA: dict[int, Inertia]) -> tuple
             H[p, i] = H[i, p].T
         F[i] = motion.X[j].T @ force
         if (p := t.parent[i]) in IA:
-            Ic[p] = add(Ic[p], motion.X[i].congruence(Ic[i]))  # type: ignore[type-var]
+            Ic[p] = add(Ic[p], motion.X[i].congruence(Ic[i]))
         elif p:
-            at_output.append(motion.X[i].congruence(Ic[i]))  # type: ignore[type-var]
+            at_output.append(motion.X[i].congruence(Ic[i]))
     nv = {i: motion.model.links[i].joint.nv for i in bodies}
     full = xp.vstack([xp.hstack([H[i, j] if (i, j) in H else xp.zeros(nv[i], nv[j]) for j in bodies]) for i in bodies])
     rest = at_output[0] if at_output else motion.I[0]

@@ -7,6 +7,11 @@ and that is all that conjugate residuals on L lam = k - J a(0), preconditioned b
     p <- z - beta p,   w <- (r - e) - beta w,    lam <- lam + alpha p,   r <- r - alpha w,
     beta = (r - e).w / w.w,   alpha = r.w / w.w
 
+A step is affine in lam. The first one starts from multipliers lam0 (zero, or those of a state nearby); the others are
+computed as changes, from the change d = alpha p of lam: sweeps without gravity, velocities and joint forces, over the
+links that carry constrained ones (sathya2025_lcaba_proxbbo, algorithms 2 and 5). That needs fewer operations, and
+rounding errors are relative to the changes.
+
 w = L p is in the range of L: the part of r that no force can change (rows in conflict) has no effect. Without conjugate
 residuals, a direction in which L is smaller than P's proximal term (a posture near a singular one) by some factor takes
 that many steps; with them about one. The result is always that of the last step, and its residual not extrapolated.
@@ -86,7 +91,8 @@ PROX = optional(instance(Prox, "a linkwork.Prox"))
 class Step(NamedTuple):
     """New multipliers, the rows' errors with them, the size of the rows' terms (1 x 1), and `found`.
 
-    `found` is an affine function of the multipliers: accelerations, forces of embedded loops.
+    `found` is an affine function of the multipliers: accelerations, forces of embedded loops. Of a change of
+    multipliers it is the change of all these; its size is not used.
     """
 
     lam: Array
@@ -97,25 +103,31 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Iteration:
-    """`step(lam)` improves a column of `rows` multipliers; `finish(lam, found)` gives (vdot, forces).
+    """`first` is the step from `start`; `change(d)` what changes in it if that is changed by d.
 
-    `lam` and `found` are the step's. `beside(lam, found)` is about rows that are not in the iteration, because they are
-    embedded: their largest error, the size of their terms, and 1, or 0 if the result is not certified.
+    `finish(lam, found)` gives (vdot, forces); `lam` and `found` are the last step's. `beside(lam, found)` is about rows
+    that are not in the iteration, because they are embedded: their largest error, the size of their terms, and 1, or 0
+    if the result is not certified.
     """
 
-    rows: int
-    step: Callable[[Array], Step]
+    start: Array
+    first: Step
+    change: Callable[[Array], Step]
     finish: Callable[[Array, Array], tuple[Array, Array]]
     xp: Ops
     beside: Callable[[Array, Array], tuple[Array, Array, Array]] | None = None
 
 
 class State(NamedTuple):
-    """The state of an iteration: start of the next step, conjugate residuals, results of the last step."""
+    """The state of an iteration: change of the start, conjugate residuals, the last step.
 
-    start: Array
+    `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
+    last step went.
+    """
+
+    d: Array
+    z: Array
     r: Array
-    p: Array
     w: Array
     square: Array
     size: Array
@@ -129,12 +141,11 @@ class State(NamedTuple):
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
+    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict: that plain step is the last.
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
         self.of, self.xp, self.flat = iteration, iteration.xp, flat
-        self._first = iteration.step(self.xp.zeros(iteration.rows))
         self._sizes = [x.shape[0] for x in self._begin()]
 
     @property
@@ -148,12 +159,16 @@ class Loop:
         return self.xp.vstack(list(state)), largest(self.xp, state.error) / (state.bound + TINY)
 
     def next(self, x: Array) -> tuple[Array, Array]:
-        """x after one more step, and its relative error, or the relative change of errors if that is smaller."""
+        """x after one more step, and its relative error, or the relative change of errors if that is smaller.
+
+        Zero where forces cannot change what is left: rows are in conflict, or redundant but for rounding.
+        """
         xp, old = self.xp, self._split(x)
-        done = self.of.step(old.start)
-        z, change = done.lam - old.start, old.r - done.error
+        more = self.of.change(old.d)
+        lam, error, z = old.lam + more.lam, old.error + more.error, old.z + (more.lam - old.d)
+        change = old.r - error
         beta = (change.T @ old.w) / old.square
-        p, w = z - beta * old.p, change - beta * old.w
+        p, w = z - beta * old.d, change - beta * old.w
         square = w.T @ w
         noise, before = threshold(xp, ROUNDING) * old.size, old.r.T @ old.r
         moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
@@ -162,13 +177,12 @@ class Loop:
         worth = xp.where(moves, 1 / xp.sqrt(xp.where(alpha > 1, alpha, 1.0)), FLAT)
         worth = xp.where(worth < old.worth, xp.where(worth > LEAST, worth, LEAST), old.worth)
         bound = worth * old.size
-        square = xp.where(moves, square, 1 / TINY)
-        state = State(
-            old.start + alpha * p, old.r - alpha * w, p, w, square, old.size, worth, bound, *done[:2], done.found
-        )
-        left, change = largest(xp, done.error), largest(xp, done.error - old.error)
+        square, w = xp.where(moves, alpha * alpha * square, 1 / TINY), alpha * w
+        found = old.found + more.found
+        state = State(alpha * p, z, old.r - w, w, square, old.size, worth, bound, lam, error, found)
+        left, change = largest(xp, error), largest(xp, more.error)
         left, change = left / (bound + TINY), change / (STUCK * old.size + TINY)
-        return xp.vstack(list(state)), xp.where(change < left, change, left)
+        return xp.vstack(list(state)), xp.where(moves, xp.where(change < left, change, left), 0.0)
 
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
@@ -181,9 +195,9 @@ class Loop:
         return *self.of.finish(state.lam, state.found), left, bound
 
     def _begin(self) -> State:
-        lam, error, size, found = self._first
-        zero, one = 0 * lam, self.xp.eye(1)
-        return State(lam, error, zero, zero, one, size, one, FIRST * size, lam, error, found)
+        (lam, error, size, found), one = self.of.first, self.xp.eye(1)
+        z = lam - self.of.start
+        return State(z, z, error, 0 * z, one, size, one, FIRST * size, lam, error, found)
 
     def _split(self, x: Array) -> State:
         parts, start = [], 0

@@ -8,7 +8,7 @@ sathya2025_lcaba_proxbbo, eqs. 30-35; without neighbours Featherstone's articula
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
 from linkwork.algorithms.common.hessian import Hessian, articulated
@@ -40,6 +40,11 @@ class LinkNode:
     @property
     def pivots(self) -> list[Array]:
         return [dof.d_inv for dof in self.dofs]
+
+    @property
+    def at_rest(self) -> LinkNode:
+        """The same without velocities and gravity: what forces add."""
+        return replace(self, motion=self.motion.at_rest)
 
     def remains(self) -> tuple[ArticulatedInertia, dict[int, Array]]:
         X, output = self.motion.X[self.body], self.cluster.output

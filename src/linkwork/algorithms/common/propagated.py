@@ -14,7 +14,7 @@ sathya2025_lcaba_proxbbo, eqs. 42-46 (46e is a decrement). Only blocks of couple
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import split
@@ -52,6 +52,12 @@ class Passed:
     forces: dict[int, dict[int, Array]]
     pushes: dict[int, list[Array]]
     power: dict[int, Array]
+
+    @property
+    def at_rest(self) -> Passed:
+        """The same without velocities and gravity."""
+        none = {c: self.node.motion.xp.zeros(x.shape[0]) for c, x in self.power.items()}
+        return replace(self, node=self.node.at_rest, power=none)
 
 
 class PropagatedRows:

@@ -10,8 +10,9 @@ independent velocity changes K, l and L as eliminating a joint does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from linkwork.algorithms.common.carriers import Known
 from linkwork.algorithms.common.cluster_node import ClusterNode, cluster_node
 from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.hessian import Hessian
@@ -47,16 +48,31 @@ class Recursion:
                 pA[n] = pA[n] + f
         return u, pA
 
-    def accelerate(self, u: list[list[Array]]) -> tuple[Array, list[Array]]:
-        """Base to tips: joint accelerations, and accelerations of all links."""
+    @property
+    def at_rest(self) -> Recursion:
+        """The same without velocities and gravity: its sweeps give what forces add."""
+        return replace(self, motion=self.motion.at_rest, nodes=[node.at_rest for node in self.nodes])
+
+    def accelerate(self, u: list[list[Array]], known: Known | None = None) -> tuple[Array, list[Array]]:
+        """Base to tips: joint accelerations, and accelerations of all links; those of some may be known."""
         a = [self.motion.a0] * len(self.motion.model.links)
         rows: dict[int, Array] = {}
         for node, uk in zip(reversed(self.nodes), reversed(u), strict=True):
-            vdot, moved = node.accelerate(uk, a)
+            vdot, moved = accelerated(node, uk, a, known)
             for i in node.cluster.bodies:
                 a[i] = moved[i]
             rows |= {k: vdot[n : n + 1, :] for n, k in enumerate(node.cluster.dofs)}
         return self.motion.xp.vstack([self.motion.xp.zeros(0), *(rows[k] for k in sorted(rows))]), a
+
+
+def accelerated(
+    node: LinkNode | ClusterNode, u: list[Array], a: list[Array], known: Known | None
+) -> tuple[Array, dict[int, Array]]:
+    """Accelerations of a node's joints and bodies: what is known of them, or what follows from u and a."""
+    bodies = node.cluster.bodies
+    if known is None or bodies[0] not in known:
+        return node.accelerate(u, a)
+    return node.motion.xp.vstack([known[i][0] for i in bodies]), {i: known[i][1] for i in bodies}
 
 
 def recursion(

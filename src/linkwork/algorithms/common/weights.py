@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
@@ -35,6 +36,45 @@ def weigh(
         links, joints = {i: root * K for i, K in r.links.items()}, {i: root * G for i, G in r.joints.items()}
         out.append(ConstraintRows(links, joints, root * r.k, r.relative))
     return out, xp.vstack([xp.zeros(0), *by_constraint.values()])
+
+
+def starting(
+    motion: Motion,
+    rows: Sequence[ConstraintRows],
+    lam0: Array | None,
+    active: Array | None,
+    which: Sequence[int] | None = None,
+) -> list[Array]:
+    """Multipliers to start from, by constraint: those of the forces `lam0` of all constraints, or zero.
+
+    The rows are those of all constraints, or of `which`. A constraint that is switched off exerts no force.
+    """
+    xp, constraints, starts = motion.xp, motion.model.constraints, [0]
+    for c in constraints:
+        starts.append(starts[-1] + c.rows)
+    out = []
+    for n, r in zip(range(len(rows)) if which is None else which, rows, strict=True):
+        lam = xp.zeros(r.k.shape[0]) if lam0 is None else lam0[starts[n] : starts[n + 1], :]
+        out.append(lam if lam0 is None or active is None else xp.where(active[n, 0] > 0, lam, 0 * lam))
+    return out
+
+
+def unweighed(
+    motion: Motion, lam: Sequence[Array], active: Array | None, which: Sequence[int] | None = None
+) -> list[Array]:
+    """The multipliers of rows times the roots of weights (`weigh`) that exert forces `lam`."""
+    if active is None:
+        return list(lam)
+    xp = motion.xp
+    roots = [
+        xp.sqrt(xp.where(active[n, 0] > 0, active[n, 0], 1.0)) for n in (range(len(lam)) if which is None else which)
+    ]
+    return [l / root for l, root in zip(lam, roots, strict=True)]
+
+
+def without_targets(motion: Motion, rows: Sequence[ConstraintRows]) -> list[ConstraintRows]:
+    """The same rows with zero on the right: what they become for changes of accelerations."""
+    return [replace(r, k=motion.xp.zeros(r.k.shape[0])) for r in rows]
 
 
 def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]) -> tuple[list[Array], Array]:

@@ -16,12 +16,13 @@ not coupled; any number of links and joints per row. Nodes are links, or cluster
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from linkwork.algorithms.common.carriers import Known
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian, articulated
 from linkwork.algorithms.common.propagated import Passed, PropagatedRows, Root
-from linkwork.algorithms.common.recursion import node_of
+from linkwork.algorithms.common.recursion import accelerated, node_of
 from linkwork.algorithms.common.weights import ROUNDING, in_balance, left_over, met, over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
@@ -54,6 +55,11 @@ class Eliminated:
     motion: Motion
     passed: list[Passed]
     roots: dict[int, Root]
+
+    @property
+    def at_rest(self) -> Eliminated:
+        """The same without velocities and gravity: its sweeps give what right-hand sides add."""
+        return replace(self, motion=self.motion.at_rest, passed=[x.at_rest for x in self.passed])
 
 
 def at_loop_roots(model: Model, tree: ClusterTree, rows: Sequence[ConstraintRows]) -> tuple[dict[int, int], Order]:
@@ -122,18 +128,22 @@ def sweep_forces(
 
 
 def roll_out(
-    e: Eliminated, u: list[list[Array]], y: Mapping[int, Array]
+    e: Eliminated, u: list[list[Array]], y: Mapping[int, Array], known: Known | None = None
 ) -> tuple[Array, list[Array], dict[int, Array]]:
-    """Forward sweep, lines 26-32: joint accelerations, link accelerations, and multipliers by constraint."""
+    """Forward sweep, lines 26-32: joint accelerations, link accelerations, and multipliers by constraint.
+
+    If accelerations of all links that carry constrained ones are known, those of the others, and no multipliers.
+    """
     a, vdot, lam = [e.motion.a0] * len(e.motion.model.links), dict[int, Array](), dict[int, Array]()
-    if root := e.roots.get(0):
+    if known is None and (root := e.roots.get(0)):
         lam |= root.multipliers(y[0], a[0], lam)
     for x, ux in zip(reversed(e.passed), reversed(u), strict=True):
-        pushed = [sum((eT[k] @ lam[c] for c, eT in x.pushes.items()), uk) for k, uk in enumerate(ux)]
-        found, moved = x.node.accelerate(pushed, a)
+        pushes = x.pushes if known is None else {}
+        pushed = [sum((eT[k] @ lam[c] for c, eT in pushes.items()), uk) for k, uk in enumerate(ux)]
+        found, moved = accelerated(x.node, pushed, a, known)
         vdot |= {k: found[n : n + 1, :] for n, k in enumerate(x.node.cluster.dofs)}
         for i in x.node.cluster.bodies:
             a[i] = moved[i]
-            if root := e.roots.get(i):
+            if known is None and (root := e.roots.get(i)):
                 lam |= root.multipliers(y[i], a[i], lam)
     return e.motion.xp.vstack([e.motion.xp.zeros(0), *(vdot[k] for k in sorted(vdot))]), a, lam

@@ -9,11 +9,19 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.articulated import articulated
-from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.articulated import Articulated, articulated
+from linkwork.algorithms.common.carriers import carriers
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import active_only, left_over, over_links, per_constraint
+from linkwork.algorithms.common.weights import (
+    active_only,
+    left_over,
+    over_links,
+    per_constraint,
+    starting,
+    without_targets,
+)
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
@@ -21,26 +29,45 @@ from linkwork.spatial import ArticulatedInertia
 
 
 def constrained_aba(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Rows over single links and joints on the world, each constraint weighted by `active`."""
+    """Rows over single links and joints on the world, weighted by `active`, from forces `lam0`."""
     xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
     w = per_constraint(motion, rows, active)
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]
     art = articulated(motion, added_inertias(motion, rows, firm))
-    pA = motion.bias(fext)
+    moving = carriers(motion.model, (i for r in rows for i in r.links))
 
-    def step(lam: Array) -> Step:
-        forces, parts = list(pA), split(lam, rows)
-        for r, l, f in zip(rows, parts, firm, strict=True):
+    def step(
+        art: Articulated, tau: Array, p: list[Array], rows: list[ConstraintRows], lam: list[Array]
+    ) -> tuple[Step, list[list[Array]]]:
+        p = list(p)
+        for r, l, f in zip(rows, lam, firm, strict=True):
             for i, K in r.links.items():
-                forces[i] = forces[i] - K.T @ (l + f * r.k)
-        vdot, a = art.accelerate(art.drive(tau, forces)[0])
+                p[i] = p[i] - K.T @ (l + f * r.k)
+        u, _ = art.drive(tau, p)
+        vdot, a = art.accelerate(u)
         errors, size = left_over(motion, rows, a)
-        new = [l + f * e for l, f, e in zip(parts, firm, errors, strict=True)]
-        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size, vdot)
+        new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
+        return Step(stacked(motion, new), active_only(motion, errors, w), size, moving.pack(motion, vdot, a)), u
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)
+    start = starting(motion, rows, lam0, active)
+    first, u = step(art, tau, motion.bias(fext), rows, start)
+
+    def change(d: Array) -> Step:
+        none, still = [xp.zeros(6)] * len(art.IA), without_targets(motion, rows)
+        return step(art.at_rest, xp.zeros(motion.model.nv), none, still, split(d, rows))[0]
+
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
+        return art.accelerate(u, known=moving.unpack(found)[0])[0], lam
+
+    return Iteration(stacked(motion, start), first, change, finish, xp)
 
 
 def added_inertias(motion: Motion, rows: list[ConstraintRows], weights: list[Array]) -> dict[int, ArticulatedInertia]:

@@ -20,36 +20,19 @@ from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scale
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import MATRIX, Kind, Refused, checked, checked_class, like, optional, several, whole
+from linkwork.checks import MATRIX, checked
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.errors import InputError
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 
-def _columns(value: object) -> object:
-    if not isinstance(value, dict):
-        raise Refused
-    return {whole().checked("a dof", j, {}): MATRIX.checked("its column", x, {}) for j, x in value.items()}
-
-
-COLUMNS = Kind("a dictionary {dof: 1 x m}", _columns)
-
-
-@checked_class(
-    M=MATRIX,
-    rows=several(COLUMNS),
-    R=several(MATRIX),
-    parent=several(whole(-1)),
-    xp=like("a backend, as linkwork.backends.get gives it", "zeros", "eye", "vstack", "where", "symmetric"),
-    least=optional(MATRIX),
-)
-class KKTCholesky:
+class KKTFactor:
     """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
     `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows. Vectors x have the constraints' part first.
+    least pivots of rows. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
     """
 
     def __init__(
@@ -198,9 +181,20 @@ def _check(M: Array, rows: Sequence[Columns], sizes: Sequence[int], parent: Sequ
         raise InputError("rows and R have an entry for each constraint: {dof: 1 x m} and m x 1")
 
 
-def kkt_factor(motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None) -> KKTCholesky:
+def diagonal_factor(
+    motion: Motion, weights: Array, rows: list[ConstraintRows], R: list[Array], least: Array | None = None
+) -> KKTFactor:
+    """The same with a diagonal in place of the mass matrix: inverse kinematics (carpentier2021, IV-D)."""
+    n, unit = motion.model.nv, motion.xp.eye(motion.model.nv)
+    W = motion.xp.hstack([unit[:, j : j + 1] * weights[j, 0] for j in range(n)])
+    return KKTFactor(W, [joint_columns(motion, r) for r in rows], R, [-1] * n, motion.xp, least)
+
+
+def kkt_factor(
+    motion: Motion, rows: list[ConstraintRows], R: list[Array] | None = None, least: Array | None = None
+) -> KKTFactor:
     """The factorisation for a model's mass matrix and rows, damped by R (a column per constraint)."""
     JT = [joint_columns(motion, r) for r in rows]
     damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
-    least = least_pivots(motion) if R is None else None
-    return KKTCholesky(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)
+    least = least_pivots(motion) if R is None else least
+    return KKTFactor(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)

@@ -15,30 +15,44 @@ or singular. Without internal loops it is `constrained_aba`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+from linkwork.algorithms.common.carriers import carriers
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import in_order, split
+from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.loop_forces import loop_forces
+from linkwork.algorithms.common.loop_forces import Propagated, loop_forces
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.recursion import recursion
-from linkwork.algorithms.common.weights import active_only, left_over
+from linkwork.algorithms.common.recursion import Recursion, recursion
+from linkwork.algorithms.common.weights import active_only, left_over, starting, without_targets
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
 
 
 def lcaba(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows (few links each); constraints with weight 0 in `active` are removed."""
-    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active)
+    """Any rows (few links each), from forces `lam0`; constraints with weight 0 in `active` are removed."""
+    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active, lam0)
 
 
 def on_tree(
-    motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, mu: Array, active: Array | None
+    motion: Motion,
+    tree: ClusterTree,
+    tau: Array,
+    fext: Array | None,
+    mu: Array,
+    active: Array | None,
+    lam0: Array | None,
 ) -> Iteration:
     """The same where nodes are links or clusters; constraints that are in no cluster are penalised."""
     xp = motion.xp
@@ -47,31 +61,62 @@ def on_tree(
     # tips to base: inertias and couplings
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu, tree.outer), w, strict=True)]
     r = recursion(motion, tree, fext, firm)
-    bias, loops = r.motion.bias(fext), [node for node in r.nodes if isinstance(node, ClusterNode)]
+    moving = carriers(motion.model, (i for row in r.rows for i in row.links), tree.clusters)
+    inside, beside = moving.parted([node for node in r.nodes if isinstance(node, ClusterNode)])
 
-    def step(lam: Array) -> Step:
-        parts, p = split(lam, r.rows), list(bias)
-        for row, l, f in zip(r.rows, parts, firm, strict=True):
+    def step(r: Recursion, tau: Array, p: list[Array], lam: list[Array]) -> tuple[Step, list[list[Array]], list[Array]]:
+        p = list(p)
+        for row, l, f in zip(r.rows, lam, firm, strict=True):
             for i, K in row.links.items():
                 p[i] = p[i] - K.T @ (l + f * row.k)
         u, pA = r.drive(tau, p)
         vdot, a = r.accelerate(u)
         errors, size = left_over(motion, r.rows, a)
-        new = [l + f * e for l, f, e in zip(parts, firm, errors, strict=True)]
-        within: dict[int, Array] = {}
-        for node in loops:
-            within |= loop_forces(r.motion, node, tau, vdot, a, pA, {}, [])
-        return Step(
-            xp.vstack([xp.zeros(0), *new]),
-            active_only(motion, errors, w),
-            size,
-            xp.vstack([vdot, in_order(motion, within)]),
-        )
+        new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
+        within = embedded_forces(r.motion, inside, tau, vdot, a, pA)
+        found = xp.vstack([moving.pack(motion, vdot, a), in_order(motion, within)])
+        return Step(stacked(motion, new), active_only(motion, errors, w), size, found), u, pA
 
-    finish = in_parts(motion, tree, active)
-    return Iteration(
-        sum(row.k.shape[0] for row in r.rows), step, finish, xp, certificate(motion, tree, tau, fext, finish)
-    )
+    start = starting(motion, r.rows, lam0, active, tree.outer)
+    first, u, pA = step(r, tau, r.motion.bias(fext), start)
+
+    def change(d: Array) -> Step:
+        still = replace(r.at_rest, rows=without_targets(motion, r.rows))
+        return step(still, xp.zeros(motion.model.nv), [xp.zeros(6)] * len(pA), split(d, r.rows))[0]
+
+    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
+        known, within = moving.unpack(found)
+        vdot, a = r.accelerate(u, known)
+        forces = by_constraint(motion, tree.outer, lam) | by_constraint(motion, constraints_of(inside), within)
+        forces |= embedded_forces(r.motion, beside, tau, vdot, a, pA)
+        return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces)
+
+    return Iteration(stacked(motion, start), first, change, finish, xp, certificate(motion, tree, tau, fext, finish))
+
+
+def embedded_forces(
+    motion: Motion,
+    nodes: Sequence[ClusterNode],
+    tau: Array,
+    vdot: Array,
+    a: list[Array],
+    pA: list[Array],
+    held: Mapping[int, dict[int, dict[int, Array]]] | None = None,
+    propagated: Sequence[Propagated] = (),
+) -> dict[int, Array]:
+    """Forces of the loops in some clusters, by constraint.
+
+    `held` are those of propagated rows, by first body.
+    """
+    out: dict[int, Array] = {}
+    for node in nodes:
+        out |= loop_forces(motion, node, tau, vdot, a, pA, (held or {}).get(node.cluster.bodies[0], {}), propagated)
+    return out
+
+
+def constraints_of(nodes: Sequence[ClusterNode]) -> list[int]:
+    """The constraints that some clusters embed, in order."""
+    return sorted(n for node in nodes for n in node.cluster.constraints)
 
 
 Finish = Callable[[Array, Array], tuple[Array, Array]]
@@ -89,18 +134,3 @@ def certificate(
         return *unmet(motion, tree, vdot), balanced(motion, tree, tau, fext, vdot, forces)
 
     return beside
-
-
-def in_parts(motion: Motion, tree: ClusterTree, active: Array | None) -> Finish:
-    """The end of an iteration that found accelerations and, below them, forces of the loops in clusters."""
-    nv, constraints = motion.model.nv, motion.model.constraints
-    inside = sorted(set(range(len(constraints))).difference(tree.outer))
-
-    def finish(lam: Array, found: Array) -> tuple[Array, Array]:
-        vdot, forces = found[0:nv, :], dict[int, Array]()
-        for which, x in ((tree.outer, lam), (inside, found[nv:, :])):
-            for n in which:
-                forces[n], x = x[0 : constraints[n].rows, :], x[constraints[n].rows :, :]
-        return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces)
-
-    return finish

@@ -21,24 +21,47 @@ from linkwork.structure.pivots import chosen, tree_of
 
 
 def mixed(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; weight 0 in `active` removes a constraint. Couplings are embedded only without `active`."""
-    return _mixed(motion, tau, fext, mu, active, "couplings" if active is None else "nothing")
+    """Any rows, from forces `lam0`; weight 0 in `active` removes one.
+
+    Couplings are embedded only without `active`.
+    """
+    return _mixed(motion, tau, fext, mu, active, lam0, "couplings" if active is None else "nothing")
 
 
 def c_mixed(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; all local loops may be embedded, and those that are cannot be switched off.
+    """Any rows, from forces `lam0`; local loops may be embedded, which cannot be switched off then.
 
     What holds links in or behind an embedded linkage is propagated: penalties would lose digits where it is nearly
     singular.
     """
-    return _mixed(motion, tau, fext, mu, active, "loops")
+    return _mixed(motion, tau, fext, mu, active, lam0, "loops")
 
 
-def _mixed(motion: Motion, tau: Array, fext: Array | None, mu: Array, active: Array | None, embed: str) -> Iteration:
+def _mixed(
+    motion: Motion,
+    tau: Array,
+    fext: Array | None,
+    mu: Array,
+    active: Array | None,
+    lam0: Array | None,
+    embed: str,
+) -> Iteration:
     mix = chosen(motion.model, embed)
     tree = tree_of(motion.model, mix.embedded)
-    return on_tree(motion, tree, tau, fext, mu, active, mix.among(tree.outer))
+    return on_tree(motion, tree, tau, fext, mu, active, lam0, mix.among(tree.outer))

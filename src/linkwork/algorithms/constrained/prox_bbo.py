@@ -8,18 +8,20 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.carriers import carriers
+from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import in_order, split
+from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
-from linkwork.algorithms.common.weights import left_over, over_links, weigh
-from linkwork.algorithms.constrained.bbo import at_loop_roots, roll_out, sweep_forces, sweep_inertias
-from linkwork.algorithms.constrained.lcaba import certificate, in_parts
+from linkwork.algorithms.common.weights import left_over, over_links, starting, unweighed, weigh, without_targets
+from linkwork.algorithms.constrained.bbo import Eliminated, at_loop_roots, roll_out, sweep_forces, sweep_inertias
+from linkwork.algorithms.constrained.lcaba import certificate, constraints_of, embedded_forces
 from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows, holders
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
 from linkwork.structure.pivots import Mixture
@@ -27,10 +29,16 @@ from linkwork.structure.rotors import freeze_rotors
 
 
 def prox_bbo(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed."""
-    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active)
+    """Any rows, from forces `lam0`; constraints with weight 0 in `active` are removed."""
+    return on_tree(motion, links_alone(motion.model), tau, fext, mu, active, lam0)
 
 
 def on_tree(
@@ -40,6 +48,7 @@ def on_tree(
     fext: Array | None,
     mu: Array,
     active: Array | None,
+    lam0: Array | None,
     mix: Mixture | None = None,
 ) -> Iteration:
     """The same where nodes are links or clusters; rows of constraints in a cluster are embedded.
@@ -49,35 +58,46 @@ def on_tree(
     xp = motion.xp
     frozen = freeze_rotors(motion, tree) if fext is None else motion
     rows, roots = weigh(motion, outer_rows(frozen, tree), active, tree.outer)
-    damping, bias = [1 / mu_c for mu_c in penalties(motion, mu, tree.outer)], frozen.bias(fext)
+    mus = penalties(motion, mu, tree.outer)
+    damping, flat = [1 / mu_c for mu_c in mus], [over_links(frozen, r) for r in rows]
     ends, order = at_loop_roots(motion.model, tree, rows) if mix is None else (mix.ends, mix.order)
-    penalised = {c: over_links(frozen, rows[c]) for c in sorted(mix.penalised)} if mix else {}
-    firm = {c: 1 / damping[c] for c in penalised}
+    penalised = sorted(mix.penalised) if mix else []
     propagated = {c: r for c, r in enumerate(rows) if c not in penalised}
-    H = Hessian(frozen, list(penalised.values()), list(firm.values()))
+    H = Hessian(frozen, [flat[c] for c in penalised], [mus[c] for c in penalised])
     e = sweep_inertias(motion, frozen, H, PropagatedRows(frozen, propagated, dict(enumerate(damping))), ends, order)
+    moving = carriers(motion.model, (i for r in rows for i in holders(motion.model, r)), tree.clusters)
+    inside, outside = moving.parted([x.node for x in e.passed if isinstance(x.node, ClusterNode)])
+    held = {x.node.cluster.bodies[0]: x.forces for x in e.passed}
 
-    def step(lam: Array) -> Step:
-        p, l = list(bias), [r.k + d * old for r, d, old in zip(rows, damping, split(lam, rows), strict=True)]
-        for c, r in penalised.items():
-            l[c] = l[c] + (r.k - rows[c].k)  # written over links, rows over joints have another k
-            for i, K in r.links.items():
-                p[i] = p[i] - K.T @ (firm[c] * l[c])
+    def step(
+        e: Eliminated, tau: Array, p: list[Array], k: list[Array], flat: list[ConstraintRows], lam: list[Array]
+    ) -> tuple[Step, list[list[Array]], list[Array]]:
+        p, l = list(p), [kc + d * old for kc, d, old in zip(k, damping, lam, strict=True)]
+        for c in penalised:
+            for i, K in flat[c].links.items():
+                p[i] = p[i] - K.T @ (lam[c] + mus[c] * flat[c].k)  # over links, rows over joints have another k
         u, y, p = sweep_forces(e, tau, p, l)
         vdot, a, new = roll_out(e, u, y)
-        for c, r in penalised.items():
-            new[c] = firm[c] * (l[c] - sum((K @ a[i] for i, K in r.links.items()), xp.zeros(l[c].shape[0])))
-        within = dict[int, Array]()
-        for x in e.passed:
-            if isinstance(x.node, ClusterNode):
-                multipliers = [(c, r, new[c]) for c, r in propagated.items()]
-                within |= loop_forces(frozen, x.node, tau, vdot, a, p, x.forces, multipliers)
-        errors, size = left_over(frozen, [over_links(frozen, r) for r in rows], a)
-        found = xp.vstack([vdot, in_order(motion, within)])
-        return Step(in_order(motion, new), xp.vstack([xp.zeros(0), *errors]), size, found)
+        errors, size = left_over(frozen, flat, a)
+        new |= {c: lam[c] + mus[c] * errors[c] for c in penalised}
+        multipliers = [(c, r, new[c]) for c, r in propagated.items()]
+        within = embedded_forces(e.motion, inside, tau, vdot, a, p, held, multipliers)
+        found = xp.vstack([moving.pack(motion, vdot, a), in_order(motion, within)])
+        return Step(in_order(motion, new), stacked(motion, errors), size, found), u, p
+
+    start = unweighed(motion, starting(motion, rows, lam0, active, tree.outer), active, tree.outer)
+    first, u, pA = step(e, tau, frozen.bias(fext), [r.k for r in rows], flat, start)
+
+    def change(d: Array) -> Step:
+        none, parts = [xp.zeros(6)] * len(pA), split(d, rows)
+        k = [xp.zeros(r.k.shape[0]) for r in rows]
+        return step(e.at_rest, xp.zeros(motion.model.nv), none, k, without_targets(motion, flat), parts)[0]
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
-        vdot, forces = in_parts(motion, tree, active)(lam, found)
-        return vdot, forces * roots
+        known, within = moving.unpack(found)
+        vdot, a, _ = roll_out(e, u, {}, known)
+        forces = by_constraint(motion, tree.outer, lam) | by_constraint(motion, constraints_of(inside), within)
+        forces |= embedded_forces(frozen, outside, tau, vdot, a, pA)
+        return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces) * roots
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, finish, xp, certificate(motion, tree, tau, fext, finish))
+    return Iteration(stacked(motion, start), first, change, finish, xp, certificate(motion, tree, tau, fext, finish))

@@ -8,9 +8,10 @@ factorisation happens once, O(n d^2 + m d^2 + m^2 d + m^3); a step is a pair of 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import weigh
+from linkwork.algorithms.common.weights import starting, unweighed, weigh
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.tree.rnea import rnea
@@ -20,9 +21,15 @@ from linkwork.model import Motion
 
 
 def prox_ltl(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed."""
+    """Any rows, from forces `lam0`; constraints with weight 0 in `active` are removed."""
     motion, xp = motion.classical, motion.xp
     rows, roots = weigh(motion, constraint_rows(motion), active)
     by_row = [xp.zeros(r.k.shape[0]) + 1 / mu_c for r, mu_c in zip(rows, penalties(motion, mu), strict=True)]
@@ -36,12 +43,16 @@ def prox_ltl(
     moved = [u * z[j, 0] for U in factor.Uj for j, u in U.items()]
     size = xp.sqrt(sum((x @ x.T for x in (target.T, free.T, *moved)), xp.zeros(1)))
 
-    def step(lam: Array) -> Step:
+    def step(lam: Array, free: Array) -> Step:
         new = factor.constraints.solve(free + damping * lam)
         return Step(new, damping * (new - lam), size, xp.zeros(0))
+
+    def change(d: Array) -> Step:
+        return step(d, xp.zeros(factor.m))
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         held = z + factor.rows_to_joints(lam, factor.Y)
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
-    return Iteration(factor.m, step, finish, xp)
+    start = stacked(motion, unweighed(motion, starting(motion, rows, lam0, active), active))
+    return Iteration(start, step(start, free), change, finish, xp)

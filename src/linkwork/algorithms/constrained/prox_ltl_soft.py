@@ -9,10 +9,10 @@ redundant or singular; digits are lost as mu grows.
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import active_only, per_constraint
+from linkwork.algorithms.common.weights import active_only, per_constraint, starting
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
 from linkwork.algorithms.delassus.ltl import joint_columns
@@ -23,9 +23,15 @@ from linkwork.model import Motion
 
 
 def prox_ltl_soft(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; each constraint weighted by `active`, and removed by weight 0."""
+    """Any rows, from forces `lam0`; each constraint weighted by `active`, and removed by weight 0."""
     motion = motion.classical
     xp, rows = motion.xp, constraint_rows(motion)
     w = per_constraint(motion, rows, active)
@@ -41,13 +47,16 @@ def prox_ltl_soft(
     resting = motion.accelerations(None)
     at_rest = [r.k for r in rows] + [K @ resting[l] for r in rows for l, K in r.links.items()]
 
-    def step(x: Array) -> Step:
-        lam = split(x, rows)
+    def step(lam: list[Array], free: Array, k: list[Array]) -> Step:
         vdot = factor.solve(free + joint_forces(motion, JT, lam))
         errors = [kc - row_values(motion, c, vdot, kc.shape[0]) for kc, c in zip(k, JT, strict=True)]
         new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
         moved = [c * vdot[j, 0] for columns in JT for j, c in columns.items()]
         size = xp.sqrt(sum((x @ x.T for x in (*(x.T for x in at_rest), *moved)), xp.zeros(1)))
-        return Step(xp.vstack([xp.zeros(0), *new]), active_only(motion, errors, w), size, vdot)
+        return Step(stacked(motion, new), active_only(motion, errors, w), size, vdot)
 
-    return Iteration(sum(r.k.shape[0] for r in rows), step, lambda lam, vdot: (vdot, lam), xp)
+    def change(d: Array) -> Step:
+        return step(split(d, rows), xp.zeros(motion.model.nv), [xp.zeros(x.shape[0]) for x in k])
+
+    start = starting(motion, rows, lam0, active)
+    return Iteration(stacked(motion, start), step(start, free, k), change, lambda lam, vdot: (vdot, lam), xp)

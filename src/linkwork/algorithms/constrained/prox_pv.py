@@ -9,20 +9,26 @@ sathya2025_lcaba_proxbbo, proxPV (its reference 11). O(n + m^2 d + m^3), O(m^2) 
 from __future__ import annotations
 
 from linkwork.algorithms.common.articulated import articulated
-from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.dual import to_base
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import weigh
+from linkwork.algorithms.common.weights import starting, unweighed, weigh
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion
 
 
 def prox_pv(
-    motion: Motion, tau: Array, fext: Array | None = None, *, mu: Array, active: Array | None = None
+    motion: Motion,
+    tau: Array,
+    fext: Array | None = None,
+    *,
+    mu: Array,
+    active: Array | None = None,
+    lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows; constraints with weight 0 in `active` are removed."""
+    """Any rows, from forces `lam0`; constraints with weight 0 in `active` are removed."""
     xp = motion.xp
     rows, roots = weigh(motion, constraint_rows(motion), active)
     art = articulated(motion)
@@ -37,12 +43,16 @@ def prox_pv(
     moved = [e * (art.dofs[i][k].d_inv * u[i][k]) for (i, k), by_row in dual.eT.items() for e in by_row.values()]
     size = xp.sqrt(sum((x @ x.T for x in (r.T, *(x.k.T for x in rows), *moved)), xp.zeros(1)))
 
-    def step(lam: Array) -> Step:
+    def step(lam: Array, r: Array) -> Step:
         new = factor.solve(r + damping * lam)
         return Step(new, damping * (new - lam), size, xp.zeros(0))
+
+    def change(d: Array) -> Step:
+        return step(d, xp.zeros(L.shape[0]))
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         vdot, _ = art.accelerate(dual.add_forces(u, split(lam, rows)))
         return vdot, lam * roots
 
-    return Iteration(L.shape[0], step, finish, xp)
+    start = stacked(motion, unweighed(motion, starting(motion, rows, lam0, active), active))
+    return Iteration(start, step(start, r), change, finish, xp)

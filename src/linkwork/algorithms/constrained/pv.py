@@ -49,10 +49,14 @@ def _after_base(art: Articulated, dual: Dual) -> list[Array]:
 
 
 def _before_base(art: Articulated, dual: Dual, f: Array) -> tuple[Array, list[Array]]:
-    """Eq. 49: (IA + K^T L^-1 K) a = f + K^T L^-1 l for the base, then L lam = l - K a, group by group."""
-    xp = art.motion.xp
-    at_base = dual.KT[1]
-    IA, solved = art.IA[1].matrix(), []
+    """Eq. 49: (IA + K^T L^-1 K) a = f + K^T L^-1 l for the base, then L lam = l - K a, group by group.
+
+    An armature of the base acts against its acceleration relative to the world.
+    """
+    motion, xp = art.motion, art.motion.xp
+    at_base, armature = dual.KT[1], motion.armature(1)
+    IA, solved = xp.symmetric(art.IA[1].matrix() + armature), []
+    f = f + armature @ (motion.X[1] @ motion.a0 + motion.c[1])
     for group in dual.groups():
         factor = xp.factor_spd(dual.matrix(group), least_pivots(art.motion, group))
         K = xp.hstack([at_base[c] for c in group]).T

@@ -1,4 +1,6 @@
-"""Operational-space inertia of a floating base as an operator: the dense matrix is never formed.
+"""Operational-space inertia of a floating base as an operator.
+
+The dense matrix is not formed where limbs are apart.
 
     Lambda^-1 = L_b + K_b H_b^-1 K_b^T,    Lambda b = y - Y (H_b + K_b^T Y)^-1 K_b^T y,   y = L_b^-1 b,  Y = L_b^-1 K_b
 
@@ -6,17 +8,20 @@ PV-OSIM-fast: sathya2023_pv_lqr, VII-B, eqs. 48 and 54. The constraints are prop
 those of different limbs are not coupled yet: L_b is block diagonal. O(n + m^2 d + m^3 / r^2) for r limbs.
 
 Needs a free base that everything hangs on, and L_b invertible: each limb must have the joints to move all its rows
-while the base is at rest. That is checked structurally (`needs_base`); a singular posture gives NaN.
+while the base is at rest. That is checked structurally (`needs_base`); a singular posture gives NaN. With one limb, or
+few rows on few of them, the dense matrix takes fewer operations, which can be counted beforehand: then it is `pv`'s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.common.dual import Dual, to_base
 from linkwork.algorithms.common.penalties import least_pivots
+from linkwork.algorithms.delassus.pv import pv
 from linkwork.backends.ops import Array, Factor
 from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError
@@ -24,7 +29,7 @@ from linkwork.model import Motion
 from linkwork.structure.elimination import needs_base
 
 
-def pv_fast(motion: Motion) -> FastOSIM:
+def pv_fast(motion: Motion) -> FastOSIM | DenseOSIM:
     """The operational-space inertia Lambda of the constraints' rows, with `solve` and `multiply`."""
     rows, xp = constraint_rows(motion), motion.xp
     held, sizes = [(*r.links, *r.joints) for r in rows], [r.k.shape[0] for r in rows]
@@ -33,7 +38,10 @@ def pv_fast(motion: Motion) -> FastOSIM:
         raise UnsupportedError(f"'pv_fast' cannot handle this model: {reason}; 'pv' can")
     art = articulated(motion)
     dual = to_base(art, rows, [[xp.zeros(1)] * len(dofs) for dofs in art.dofs], stop=1)
-    H, limbs = art.IA[1].matrix() + motion.armature(1), []
+    if not saves([sum(sizes[c] for c in which) for which in dual.groups()]):
+        matrix = pv(motion)
+        return DenseOSIM(matrix, xp.factor_spd(matrix, least_pivots(motion)))
+    H, limbs = xp.symmetric(art.IA[1].matrix() + motion.armature(1)), []
     held = H
     for which in dual.groups():
         L, K = dual.matrix(which), xp.hstack([dual.KT[1][c] for c in which]).T
@@ -42,6 +50,35 @@ def pv_fast(motion: Motion) -> FastOSIM:
         held = held + xp.symmetric(K.T @ Y)
         limbs.append(Limb(which, K, L, factor, Y))
     return FastOSIM(dual, limbs, xp.factor_spd(H), xp.factor_spd(held))
+
+
+def saves(limbs: Sequence[int]) -> bool:
+    """Whether limbs with so many rows are kept apart in fewer operations than their dense matrix takes.
+
+    Dense: rows through the six freedoms of the base, L <- L + e e^T / d for each, a factor of m rows, and a solution.
+    Apart: for each limb a factor, Y = L^-1 K, K^T Y and its solution; a factor of the base. On 17 cases of Go1, Atlas
+    and Talos the difference is that of traces, to the last operation where limbs meet only in the base.
+    """
+    m = sum(limbs)
+    dense = 6 * (6 * m + m + m * (m + 1)) + m**3 / 3 + 2 * m**2
+    apart = sum(k**3 / 3 + 12 * k**2 + 42 * k + 2 * k**2 + 24 * k for k in limbs) + 60
+    return apart < dense
+
+
+@dataclass(frozen=True)
+class DenseOSIM:
+    """Lambda by the dense matrix Lambda^-1 and its factor."""
+
+    matrix: Array
+    factor: Factor
+
+    def solve(self, b: Array) -> Array:
+        """Lambda b: the forces that accelerate the rows by b (m x k)."""
+        return self.factor.solve(b)
+
+    def multiply(self, x: Array) -> Array:
+        """Lambda^-1 x: how the rows accelerate under forces x (m x k)."""
+        return self.matrix @ x
 
 
 @dataclass(frozen=True)

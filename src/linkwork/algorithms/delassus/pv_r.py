@@ -18,7 +18,7 @@ from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.common.dual import Dual
 from linkwork.algorithms.common.propagators import single_links
-from linkwork.backends.ops import Array
+from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
 from linkwork.structure.meetings import meetings
 
@@ -52,11 +52,11 @@ def pv_r(motion: Motion) -> Array:
     inside = {c for _, members in met for c in members}
     known = {(c, d): L for (c, d), L in dual.L.items() if c not in inside and d not in inside}
     for link, members in reversed(met):
-        known = _expanded(motion, link, members, known, dual.L)
+        known = expanded(motion, link, members, known, dual.L)
     return Blocks([KT.shape[1] for _, KT in ends], {(c, d): L for (c, d), L in known.items() if d < m}, xp).matrix()
 
 
-def _expanded(
+def expanded(
     motion: Motion, link: int, members: Held, known: dict[tuple[int, int], Array], L: dict[tuple[int, int], Array]
 ) -> dict[tuple[int, int], Array]:
     """The known blocks, with those of the link's six rows replaced by those of the rows that met on it."""
@@ -68,11 +68,18 @@ def _expanded(
         for c, KT in members.items():
             if x != link:
                 out[min(c, x), max(c, x)] = KT.T @ block if c < x else block.T @ KT
+    moved = {c: toward[link] @ KT for c, KT in members.items()}
+    entries = {c: _entries(KT, motion.xp) for c, KT in members.items()}
     for c, KT in members.items():
-        moved = toward[link] @ KT
-        for d, KTd in members.items():
-            if d >= c:
-                product = KTd.T @ moved if c == d else (KTd.T @ moved).T
-                product = motion.xp.symmetric(product) if c == d else product
-                out[c, d] = L[c, d] + product if (c, d) in L else product
+        for d in (d for d in members if d >= c):
+            # Omega K^T has no zeros: the sparser of both K is the other factor
+            product = (members[d].T @ moved[c]).T if entries[d] < entries[c] else KT.T @ moved[d]
+            product = motion.xp.symmetric(product) if c == d else product
+            out[c, d] = L[c, d] + product if (c, d) in L else product
     return out
+
+
+def _entries(K: Array, xp: Ops) -> int:
+    """How many entries are not zero."""
+    rows, columns = K.shape
+    return sum(not xp.is_zero(K[i : i + 1, j : j + 1]) for i in range(rows) for j in range(columns))

@@ -14,6 +14,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, Ops
 from linkwork.backends.written_out import above
+from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 
@@ -81,6 +82,22 @@ class LTL:
     def multiply_D(self, x: Array) -> Array:
         """D x."""
         return self._column([x_ / d for d, x_ in zip(self.pivots, self._rows(x), strict=True)], x)
+
+    @cached_property
+    def inverse_L(self) -> list[dict[int, Array]]:
+        """The rows of L^-1 left of its unit diagonal; it has the pattern of L.
+
+        L^-1 b takes fewer operations by it than by `solve_L` where b has few nonzeros: those of other branches do not
+        spread there from row to row.
+        """
+        out: list[dict[int, Array]] = []
+        for i, ancestors in enumerate(self.ancestors):
+            row = {j: -self.L[i][j] for j in ancestors}
+            for k in ancestors:
+                for j, x in out[k].items():
+                    row[j] = row[j] - self.L[i][k] * x
+            out.append(row)
+        return out
 
     def _rows(self, b: Array) -> list[Array]:
         return [b[i : i + 1, :] for i in range(len(self.L))]

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.checks import SEED, checked, choice, several
 from linkwork.constraints import CUT_JOINTS, Closure, Constraint, Coupling, Distance
 from linkwork.errors import InputError
-from linkwork.joints import KINDS
+from linkwork.joints import KINDS, SIMPLE
 from linkwork.model import Builder, Frame, Model, Placement
 from linkwork.robots.mechanisms.parts import (
     CHANCE,
@@ -38,7 +38,7 @@ def random_mechanism(
     seed: int,
     n: int = 8,
     *,
-    joints: Sequence[str] = tuple(KINDS),
+    joints: Sequence[str] = tuple(j.kind for j in SIMPLE),
     branching: float = 0.4,
     loops: int = 2,
     cuts: Sequence[str] = tuple(CUT_JOINTS),

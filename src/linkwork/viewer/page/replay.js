@@ -353,7 +353,7 @@ async function main() {
     new Float32Array([0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]), new Uint16Array([0, 1, 2, 0, 2, 3]));
   const size = scene.size;
   const shown = { links: true, inertias: false, joints: false, frames: false, constraints: motion.constraints > 0,
-    forces: !!scene.forces, "centre of mass": false, shadows: true, follow: false };
+    forces: !!scene.forces, "centre of mass": false, shadows: true, follow: travels() };
   let time = 0, playing = false, repeat = true, speed = 1, last = 0, forceScale = 1, drawn = 0, stale = true;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   let theme = dark.matches ? "dark" : "light";
@@ -377,9 +377,16 @@ async function main() {
   const decade = Math.pow(10, Math.floor(Math.log10(size / 8)));
   const cell = decade * [1, 2, 5, 10].find((n) => n * decade >= size / 8);
 
-  // what the whole motion fills, for the first view
+  // a robot that falls or walks away leaves any view that shows where it started: the camera goes with it
+  function travels() {
+    let far = 0;
+    for (const t of motion.t) far = Math.max(far, length(sub(motion.at(t).com, motion.at(0).com)));
+    return far > 1.5 * size;
+  }
+
+  // what the motion fills, for the first view: all of it, or its beginning where the camera goes with the robot
   const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
-  for (const k of new Set([0, motion.t.length >> 1, motion.t.length - 1])) {
+  for (const k of new Set(shown.follow ? [0] : [0, motion.t.length >> 1, motion.t.length - 1])) {
     const links = motion.at(motion.t[k]).links;
     for (const p of parts) if (p.kind === "body" && p.link) for (let c = 0; c < 8; c++) {
       const corner = [0, 1, 2].map((i) => p.low[i] + ((c >> i) & 1) * p.span[i]), m = links[p.link];
@@ -400,8 +407,9 @@ async function main() {
     const target = add(camera.target, follow);
     const eye = add(target, times([Math.cos(pitch) * Math.cos(yaw), Math.cos(pitch) * Math.sin(yaw), Math.sin(pitch)], distance));
     const lens = perspective(0.6, canvas.width / canvas.height, distance / 100, distance * 60 + 20 * radius);
-    const sun = unit([0.72, -0.22, 1.05]), spread = radius * 1.6 + length(sub(motion.at(time).com, middle));
-    const light = product(parallel(spread, 0.1 * spread, 6 * spread), looking(add(middle, times(sun, 3 * spread)), middle, [0, 1, 0]));
+    const centre = add(middle, follow), sun = unit([0.72, -0.22, 1.05]);
+    const spread = radius * 1.6 + length(sub(motion.at(time).com, centre));
+    const light = product(parallel(spread, 0.1 * spread, 6 * spread), looking(add(centre, times(sun, 3 * spread)), centre, [0, 1, 0]));
     return { eye, target, sun, light, camera: product(lens, looking(eye, target, [0, 0, 1])) };
   }
 
@@ -556,6 +564,12 @@ async function main() {
     byId("scale").oninput = (e) => { forceScale = Math.pow(10, Number(e.target.value) / 2); legend(); stale = true; };
     legend();
   }
+  // on a phone the panel would cover the robot: it opens when asked for
+  const narrow = window.matchMedia("(max-width: 640px)"), panel = byId("panel"), menu = byId("menu");
+  const open = (yes) => { panel.classList.toggle("closed", !yes); menu.setAttribute("aria-expanded", yes); menu.classList.toggle("on", yes); };
+  menu.onclick = () => open(panel.classList.contains("closed"));
+  narrow.addEventListener("change", (e) => open(!e.matches));
+  open(!narrow.matches);
   byId("reset").onclick = () => { camera = first(); stale = true; };
   byId("theme").onclick = () => setTheme(theme === "dark" ? "light" : "dark");
   dark.addEventListener("change", (e) => setTheme(e.matches ? "dark" : "light"));

@@ -1,0 +1,1 @@
+"""Contact with friction: the laws of Signorini and Coulomb for velocities, without relaxation."""

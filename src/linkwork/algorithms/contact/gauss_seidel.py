@@ -1,0 +1,98 @@
+"""Contact with friction by Gauss-Seidel over contacts, each solved exactly with the others given.
+
+    for all i:   p_i <- impulse that the law of contact i requires, u_i = G_ii p_i + sum_{j != i} G_ij p_j + g_i
+
+Moreau 1988; Jean, "The non-smooth contact dynamics method", 1999. Where others project onto the cone, the law of one
+contact is solved with its whole 3 x 3 block (laws.py), one Newton step for its slip in every sweep: a quadruped on four
+feet takes about 10 sweeps for eight digits instead of hundreds. O(m^2) a sweep.
+
+Sweeps from p to q(p) are extrapolated by Anderson's method of depth one, with f = q(p) - p:
+
+    p <- q - theta (q - q'),      theta = f . (f - f') / |f - f'|^2,      ' of the sweep before
+
+which saves most of the sweeps where legs are straight or contacts redundant (20 instead of 130). For few contacts:
+where many share a body, or masses differ by orders of magnitude, sweeps still pass impulses on slowly.
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.contact.laws import largest
+from linkwork.algorithms.contact.problem import Problem
+from linkwork.backends.ops import Array, Ops
+
+SAFE = 3.0
+"""How much larger than the change in a sweep the error may be."""
+
+TINY = 1e-30
+"""Added to velocities that errors are relative to, m/s."""
+
+FARTHEST = 20.0
+"""The most that a sweep is extrapolated by."""
+
+
+class GaussSeidel:
+    """The loop over sweeps, starting from impulses and what the laws remember of the last step.
+
+    Its state has q and what the laws remember, then f and the p of the next sweep.
+    """
+
+    def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
+        self.problem, self.xp, self.start = problem, xp, start
+        self.rows, self.memory = (sum(getattr(l, n) for l in problem.laws) for n in ("rows", "memory"))
+        self.kept, self.size = self.rows + self.memory, 3 * self.rows + self.memory
+        self.speed = largest(xp, xp.vstack([xp.zeros(0), *problem.g])) + TINY
+
+    def first(self) -> tuple[Array, Array]:
+        """The state after one sweep from `start`, and its change."""
+        p = self.start[0 : self.rows, :]
+        q, s, change = self._swept(p, self.start[self.rows : self.kept, :])
+        return self.xp.vstack([q, s, q - p, q]), change
+
+    def next(self, x: Array) -> tuple[Array, Array]:
+        """The state after one sweep more, and its change, relative to the largest velocity."""
+        xp, m = self.xp, self.rows
+        before, f_before, p = x[0:m, :], x[self.kept : self.kept + m, :], x[self.kept + m :, :]
+        q, s, change = self._swept(p, x[m : self.kept, :])
+        f = q - p
+        df = f - f_before
+        square = (df.T @ df)[0, 0]
+        theta = (f.T @ df)[0, 0] / xp.where(square > 0, square, 1.0)
+        theta = xp.where(theta < -FARTHEST, -FARTHEST, xp.where(theta > 1, 1.0, theta))
+        ahead = self._split(q - theta * (q - before))
+        inside = [law.inside(x) for law, x in zip(self.problem.laws, ahead, strict=True)]
+        return xp.vstack([q, s, f, *inside]), change
+
+    def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
+        """The impulses, the largest violation of a law, and the velocity that it is relative to."""
+        p = self._split(x[0 : self.rows, :])
+        worst = self.xp.zeros(1)
+        for i, law in enumerate(self.problem.laws):
+            u = self.problem.others(i, p) + self.problem.G[i, i] @ p[i]
+            worst = larger(self.xp, worst, law.violation(p[i], u))
+        return p, worst, self.speed
+
+    def _swept(self, p: Array, s: Array) -> tuple[Array, Array, Array]:
+        """Impulses and what laws remember after a sweep, and the largest change."""
+        xp, parts, memory, k = self.xp, self._split(p), list[list[Array]](), 0
+        change = xp.zeros(1)
+        for i, law in enumerate(self.problem.laws):
+            new, kept, off = law.solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
+            change = larger(xp, change, law.scale * larger(xp, largest(xp, new - parts[i]), off))
+            parts[i] = new
+            if law.memory:
+                memory.append([kept])
+                k += 1
+        q = xp.vstack([xp.zeros(0), *parts])
+        return q, xp.matrix(memory) if memory else xp.zeros(0), SAFE * change / self.speed
+
+    def _split(self, p: Array) -> list[Array]:
+        parts, row = [], 0
+        for law in self.problem.laws:
+            parts.append(p[row : row + law.rows, :])
+            row += law.rows
+        return parts
+
+
+def larger(xp: Ops, a: Array, b: Array) -> Array:
+    """The larger of two numbers that are not negative, 1 x 1; NaN if b is."""
+    return xp.where(b <= a, a, b)

@@ -1,0 +1,141 @@
+"""The laws of single contacts, each solved for the impulse of that contact alone.
+
+With all other impulses given, the velocity of a contact is affine in its own impulse, u = A p + b.
+
+`Cone`, Signorini and Coulomb: u_n >= 0, p_n >= 0, u_n p_n = 0; |p_t| <= mu p_n; if it slips, p_t = -mu p_n u_t / |u_t|.
+    Slipping with the unknown s = |u_t| / (mu p_n) is linear: (A_tt + s) p_t + A_tn p_n + b_t = 0, A_n p + b_n = 0. Then
+    s >= 0 solves |p_t(s)| = mu p_n(s), and s = 0 is sticking: Newton's method on 1 / |p_t|, one step at a time, as for
+    the radius of a trust region. The step is exact if the slip does not change the normal force.
+
+`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwork.backends.ops import Array, Ops
+
+TINY = 1e-150
+"""Added to lengths that may be zero: its square is still a number."""
+
+
+class Cone:
+    """A contact with friction `mu`; rows are [t1 t2 n], its memory is s."""
+
+    rows, memory = 3, 1
+
+    def __init__(self, A: Array, mu: Array, xp: Ops) -> None:
+        self.mu, self.xp = mu, xp
+        self.scale = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        # the tangential problem with the normal velocity held at zero
+        self.n = 1.0 / A[2, 2]
+        self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
+        self.W00, self.W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        self.W01 = A[0, 1] - self.c0 * A[1, 2]
+
+    def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
+        """The impulse, 3 x 1, s for the next time, and how far the impulse with that s is from the cone."""
+        xp, mu, bn = self.xp, self.mu, b[2, 0]
+        w0, w1 = b[0, 0] - self.c0 * bn, b[1, 0] - self.c1 * bn
+        # Newton's step for s
+        t0, t1, d0, d1 = self._slip(w0, w1, s)
+        N, dN = self._normal(bn, t0, t1), -(self.c0 * d0 + self.c1 * d1)
+        length = xp.sqrt(t0 * t0 + t1 * t1 + TINY)
+        slope = (t0 * d0 + t1 * d1) / length - mu * dN
+        ratio = xp.where(N > 0, length / (mu * xp.where(N > 0, N, 1.0) + TINY), 1.0)
+        excess, falls = length - mu * N, slope < 0
+        new = s - excess * ratio / xp.where(falls, slope, -1.0)
+        # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
+        new = xp.where(falls, new, xp.where(excess < 0, 0.0, 2 * s + self.scale))
+        new = xp.where(new > 0, new, 0.0)
+        # the impulse with that s, moved into the cone while s is not exact
+        t0, t1, _, _ = self._slip(w0, w1, new)
+        N = self._normal(bn, t0, t1)
+        length = xp.sqrt(t0 * t0 + t1 * t1 + TINY)
+        excess = length - mu * N
+        off = xp.where(bn < 0, xp.where(excess > 0, excess, xp.where(new > 0, -excess, 0.0)), 0.0)
+        N = xp.where(bn < 0, xp.where(N > 0, N, 0.0), 0.0)
+        inside = xp.where(length > mu * N, mu * N / length, 1.0)
+        return xp.matrix([[inside * t0], [inside * t1], [N]]), xp.where(bn < 0, new, s), off * xp.eye(1)
+
+    def _slip(self, w0: Array, w1: Array, s: Array) -> tuple[Array, Array, Array, Array]:
+        """p_t for a value of s, and its derivative by s."""
+        B00, B11 = self.W00 + s, self.W11 + s
+        r = -1.0 / (B00 * B11 - self.W01 * self.W01)
+        t0, t1 = r * (B11 * w0 - self.W01 * w1), r * (B00 * w1 - self.W01 * w0)
+        return t0, t1, r * (B11 * t0 - self.W01 * t1), r * (B00 * t1 - self.W01 * t0)
+
+    def _normal(self, bn: Array, t0: Array, t1: Array) -> Array:
+        return -(self.n * bn + self.c0 * t0 + self.c1 * t1)
+
+    def inside(self, p: Array) -> Array:
+        """An impulse in the cone near p, 3 x 1."""
+        xp = self.xp
+        N = xp.where(p[2, 0] > 0, p[2, 0], 0.0)
+        length = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + TINY)
+        share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
+        return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
+
+    def violation(self, p: Array, u: Array) -> Array:
+        """The largest entry of (p - proj(p - r (u + mu |u_t| n))) / r: zero exactly for solutions.
+
+        u + mu |u_t| n is in the dual cone and at right angles to p (de Saxce's form of the two laws).
+        """
+        xp, mu, r = self.xp, self.mu, 1.0 / self.scale
+        slip = xp.sqrt(u[0, 0] * u[0, 0] + u[1, 0] * u[1, 0])
+        x0, x1, xn = p[0, 0] - r * u[0, 0], p[1, 0] - r * u[1, 0], p[2, 0] - r * (u[2, 0] + mu * slip)
+        length = xp.sqrt(x0 * x0 + x1 * x1 + TINY)
+        N = (xn + mu * length) / (1 + mu * mu)
+        N = xp.where(length > mu * xn, xp.where(N > 0, N, 0.0), xn)
+        inside = xp.where(length > mu * N, mu * N / length, 1.0)
+        off = xp.matrix([[p[0, 0] - inside * x0], [p[1, 0] - inside * x1], [p[2, 0] - N]])
+        return self.scale * largest(xp, off)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory."""
+
+    A: Array
+    lower: Array
+    upper: Array
+    p_max: Array
+    xp: Ops
+    rows, memory = 1, 0
+
+    @property
+    def scale(self) -> Array:
+        return self.A[0, 0]
+
+    def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
+        """The impulse, 1 x 1, which is exact."""
+        return self._graph(b[0, 0]) * self.xp.eye(1), s, self.xp.zeros(1)
+
+    def inside(self, p: Array) -> Array:
+        """Any impulse is possible."""
+        return p
+
+    def _graph(self, bn: Array) -> Array:
+        xp, A = self.xp, self.A[0, 0]
+        p = -bn / A
+        p = xp.where(p > self.p_max, self.p_max, xp.where(p < -self.p_max, -self.p_max, p))
+        least, most = (self.lower - bn) / A, (self.upper - bn) / A
+        return xp.where(p < least, least, xp.where(p > most, most, p))
+
+    def violation(self, p: Array, u: Array) -> Array:
+        """|p - p(u - A p)|, times A."""
+        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0])
+        return self.A[0, 0] * self.xp.sqrt(off * off) * self.xp.eye(1)
+
+
+Law = Cone | Stop
+
+
+def largest(xp: Ops, x: Array) -> Array:
+    """The largest absolute entry of a column, 1 x 1; NaN if any is."""
+    worst = xp.zeros(1)
+    for i in range(x.shape[0]):
+        square = x[i : i + 1, :] * x[i : i + 1, :]
+        worst = xp.where(square <= worst, worst, square)
+    return xp.sqrt(worst)

@@ -1,0 +1,138 @@
+"""The contact problem of one time step: velocities u = G p + g of all contacts, and their laws.
+
+    M (v+ - v) = h (tau - c) + E^T e + J^T p,      u = J v+ + offset
+
+With the impulses e of the model's own constraints eliminated (mobility.py) it is G = J N J^T, g = J v_free + offset.
+
+A free or planar joint has its velocity in axes that turn with the body, but the velocity of a contact must vanish in
+space: v+ is taken in the axes at the beginning of the step, where the velocity of the centre of mass changes by
+h (a_c + w x v_c).
+
+`offset` is gap / h in front of the ground: the contact may close the gap within the step. Below the ground it is gap
+over the recovery time; for a contact that bounces, restitution times the velocity before the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from linkwork.algorithms.contact.laws import Cone, Law, Stop
+from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
+from linkwork.algorithms.delassus.ltl import Columns
+from linkwork.backends.ops import Array, Ops
+from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.rows import jacobian_blocks
+from linkwork.joints import Free, Planar
+from linkwork.model import Model, Motion
+from linkwork.model.carried import carried
+
+RECOVERY = 0.02
+"""Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
+two steps."""
+
+SLOW = 1e-2
+"""Normal velocities (m/s) below which nothing bounces."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
+
+    `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step.
+    """
+
+    G: Pairs
+    g: list[Array]
+    laws: list[Law]
+    impulse: Callable[[Sequence[Array]], Array]
+    accelerations: Callable[[Array], Array]
+
+    def others(self, i: int, p: Sequence[Array]) -> Array:
+        """The velocity of contact i without its own impulse."""
+        out = self.g[i]
+        for j, pj in enumerate(p):
+            if j != i and (min(i, j), max(i, j)) in self.G:
+                out = out + (self.G[i, j] @ pj if i < j else self.G[j, i].T @ pj)
+        return out
+
+
+def contact_problem(
+    motion: Motion,
+    tau: Array,
+    h: Array,
+    contacts: Sequence[Contact],
+    ground: Ground,
+    friction: Array,
+    turn: Array,
+) -> Problem:
+    """The problem of contacts and of joints that have limits.
+
+    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity.
+    """
+    motion = motion.classical
+    xp, mobility = motion.xp, Mobility(motion)
+    a_free = mobility.accelerations(tau)
+    v_free = motion.v + h * (a_free + turn)
+
+    touches, joints = [c.evaluate(motion, ground) for c in contacts], limited_joints(motion.model)
+    J = [_columns(jacobian_blocks(motion, {touch.link: touch.K}, {}), motion) for touch in touches]
+    J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
+    G = mobility.gram(J, [3] * len(contacts) + [1] * len(joints))
+    g = [times([c], v_free, xp) for c in J]
+
+    laws: list[Law] = []
+    recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
+    for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
+        offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
+        if c.restitution:
+            before = times([J[k]], motion.v, xp)[2, 0]
+            hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
+            offset = xp.where(hits, c.restitution * before, offset)
+        g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
+        laws.append(Cone(G[k, k], friction[k, 0], xp))
+    for k, i in enumerate(joints, start=len(contacts)):
+        q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
+        below, above = limits.lower - q, limits.upper - q
+        lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
+        laws.append(Stop(G[k, k], lower, upper, 0.0 * h, xp))
+
+    def impulse(p: Sequence[Array]) -> Array:
+        return transposed(J, xp.vstack([xp.zeros(0), *p]), motion)
+
+    def accelerations(impulse: Array) -> Array:
+        return a_free + mobility.applied(impulse) / h
+
+    return Problem(G, g, laws, impulse, accelerations)
+
+
+def turning(model: Model, v: Array, xp: Ops) -> Array:
+    """w x v_c of joints whose velocity is in axes that turn with the body, as a column over all joints.
+
+    c is the centre of mass of what the joint carries, in the neutral configuration: a step without forces keeps its
+    velocity in space.
+    """
+    t, parts = model.topology, [xp.zeros(0)]
+    for i in t.links:
+        vi, joint, c = v[t.v_slices[i], :], model.links[i].joint, carried(model)[i].com
+        if isinstance(joint, Free):
+            w = vi[3:6, :]
+            parts.append(xp.vstack([xp.cross(w, vi[0:3, :] + xp.cross(w, xp.constant(c))), xp.zeros(3)]))
+        elif isinstance(joint, Planar):
+            w = vi[2, 0]
+            parts.append(xp.matrix([[-w * (vi[1, 0] + w * float(c[0]))], [w * (vi[0, 0] - w * float(c[1]))], [0.0]]))
+        else:
+            parts.append(xp.zeros(t.v_slices[i].stop - t.v_slices[i].start))
+    return xp.vstack(parts)
+
+
+def limited_joints(model: Model) -> list[int]:
+    """The links whose joints have one degree of freedom and a limit."""
+    links = model.links
+    bounded = [i for i in model.topology.links if links[i].joint.nq == 1]
+    return [i for i in bounded if min(-links[i].limits.lower, links[i].limits.upper) < float("inf")]
+
+
+def _columns(blocks: dict[int, Array], motion: Motion) -> Columns:
+    first = {i: motion.model.topology.v_slices[i].start for i in blocks}
+    return {first[i] + k: B[:, k : k + 1].T for i, B in blocks.items() for k in range(B.shape[1])}

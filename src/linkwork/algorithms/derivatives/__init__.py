@@ -1,0 +1,1 @@
+"""Derivatives of dynamics: one algorithm per file."""

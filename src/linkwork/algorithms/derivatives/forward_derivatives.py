@@ -1,0 +1,84 @@
+"""Derivatives of forward dynamics with any constraints, at its solution.
+
+    M a + c = tau + J^T lam,   J a + R lam = k        [M, -J^T; J, R] [da; dlam] = -[dID; d(J a - k)]
+
+where dID is the derivative of inverse dynamics for a and lam held fixed: `rnea_derivatives` with the constraint forces
+as external ones, and what rows that turn with the robot add, d(K^T) lam. Carpentier and Mansard 2018, section VI, for
+any rows: closures, couplings, stabilisation, softness, modes. O(n d), and O(n d + m^2) for each column of the solve.
+
+Redundant and singular rows have the derivative of the least-squares solution at constant rank (implicit.py): where a
+change of q would make redundant rows contradict each other, that part of it is ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from linkwork.algorithms.derivatives.implicit import Implicit
+from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives, placed, rnea_derivatives
+from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.tree.crba import assemble
+from linkwork.backends.ops import Array
+from linkwork.constraints.rows import ConstraintRows
+from linkwork.model import Motion
+
+
+class RowSlopes(NamedTuple):
+    """Derivatives of rows for fixed accelerations and multipliers, by the columns of q and of v.
+
+    `residual` of sum K a + sum G vdot - k, m x nv each; `links` of the forces K^T lam, and `joints` of G^T lam, by q.
+    """
+
+    residual: tuple[Array, Array]
+    links: Mapping[int, Array]
+    joints: Mapping[int, Array]
+
+
+Differentiate = Callable[[Rooted, list[ConstraintRows], RneaDerivatives, Array, Sequence[Array]], RowSlopes]
+"""How rows are differentiated: of a motion, its rows, the tree's derivatives, accelerations and multipliers."""
+
+
+class Slopes(NamedTuple):
+    """dID by q and by v (nv x nv), and d(J a - k) by q and by v (m x nv)."""
+
+    force_q: Array
+    force_v: Array
+    row_q: Array
+    row_v: Array
+
+
+def forward_derivatives(
+    motion: Motion,
+    tau: Array,
+    forces: Mapping[int, Array],
+    differentiate: Differentiate,
+    softness: Sequence[Array] | None = None,
+    active: Array | None = None,
+) -> tuple[Implicit, Slopes]:
+    """The solution for joint forces and `forces` on links, and what its columns come from."""
+    motion, xp, t = motion.classical, motion.xp, motion.model.topology
+    rooted = Rooted(motion)
+
+    # the solution
+    M = assemble(motion, rooted.mass())
+    c = rooted.tau(rooted.forces(rooted.accelerations(None), forces), None)
+    solved = Implicit(motion, M, c, tau, softness, active, columns=2 * t.nv)
+
+    # the tree with constraint forces as external ones, then the rows
+    felt = dict(forces)
+    for r, y in zip(solved.rows, solved.by_constraint, strict=True):
+        for l, K in r.links.items():
+            felt[l] = felt[l] + K.T @ y if l in felt else K.T @ y
+    d = rnea_derivatives(rooted, solved.a, felt)
+    rows = differentiate(rooted, solved.rows, d, solved.a, solved.by_constraint)
+
+    # forces of rows that turn with the robot
+    turned = [xp.zeros(t.v_slices[i].stop - t.v_slices[i].start, t.nv) for i in range(len(t.v_slices))]
+    for l, df in rows.links.items():
+        moved = rooted.force_from_link(l, df)
+        for j in t.supports[l]:
+            turned[j] = turned[j] + rooted.S[j].T @ moved
+    for i, dg in rows.joints.items():
+        turned[i] = turned[i] + dg
+    return solved, Slopes(placed(motion, d.dq) - xp.vstack(turned), placed(motion, d.dv), *rows.residual)

@@ -1,0 +1,128 @@
+"""The solution of constrained dynamics, and solves with its matrix for any other right-hand sides.
+
+    [M, -J^T; J, R] [x; y] = [b; r]
+
+carpentier2021_proximal_sparse for the sparse factor (constrained/kkt_factor.py), one for the solution and for all
+columns of derivatives. O(n d^2 + m d^2 + m^2 d + m^3) to factor, O(n d + m^2) for each column.
+
+Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R the multipliers come from
+
+    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^3)  for singular values s^2 >> R,   W -> 0  for s^2 << R
+
+that is, from a pseudo-inverse without singular values. With `softness`, R is that, and W = E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.weights import weigh
+from linkwork.algorithms.constrained.kkt_factor import KKTFactor
+from linkwork.algorithms.constrained.ltl import joint_targets
+from linkwork.algorithms.delassus.ltl import joint_columns
+from linkwork.backends.ops import Array, threshold
+from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.units import units
+from linkwork.lazy import cached_property
+from linkwork.model import Motion
+
+REDUNDANT = 1e-9
+"""Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
+
+
+class Implicit:
+    """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
+
+    `columns` is how many right-hand sides will be solved for: for many, inverses of factors take fewer operations.
+    """
+
+    def __init__(
+        self,
+        motion: Motion,
+        M: Array,
+        c: Array,
+        tau: Array,
+        softness: Sequence[Array] | None = None,
+        active: Array | None = None,
+        columns: int = 1,
+    ) -> None:
+        self.motion, self.xp, self.softness, self.many = motion, motion.xp, softness, columns > motion.model.rows + 1
+        self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
+        self.columns = [joint_columns(motion, r) for r in self.rows]
+        self.factor = KKTFactor(M, self.columns, self._damping(), motion.model.topology.dof_parent, self.xp)
+        k, z = joint_targets(motion, self.rows), self._through(tau - c)
+        y = self._multipliers(k - self.factor.forces_to_rows(z))
+        if softness is None and self.rows:
+            # once more for what is left of the rows: that squares the error of W
+            held = z + self.factor.rows_to_joints(y, self.factor.Y)
+            y = y + self._multipliers(k - self.factor.forces_to_rows(held))
+        self.a, self.multipliers = self._accelerations(z, y), y
+
+    @property
+    def lam(self) -> Array:
+        """The constraint forces."""
+        return self.multipliers * self.roots
+
+    @property
+    def by_constraint(self) -> list[Array]:
+        """The multipliers of each constraint."""
+        return split(self.multipliers, self.rows)
+
+    def solve(self, b: Array, r: Array) -> tuple[Array, Array]:
+        """x and y, for columns."""
+        z = self._through(b)
+        y = self._multipliers(r - self.factor.forces_to_rows(z))
+        return self._accelerations(z, y), y
+
+    def _damping(self) -> list[Array]:
+        if self.softness is not None:
+            return list(self.softness)
+        least = threshold(self.xp, REDUNDANT)
+        effective = zip(self.rows, units(self.motion.model), strict=True)
+        return [self.xp.zeros(r.k.shape[0]) + least / unit for r, unit in effective]
+
+    def _multipliers(self, r: Array) -> Array:
+        """W r."""
+        if not self.rows:
+            return r
+        if self.many:
+            return self._W @ r
+        E, R = self.factor.constraints.solve, self.xp.vstack(self._damping())
+        first = E(r)
+        if self.softness is not None:
+            return first
+        second = E(R * first)
+        return first + second - 2 * E(R * second)
+
+    @cached_property
+    def _W(self) -> Array:
+        """The pseudo-inverse of J M^-1 J^T, m x m: see above."""
+        E, xp = self.factor.osim, self.xp
+        if self.softness is not None:
+            return E
+        ER = E * xp.vstack(self._damping()).T
+        second = xp.symmetric(ER @ E)
+        return E + second - 2 * xp.symmetric(ER @ second)
+
+    def _through(self, b: Array) -> Array:
+        """z = L^-T b; many columns, of which few entries are not zero, by the rows of L^-1."""
+        if not self.many:
+            return self.factor.joints.solve_LT(b)
+        z = [b[i : i + 1, :] for i in range(self.factor.n)]
+        for i in range(self.factor.n):
+            for j, n in self.factor.joints.inverse_L[i].items():
+                z[j] = z[j] + n * b[i : i + 1, :]
+        return self.xp.vstack([b[0:0, :], *z])
+
+    def _accelerations(self, z: Array, y: Array) -> Array:
+        """x = L^-1 D^-1 (z + L^-T J^T y)."""
+        f = self.factor
+        w = f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
+        if not self.many:
+            return f.joints.solve_L(w)
+        x = [w[i : i + 1, :] for i in range(f.n)]
+        for i in range(f.n):
+            for j, n in f.joints.inverse_L[i].items():
+                x[i] = x[i] + n * w[j : j + 1, :]
+        return self.xp.vstack([z[0:0, :], *x])

@@ -1,0 +1,100 @@
+"""Candidates of contact: where a mechanism may touch the ground.
+
+A candidate is a sphere around a place on a link; with radius 0 it is a point. It touches a plane with the unit normal n
+where it is nearest to it: at the lever d = R o - r n from the link's origin, with the link's axes R. In the axes
+C = [t1 t2 n] of the contact the velocity of that place, and its distance from the plane, are
+
+    u = C^T (R v + (R w) x d),      gap = n^T (p + R o) - r - height
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from linkwork.backends.ops import Array
+from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, array, checked_class, instance, number, several
+from linkwork.joints.base import AXIS, unit_axis
+from linkwork.lazy import cached_property
+from linkwork.values import Value
+
+if TYPE_CHECKING:
+    from linkwork.model import Model
+    from linkwork.model.motion import Motion
+
+RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
+
+
+@checked_class(normal=AXIS, height=NUMBER)
+@dataclass(frozen=True, eq=False, repr=False)
+class Ground(Value):
+    """The plane n^T x = height; `normal` n points out of the ground."""
+
+    normal: object = "z"
+    height: float = 0.0
+
+    @cached_property
+    def axes(self) -> np.ndarray:
+        """C = [t1 t2 n]: two directions in the plane, and its normal, as columns."""
+        n = unit_axis(self.normal)
+        first = np.cross(np.eye(3)[(int(np.argmax(np.abs(n))) + 2) % 3], n)
+        first = -first / np.linalg.norm(first)
+        return np.column_stack([first, np.cross(n, first), n])
+
+
+class Touch(NamedTuple):
+    """Rows over the velocity of the touching link, in the axes of the contact, and the gap."""
+
+    link: int
+    K: Array  # 3 x 6
+    gap: Array  # a scalar
+
+
+@checked_class(
+    frame=NAME,
+    offset=array(3, what="a place (3,) in the axes of the frame, in metres"),
+    radius=NOT_NEGATIVE,
+    friction=NOT_NEGATIVE,
+    restitution=RESTITUTION,
+    name=NAME,
+)
+@dataclass(frozen=True, eq=False, repr=False)
+class Contact(Value):
+    """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.
+
+    `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
+    `restitution` the share of the normal velocity with which it bounces back.
+    """
+
+    frame: str
+    offset: object = (0.0, 0.0, 0.0)
+    radius: float = 0.0
+    friction: float = 0.8
+    restitution: float = 0.0
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offset", tuple(float(x) for x in np.asarray(self.offset)))
+        object.__setattr__(self, "name", self.name or self.frame)
+
+    def check(self, model: Model) -> None:
+        """Raise unless the model has the frame."""
+        model.frame(self.frame)
+
+    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+        """Rows and distance in this configuration."""
+        xp, place = motion.xp, motion.model.frame(self.frame)
+        R, p = motion.poses[place.link]
+        C, n = xp.constant(ground.axes), xp.constant(ground.axes[:, 2:3])
+        centre = R @ xp.constant(place.placement.p + place.placement.R @ np.array(self.offset))
+        lever = centre - self.radius * n
+        CR = C.T @ R
+        turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
+        gap = (n.T @ (p + centre))[0, 0] - (self.radius + ground.height)
+        return Touch(place.link, xp.hstack([CR, turned]), gap)
+
+
+CONTACTS = several(instance(Contact, "a linkwork.Contact"), "a list of contacts")
+GROUND = instance(Ground, "a linkwork.Ground")

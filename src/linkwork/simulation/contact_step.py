@@ -1,0 +1,190 @@
+"""One time step with contacts and joint limits, as a function of named columns: compiled, or by NumPy.
+
+The contact problem of the step (algorithms/contact) is solved for impulses, starting from those of the last step; the
+accelerations with them are integrated as without contacts (integrators.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
+from linkwork.backends import Array, Ops
+from linkwork.constraints.contact import Contact, Ground
+from linkwork.lazy import cached_property
+from linkwork.model import Model
+from linkwork.model.digest import digest
+from linkwork.model.passive import passive_force
+from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.simulation.energy import passive_work
+from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.step import JOULE, joint_control, stiffened
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+
+EXTRAS = ("a", "tau", "forces")
+"""What can be recorded besides the state: mean accelerations and contact forces over the step, joint forces."""
+
+
+@dataclass(frozen=True)
+class ContactStep:
+    """One step of a model whose `contacts` may touch the `ground`.
+
+    Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
+    `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
+    `pd` there are gains and targets of joint control.
+    """
+
+    model: Model
+    contacts: tuple[Contact, ...]
+    ground: Ground
+    tolerance: float
+    max_iterations: int
+    pd: bool = False
+    extras: tuple[str, ...] = ()
+    dtype: str = "float64"
+
+    integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
+    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
+    parameters, defaults = (), MappingProxyType[str, np.ndarray]({})
+
+    @property
+    def inputs(self) -> dict[str, int]:
+        m, n = self.model, len(self.contacts)
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n}
+        sizes |= {"impulses": 4 * n + len(limited_joints(m)), "work": 2, "worst": 1}
+        if self.pd:
+            sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        return sizes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many numbers each of EXTRAS has."""
+        return {"a": self.model.nv, "tau": self.model.nv, "forces": 3 * len(self.contacts)}
+
+    def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
+        """The state after the step, and the extras, by NumPy."""
+        solving = Solving(self, Rewritten(self.model), xp, x)
+        return self._accounted(xp, x, solving.after(solving.solved()[0]))
+
+    def _accounted(self, xp: Ops, x: Mapping[str, Array], after: After) -> dict[str, Array]:
+        """The whole state of a rollout after the step, and the extras."""
+        work = JOULE * xp.matrix([[after.work], [xp.where(after.work < 0, -after.work, after.work)]])
+        error = after.violation / after.speed
+        worst = xp.where(error <= x["worst"], x["worst"], error)
+        state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
+        return state | {name: getattr(after, name) for name in self.extras}
+
+    @cached_property
+    def traced(self) -> IterativeProgram:
+        """The step as a program with a loop."""
+        from linkwork.kernels.hoist import hoist
+        from linkwork.kernels.trace import trace
+
+        def body(xp: Ops, symbol: Any) -> dict[str, Array]:
+            inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
+            solving = Solving(self, rewritten(self.model), xp, inputs)
+            first, change = solving.loop.first()
+            x = symbol("x", solving.loop.size)
+            new, residual = solving.loop.next(x)
+            loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
+            return loop | self._accounted(xp, inputs, solving.after(x))
+
+        return hoist(trace("step", body, single=self.dtype == "float32"))
+
+    @cached_property
+    def cached_program(self) -> Any:
+        """The program, or its cached sketch: a step that was compiled before is not traced again."""
+        from linkwork.kernels.program_cache import get_or_trace
+
+        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        return get_or_trace(content, lambda: self.traced)
+
+    @property
+    def settings(self) -> dict[str, np.ndarray]:
+        """The inputs of the program's loop."""
+        return {"tolerance": np.array([self.tolerance]), "max_iterations": np.array([self.max_iterations - 1.0])}
+
+
+class Solving:
+    """The contact problem of one step, and the state after it for given impulses."""
+
+    def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
+        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
+        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, xp, x))
+        self.tau = x["tau"]
+        if step.pd:
+            self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
+        self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
+        passive = passive_force(step.model, x["q"], x["v"], xp)
+        driven = self.tau if passive is None else self.tau + passive
+        self.problem = contact_problem(
+            self.motion, within.force(driven, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
+        )
+        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+
+    def solved(self) -> tuple[Array, int]:
+        """The state of the loop when it ends, and the sweeps it took, by NumPy."""
+        x, change = self.loop.first()
+        used = 1
+        while float(change[0, 0]) > self.step.tolerance and used < self.step.max_iterations:
+            x, change = self.loop.next(x)
+            used += 1
+        return x, used
+
+    def after(self, x: Array) -> After:
+        """The mechanism after the step, for a state of the loop."""
+        xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
+        p, violation, speed = self.loop.finish(x)
+        kick = self.problem.impulse(p)
+        inside = self.problem.accelerations(kick)
+        a = self.within.acceleration(inside, xp)
+        q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
+        work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
+        work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
+        passive = passive_work(self.step.model, self.step.integrator, h, self.x["q"], v0, v, xp)
+        work = work if passive is None else work + passive[0, 0]
+        axes = xp.constant(self.step.ground.axes)
+        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
+        return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
+
+
+class After(NamedTuple):
+    """What a step leads to; `violation` is the largest one of a law, `speed` what it is relative to."""
+
+    q: Array
+    v: Array
+    impulses: Array
+    a: Array
+    tau: Array
+    forces: Array
+    work: Array
+    violation: Array
+    speed: Array
+
+
+TOLERANCE, SWEEPS = 1e-8, 200
+"""The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
+
+
+def contact_step(
+    model: Model,
+    contacts: Sequence[Contact],
+    ground: Ground,
+    *,
+    pd: bool = False,
+    extras: tuple[str, ...] = (),
+    dtype: str = "float64",
+) -> ContactStep:
+    """The step of a model with these contacts, checked."""
+    for c in contacts:
+        c.check(model)
+    tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)

@@ -1,0 +1,128 @@
+"""One time step with contacts, as a function that users call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwork.backends import Array, Ops, get
+from linkwork.checks import FLAG, checked, choice, optional
+from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.errors import warn_unsolved
+from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.results import StepResult
+from linkwork.model import Model
+from linkwork.model.model import MODEL
+from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.simulation.contact_step import ContactStep, Solving, contact_step
+
+if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.kernel import Results
+    from linkwork.kernels.program import Program
+
+BACKEND = choice("backend for steps", ("kernel", "numpy"))
+
+
+@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, **{**OPTIONS, "backend": BACKEND})
+@factory
+def step(
+    model: Model,
+    contacts: Sequence[Contact] = (),
+    *,
+    ground: Ground | None = None,
+    pd: bool = False,
+    backend: str = "kernel",
+    dtype: str = "float64",
+    threads: int | None = None,
+) -> Function[StepResult]:
+    """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
+
+    `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
+    hold for the velocities of all contacts, without relaxation:
+
+        gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
+
+    Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
+    world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
+    `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
+    violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    Quaternions in `q` are [x y z w].
+    """
+    model.check_forward()
+    return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
+
+
+class StepFunction(Function[StepResult]):
+    """A step as a function; see `step`."""
+
+    def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
+        self.of = of
+        names = ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v", "friction", "impulses")
+        sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
+        friction = np.array([c.friction for c in of.contacts])
+        super().__init__(
+            "step",
+            of.model,
+            sizes,
+            self._solving,
+            method="gauss_seidel",
+            backend=backend,
+            dtype=of.dtype,
+            threads=threads,
+            defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
+            identity=(of.contacts, of.ground, of.pd),
+            result=StepResult,
+        )
+
+    def _solving(self, xp: Ops, x: Mapping[str, Array]) -> Solving:
+        return Solving(self.of, rewritten(self.model) if self.backend == "kernel" else Rewritten(self.model), xp, x)
+
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        solving = self._solving(xp, inputs)
+        first, change = solving.loop.first()
+        x = symbol("x", solving.loop.size)
+        new, residual = solving.loop.next(x)
+        after = solving.after(x)
+        ends = {name: getattr(after, name) for name in StepResult._fields}
+        loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
+        return {**loop, **ends, "violation": after.violation, "bound": after.speed}
+
+    def _looped(self, program: Program) -> IterativeProgram:
+        from linkwork.kernels.hoist import hoist
+
+        return hoist(program)
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        return self.of.settings
+
+    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        solving = self._solving(get("numpy"), {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)})
+        x, used = solving.solved()
+        after = solving.after(x)
+        violation, speed = float(after.violation[0, 0]), float(after.speed[0, 0])
+        good = 1.0 if violation <= self.of.tolerance * speed else np.nan
+        ends = {name: np.asarray(getattr(after, name)) for name in StepResult._fields}
+        return {**ends, "report": np.array([used, violation, good])}
+
+    def _results(self, names: tuple[str, ...]) -> Results:
+        from linkwork.kernels.kernel import Results
+
+        return Results(StepResult, (*StepResult._fields, "_report"))
+
+    def _into(self, out: Any) -> list[Any]:
+        arrays = super()._into([*out] if isinstance(out, StepResult) else out)
+        report = getattr(out, "_report", None)
+        return [*arrays, np.empty((*np.shape(arrays[0])[:-1], 3), self.dtype) if report is None else report]
+
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
+        """The result, if it is finite; one that has not converged gives a warning."""
+        bad = self._odd([*result, result._report[..., :2]], batch)
+        if bad:
+            raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+        if not result.converged.all():
+            warn_unsolved(self.name, result.converged)
+        return result

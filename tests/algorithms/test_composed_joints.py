@@ -1,0 +1,80 @@
+"""Joints made of others: the same mechanism as a chain of simple joints with massless links between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import assert_close, body, cond, rotation
+from linkwork.joints import Composite, Prismatic, Revolute, Spherical, SphericalZYX, Translation
+from linkwork.model import Placement
+
+CASES = {
+    "spherical_zyx": (SphericalZYX(), [Revolute("z"), Revolute("y"), Revolute("x")]),
+    "translation": (Translation(), [Prismatic("x"), Prismatic("y"), Prismatic("z")]),
+    "composite": (Composite(Prismatic("y"), Spherical()), [Prismatic("y"), Spherical()]),
+}
+
+
+def pair(name):
+    """A hinge, the joint, and another hinge: with the composed joint, and with its parts."""
+    joint, parts = CASES[name]
+    rng = np.random.default_rng(4)
+    places = [Placement(rotation(rng), rng.normal(size=3) * 0.3) for _ in range(3)]
+    bodies = [body(rng) for _ in range(3)]
+    whole, chain = lw.Builder("whole"), lw.Builder("chain")
+    for b in (whole, chain):
+        b.link("a", "world", Revolute("x"), placement=places[0], inertia=bodies[0])
+    whole.link("b", "a", joint, placement=places[1], inertia=bodies[1])
+    before = "a"
+    for k, part in enumerate(parts):
+        last = k == len(parts) - 1
+        chain.link(
+            "b" if last else f"between{k}",
+            before,
+            part,
+            placement=places[1] if k == 0 else Placement(),
+            inertia=bodies[1] if last else lw.BodyInertia(),
+        )
+        before = f"between{k}"
+    for b in (whole, chain):
+        b.link("c", "b", Revolute("y"), placement=places[2], inertia=bodies[2])
+    return tuple(b.build().with_constraints(lw.point("c")) for b in (whole, chain))
+
+
+@pytest.mark.parametrize("backend", ["numpy", "kernel"])
+@pytest.mark.parametrize("name", CASES)
+def test_dynamics_are_those_of_the_chain(name, backend):
+    whole, chain = pair(name)
+    q, rng = whole.random_q(3), np.random.default_rng(3)
+    v, tau = rng.normal(size=whole.nv), rng.normal(size=whole.nv)
+    M = lw.mass_matrix(chain, backend="numpy")(q).M
+    names = ("M", "C", "c", "h", "J", "Jdot_v") if backend == "numpy" else ("M", "c", "J")
+    for mine, theirs in zip(
+        *(lw.terms(m, names, ["b", "c"], backend=backend)(q, v) for m in (whole, chain)), strict=True
+    ):
+        assert_close(mine, theirs, scale=10.0)
+    for method in ("ltl", "prox_pv", "constrained_aba") if backend == "numpy" else ("constrained_aba",):
+        a, b = (lw.forward_dynamics(m, method=method, backend=backend)(q, v, tau) for m in (whole, chain))
+        J = lw.constraint_jacobian(chain, backend="numpy")(q).J
+        assert_close(a.a, b.a, cond(M) * cond(J) ** 2, scale=1e3 * np.abs(b.a).max())
+    integrated = [m.integrate(q, 0.1 * v) for m in (whole, chain)]
+    assert_close(integrated[0], integrated[1])
+
+
+def test_quaternions_inside_are_checked_and_found():
+    whole, _ = pair("composite")
+    assert whole.unit_parts(whole.link("b")) == [slice(2, 6)]
+    bad = whole.random_q(0)
+    bad[2:6] *= 1.1
+    with pytest.raises(lw.LinkworkError, match="quaternion"):
+        lw.mass_matrix(whole)(bad)
+    assert_close(whole.normalised(bad)[2:6], whole.random_q(0)[2:6])
+
+
+def test_what_cannot_be_composed_is_refused():
+    with pytest.raises(lw.LinkworkError, match="at least one"):
+        Composite()
+    with pytest.raises(lw.LinkworkError, match="joint"):
+        Composite("revolute")

@@ -1,0 +1,178 @@
+"""Analytical derivatives against differentiated programs (exact) and against differences along `integrate`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import EPS, FIVE_POINT, assert_close, body, col, cond, constraints_of, derivative, motion, random_model
+from helpers import random_state as state_of
+from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.derivatives.implicit import REDUNDANT
+from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
+from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.tree.crba import assemble, crba
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.functions.derivatives import Jacobians, Problem
+from linkwork.joints import KINDS
+
+SEEDS = range(6)
+ONE_OF_EACH = [k for k in KINDS if k != "fixed"]
+
+
+def unusual(seed: int) -> lw.Model:
+    """All joints, a free joint with an armature in its parent's axes, links that gravity pulls in part."""
+    model = random_model(seed, 7)
+    rng = np.random.default_rng(seed)
+    links = [model.links[0]]
+    for link in model.links[1:]:
+        if rng.random() < 0.4:
+            link = replace(link, weightless=body(rng))
+        if link.joint.kind == "free":
+            link = replace(link, joint=lw.joints.Free("parent"), armature=np.array([0.3] * 3 + [0.1] * 3))
+        links.append(link)
+    return replace(model, links=tuple(links))
+
+
+def by_columns(f, n: int) -> np.ndarray:
+    return np.array([derivative(lambda h, e=e: f(h * e)) for e in np.eye(n)]).T
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_inverse_dynamics_of_any_tree(seed):
+    model = unusual(seed)
+    q, v, a = state_of(model, seed)
+    fext = np.random.default_rng(seed).normal(size=6 * model.nlinks)
+    m = motion(model, q, v)
+    rooted = Rooted(m)
+    forces = {i: m.felt(i, col(fext[6 * i - 6 : 6 * i])) for i in model.topology.links}
+    f = rooted.forces(rooted.accelerations(col(a)), forces)
+    assert_close(rooted.tau(f, col(a)), rnea(m, col(a), col(fext)), scale=100)
+    assert_close(assemble(m, rooted.mass()), crba(m), scale=10)
+
+    d = rnea_derivatives(rooted, col(a), forces)
+
+    def tau(dq, dv):
+        return rnea(motion(model, model.integrate(q, dq), v + dv), col(a), col(fext))[:, 0]
+
+    zero = np.zeros(model.nv)
+    expected = by_columns(lambda x: tau(x, zero), model.nv), by_columns(lambda x: tau(zero, x), model.nv)
+    for found, judged in zip((d.dq, d.dv), expected, strict=True):
+        assert_close(placed(m, found), judged, scale=float(np.abs(judged).max()) * 10, eps=FIVE_POINT)
+
+
+@pytest.mark.parametrize("kind", ONE_OF_EACH)
+def test_inverse_dynamics_against_the_differentiated_program(kind):
+    """Exact: every joint type, moving, against forward differentiation of `rnea`, operation by operation."""
+    model = random_model(5, 4, (kind,))
+    q, v, a = state_of(model, 5)
+    function = lw.inverse_dynamics(model, backend="numpy")
+    ours, plain = function.derivatives(), Jacobians(function, None)
+    plain._traced = lambda xp, x, symbol: plain._by_operations(xp, x)
+    for mine, theirs in zip(ours(q, v, a), plain(q, v, a), strict=True):
+        assert_close(mine, theirs, scale=float(np.abs(theirs).max()) * 10)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_constraint(seed):
+    """Stabilised or not, open and moving: against differences of `kkt`, where rows are independent."""
+    base = random_model(seed, 5, base="free")
+    q, v, tau = state_of(base, seed)
+    checked = 0
+    for n, c in enumerate(constraints_of(base, seed)):
+        if n % 3 != seed:
+            continue
+        steady = n % 2 and not isinstance(c, lw.LinkRows)
+        model = base.with_constraints(replace(c, stabilisation=lw.Stabilisation(0.3)) if steady else c)
+        J, _ = joint_space(motion(model, q, v))
+        if np.linalg.matrix_rank(J, tol=1e-2) < model.rows:
+            continue
+        checked += 1
+
+        def solution(dq, dv, dtau, model=model):
+            a, lam = kkt(motion(model, model.integrate(q, dq), v + dv), col(tau + dtau))
+            return np.concatenate([a[:, 0], lam[:, 0]])
+
+        r = lw.forward_dynamics(model, method="kkt", backend="numpy").derivatives()(q, v, tau)
+        o, X = np.zeros(model.nv), np.random.default_rng(n).normal(size=(model.nv, 2))
+        kappa = cond(J) ** 2 * cond(crba(motion(model, q)))
+        assert_close(np.concatenate([r.a, r.lam]), solution(o, o, o), kappa, scale=100)
+        for k, w in enumerate(("q", "v", "tau")):
+            expected = [derivative(lambda h, x=x, k=k, o=o: solution(*([o] * k), h * x, *([o] * (2 - k)))) for x in X.T]
+            found = np.vstack([getattr(r, f"da_d{w}"), getattr(r, f"dlam_d{w}")]) @ X
+            scale = max(float(np.abs(y).max()) for y in (*expected, r.da_dq, r.dlam_dq))
+            assert_close(found.T, np.array(expected), kappa, scale=scale, eps=FIVE_POINT)
+    assert checked >= 10
+
+
+def test_rows_by_known_values_of_links_or_by_operations():
+    """Exact: analytical pages and seeds at links against the equations differentiated operation by operation."""
+    model = random_model(4, 6, base="free")
+    model = model.with_constraints(
+        lw.surface("f3", axes="world", stabilisation=lw.Stabilisation()),
+        lw.Hinge("f5", "f2", axis=[0.3, 0.4, 0.5], stabilisation=lw.Stabilisation()),
+    )
+    q, v, tau = state_of(model, 4)
+    function = lw.forward_dynamics(model, backend="numpy", method="prox_ltl")
+    ours, plain = function.derivatives(), Jacobians(function, None)
+    plain._of_solution = lambda xp, x: plain._of_solution_by_operations(Problem(function, xp, x))
+    J, _ = joint_space(motion(model, q, v))
+    kappa = cond(J) ** 2 * cond(crba(motion(model, q)))
+    for mine, theirs in zip(ours(q, v, tau), plain(q, v, tau), strict=True):
+        assert_close(mine, theirs, kappa, scale=float(np.abs(theirs).max()) * 10)
+
+
+def test_a_joint_of_the_users_own():
+    """A subspace that depends on q without derivatives of its own is differentiated operation by operation."""
+
+    class Plain(lw.joints.Universal):
+        subspace_slope = lw.joints.Joint.subspace_slope
+        bias_slopes = lw.joints.Joint.bias_slopes
+
+    model = random_model(8, 4, ("universal",))
+    links = [replace(l, joint=Plain(l.joint.axis, l.joint.second)) for l in model.links[1:]]
+    other = replace(model, links=(model.links[0], *links))
+    q, v, tau = state_of(model, 8)
+    r, s = (lw.forward_dynamics(m, backend="numpy").derivatives()(q, v, tau) for m in (model, other))
+    for mine, theirs in zip(r, s, strict=True):
+        assert_close(mine, theirs, cond(crba(motion(model, q))), scale=float(np.abs(theirs).max(initial=0)) * 10)
+
+
+def test_redundant_rows_have_the_derivative_of_the_independent_ones():
+    """Twice the same contact: accelerations and their derivatives do not change; multipliers share."""
+    base = random_model(2, 5, base="free")
+    once = base.with_constraints(lw.point("f3"))
+    twice = once.with_constraints(lw.point("f3", name="again"))
+    q, v, tau = state_of(base, 2)
+    r, s = (lw.forward_dynamics(m, backend="numpy", method="prox_ltl").derivatives()(q, v, tau) for m in (once, twice))
+    # the part of W that redundant rows leave is rounding over REDUNDANT
+    for w in ("q", "v", "tau"):
+        mine, theirs = getattr(s, f"da_d{w}"), getattr(r, f"da_d{w}")
+        assert_close(mine, theirs, scale=float(np.abs(theirs).max()), eps=EPS / REDUNDANT)
+        split = getattr(s, f"dlam_d{w}")
+        joined = getattr(r, f"dlam_d{w}")
+        assert_close(split[:3] + split[3:], joined, scale=float(np.abs(joined).max()), eps=EPS / REDUNDANT)
+
+
+def test_softness_and_modes():
+    base = random_model(6, 5, base="free").with_constraints(lw.point("f3"), lw.point("f4"))
+    q, v, tau = state_of(base, 6)
+    model = base
+    soft = lw.forward_dynamics(model, R=0.05, backend="numpy")
+    r = soft.derivatives()(q, v, tau)
+
+    def solution(dq):
+        x = soft(model.integrate(q, dq), v, tau)
+        return np.concatenate([x.a, x.lam])
+
+    expected = by_columns(solution, model.nv)
+    assert_close(np.vstack([r.da_dq, r.dlam_dq]), expected, 1e3, scale=float(np.abs(expected).max()), eps=FIVE_POINT)
+    switched = lw.forward_dynamics(model, modes=True, backend="numpy", method="prox_ltl").derivatives()
+    one = replace(model, constraints=model.constraints[:1])
+    alone = lw.forward_dynamics(one, backend="numpy", method="prox_ltl").derivatives()(q, v, tau)
+    r = switched(q, v, tau, [1.0, 0.0])
+    assert_close(r.da_dq, alone.da_dq, 1e4, scale=float(np.abs(alone.da_dq).max()))
+    assert not r.dlam_dq[3:].any()

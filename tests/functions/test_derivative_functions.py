@@ -1,0 +1,157 @@
+"""`f.derivatives()`, `f.jvp()`, `f.vjp()`: names, shapes, charts, batches, precision, pickling, errors, products."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
+from linkwork.errors import InputError, LinkworkError, UnsupportedError
+
+
+@pytest.fixture(scope="module")
+def model():
+    return random_model(3, 4, ("revolute", "spherical", "universal"), base="free").with_constraints(lw.point("f2"))
+
+
+@pytest.fixture(scope="module")
+def fd(model):
+    return lw.forward_dynamics(model, method="prox_ltl")
+
+
+def by_columns(f, n):
+    return np.moveaxis(np.array([derivative(lambda h, e=e: f(h * e)) for e in np.eye(n)]), 0, -1)
+
+
+def test_names_and_shapes(model, fd):
+    q, v, tau = random_state(model, 1)
+    r = fd.derivatives()(q, v, tau)
+    assert r._fields == ("a", "lam", "da_dq", "da_dv", "da_dtau", "dlam_dq", "dlam_dv", "dlam_dtau")
+    assert r.da_dq.shape == (model.nv, model.nv)
+    assert r.dlam_dv.shape == (3, model.nv)
+    a, lam = fd(q, v, tau)
+    assert_close(r.a, a, 1e4, scale=100)
+    assert_close(r.lam, lam, 1e4, scale=100)
+    some = fd.derivatives(("tau", "q"))(q, v, tau)
+    assert some._fields == ("a", "lam", "da_dtau", "da_dq", "dlam_dtau", "dlam_dq")
+    assert_close(some.da_dq, r.da_dq, 1e4, scale=100)
+
+
+def test_batches_equal_single_states(model, fd):
+    states = [random_state(model, s) for s in range(5)]
+    d = fd.derivatives()
+    many = d(*(np.array(x) for x in zip(*states, strict=True)))
+    assert many.da_dq.shape == (5, model.nv, model.nv)
+    for b, state in enumerate(states):
+        for mine, theirs in zip(d(*state), many, strict=True):
+            assert_close(mine, theirs[b], 1e4, scale=float(np.abs(mine).max()))
+
+
+def test_backends_precision_and_pickles(model, fd):
+    q, v, tau = random_state(model, 2)
+    d = fd.derivatives()
+    r = d(q, v, tau)
+    reference = lw.forward_dynamics(model, method="prox_ltl", backend="numpy").derivatives()(q, v, tau)
+    copy = pickle.loads(pickle.dumps(d))(q, v, tau)
+    single = lw.forward_dynamics(model, method="prox_ltl", dtype="float32").derivatives()(*map(np.float32, (q, v, tau)))
+    for mine, theirs, same, short in zip(r, reference, copy, single, strict=True):
+        scale = float(np.abs(theirs).max())
+        assert_close(mine, theirs, 1e4, scale=scale)
+        assert np.array_equal(mine, same)
+        assert short.dtype == np.float32
+        assert np.abs(short - theirs).max() <= 2e-2 * scale
+
+
+@pytest.mark.parametrize("backend", ["kernel", "numpy"])
+def test_products_agree_with_jacobians(model, backend):
+    f = lw.forward_dynamics(model, method="prox_ltl", backend=backend)
+    q, v, tau = random_state(model, 3)
+    rng = np.random.default_rng(0)
+    dq, dv, dtau, w = rng.normal(size=(4, model.nv))
+    wl = rng.normal(size=3)
+    r = f.derivatives()(q, v, tau)
+    forward = f.jvp()(q, v, tau, dq, dv, dtau)
+    assert forward._fields == ("da", "dlam")
+    assert_close(forward.da, r.da_dq @ dq + r.da_dv @ dv + r.da_dtau @ dtau, 1e4, scale=1e3)
+    assert_close(forward.dlam, r.dlam_dq @ dq + r.dlam_dv @ dv + r.dlam_dtau @ dtau, 1e4, scale=1e3)
+    back = f.vjp()(q, v, tau, w, wl)
+    assert back._fields == ("g_q", "g_v", "g_tau")
+    for n, g in zip(("q", "v", "tau"), back, strict=True):
+        assert_close(g, w @ getattr(r, f"da_d{n}") + wl @ getattr(r, f"dlam_d{n}"), 1e4, scale=1e3)
+
+
+def test_external_forces(model):
+    f = lw.forward_dynamics(model, external_forces=True, backend="numpy", method="prox_ltl")
+    q, v, tau = random_state(model, 4)
+    fext = np.random.default_rng(1).normal(size=6 * model.nlinks)
+    r = f.derivatives(("fext", "q"))(q, v, tau, fext)
+    expected = by_columns(lambda x: f(q, v, tau, fext + x).a, fext.size)
+    assert_close(r.da_dfext, expected, 1e4, scale=10, eps=FIVE_POINT)
+    expected = by_columns(lambda x: f(model.integrate(q, x), v, tau, fext).a, model.nv)
+    assert_close(r.da_dq, expected, 1e4, scale=float(np.abs(expected).max()), eps=FIVE_POINT)
+    free = model.without_constraints()
+    inverse = lw.inverse_dynamics(free, external_forces=True, backend="numpy")
+    d = inverse.derivatives(("fext", "a"))(q, v, tau, fext)
+    assert_close(d.dtau_dfext, by_columns(lambda x: inverse(q, v, tau, fext + x).tau, fext.size), eps=FIVE_POINT)
+    assert_close(d.dtau_da, lw.mass_matrix(free, backend="numpy")(q).M, scale=10)
+
+
+FUNCTIONS = {
+    "impulse": partial(lw.impulse, method="prox_ltl", restitution=0.3),
+    "kinematics": partial(lw.forward_kinematics, frames=["f1", "f3"]),
+    "jacobian": lw.constraint_jacobian,
+    "error": lw.constraint_error,
+    "delassus": partial(lw.delassus, method="ltl"),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_any_function(model, name):
+    f = FUNCTIONS[name](model, backend="numpy")
+    q, v, _ = random_state(model, 5)
+    given = {"q": q, "v": v} if len(f.inputs) > 1 else {"q": q}
+    r = f.derivatives()(**given)
+    for n in given:
+
+        def moved(x, k, n=n):
+            return np.asarray(f(**{**given, n: model.integrate(q, x) if n == "q" else given[n] + x})[k])
+
+        for k, output in enumerate(f(**given)._fields):
+            expected = by_columns(partial(moved, k=k), model.nv)
+            found = getattr(r, f"d{output}_d{n}")
+            assert_close(found, expected, 1e4, scale=float(np.abs(expected).max()), eps=FIVE_POINT)
+
+
+def test_gradients_of_matrices_are_flat(model):
+    fk = lw.forward_kinematics(model, ["f1", "f3"], backend="numpy")
+    q, _, _ = random_state(model, 6)
+    w, W = np.random.default_rng(0).normal(size=(2, 3)), np.random.default_rng(1).normal(size=(2, 3, 3))
+    r, g = fk.derivatives()(q), fk.vjp()(q, w.ravel(), W.ravel())
+    expected = np.einsum("fi,fik->k", w, r.dpositions_dq) + np.einsum("fij,fijk->k", W, r.drotations_dq)
+    assert_close(g.g_q, expected, scale=10)
+
+
+def test_what_cannot_be_is_refused(model, fd):
+    with pytest.raises(LinkworkError, match="has derivatives"):
+        fd.derivatives(("speed",))
+    with pytest.raises(InputError, match="each once"):
+        fd.derivatives(("q", "q"))
+    with pytest.raises(InputError, match="each once"):
+        fd.jvp(())
+    with pytest.raises(UnsupportedError, match="CasADi"):
+        lw.forward_dynamics(model, backend="casadi").derivatives()
+    with pytest.raises(UnsupportedError, match="derivatives of derivatives"):
+        fd.derivatives().vjp()
+    q, v, tau = random_state(model, 7)
+    with pytest.raises(InputError, match="has length 2"):
+        fd.derivatives()(np.r_[q[:3], 2 * q[3:7], q[7:]], v, tau)
+
+
+def test_reverse_products_cost_about_three_functions(model):
+    """One more solve and a sweep back, for any number of inputs; less is counted for real robots (tests/counts)."""
+    f = lw.forward_dynamics(model.without_constraints())
+    assert f.vjp().operations <= 3.5 * f.operations

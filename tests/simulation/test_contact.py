@@ -1,0 +1,174 @@
+"""Contact with friction against what mechanics says: sliding, sticking, rolling, bouncing, limits, loops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.model import Limits
+from linkwork.robots.mechanisms import quadruped
+
+G = 9.81
+CORNERS = [(x, y) for x in (-1, 1) for y in (-1, 1)]
+
+
+def cube(side: float = 0.1, mass: float = 1.0, friction: float = 0.5) -> tuple[lw.Model, list[lw.Contact]]:
+    """A cube and the four corners of its lower face."""
+    b = lw.Builder("cube")
+    b.link("cube", joint="free", inertia=lw.BodyInertia(mass, np.zeros(3), np.eye(3) * mass * side**2 / 6))
+    half = side / 2
+    return b.build(), [lw.Contact("cube", (x * half, y * half, -half), friction=friction) for x, y in CORNERS]
+
+
+def ball(radius: float = 0.1, **options: float) -> tuple[lw.Model, list[lw.Contact]]:
+    """A solid ball of 1 kg."""
+    b = lw.Builder("ball")
+    b.link("ball", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3) * 0.4 * radius**2))
+    return b.build(), [lw.Contact("ball", radius=radius, **options)]
+
+
+def at(height: float) -> np.ndarray:
+    return np.array([0, 0, height, 0, 0, 0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def sliding_cube() -> lw.Rollout:
+    model, corners = cube()
+    return lw.rollout(model, contacts=corners, record=("forces",), threads=1)
+
+
+def test_a_cube_slides_to_rest(sliding_cube: lw.Rollout) -> None:
+    v0 = np.array([6.0, 0, 0, 0, 0, 0])
+    exact = 36 / (2 * 0.5 * G)
+    for dt, error in ((1e-3, 5e-3), (1e-4, 5e-4)):
+        run = sliding_cube(at(0.05), v0, steps=round(1.4 / dt), every=round(0.1 / dt), dt=dt)
+        assert run.q[-1, 0] == pytest.approx(exact, rel=error)
+        assert np.abs(run.q[:, 2] - 0.05).max() < 1e-9
+        assert np.abs(run.q[:, 3:6]).max() < 1e-4
+        assert np.abs(run.v[-1]).max() < 1e-9
+        assert run.residual < 1e-6
+        assert run.forces[0].sum(axis=0) == pytest.approx([-0.5 * G, 0, G], abs=1e-5)
+
+
+@pytest.mark.parametrize("friction", [0.5, 0.4])
+def test_a_cube_on_a_slope(friction: float) -> None:
+    """tan(0.4) = 0.4228: it rests with friction 0.5, without creeping, and slides with 0.4."""
+    slope, model, corners = 0.4, *cube()
+    tilted = replace(model, gravity=G * np.array([np.sin(slope), 0, -np.cos(slope)]))
+    run = lw.rollout(tilted, contacts=corners, threads=1)
+    end = run(at(0.05), np.zeros(6), steps=500, every=500, friction=np.full(4, friction))
+    speed = max(0.0, 0.5 * G * (np.sin(slope) - friction * np.cos(slope)))
+    assert end.v[-1, 0] == pytest.approx(speed, abs=1e-9)
+    if not speed:
+        assert np.abs(end.v[-1]).max() < 1e-9
+        assert abs(end.q[-1, 0]) < 1e-9
+
+
+def test_a_ball_begins_to_roll() -> None:
+    """Sliding at v0 without spin, it rolls from v = 5/7 v0 on, and keeps that."""
+    model, contacts = ball(friction=0.3)
+    end = lw.rollout(model, contacts=contacts, threads=1)(at(0.1), [2.0, 0, 0, 0, 0, 0], steps=1000, every=10)
+    speed = np.linalg.norm(end.v[:, :2], axis=1)
+    forward = np.diff(end.q[:, 0]) / 0.01
+    assert forward[-1] == pytest.approx(10 / 7, rel=1e-6)
+    assert np.linalg.norm(end.v[-1, 3:]) == pytest.approx(10 / 7 / 0.1, rel=1e-6)
+    assert np.all(np.diff(np.linalg.norm(end.v[:, :3], axis=1)) < 1e-9)
+    assert np.isfinite(speed).all()
+
+
+def test_a_ball_bounces() -> None:
+    """Heights fall by the square of the restitution, times by the restitution."""
+    e, h0 = 0.8, 1.0
+    model, contacts = ball(restitution=e)
+    dt = 1e-4
+    z = lw.rollout(model, contacts=contacts, threads=1, dt=dt)(at(0.1 + h0), np.zeros(6), steps=20_000).q[:, 2] - 0.1
+    fall = np.sqrt(2 * h0 / G)
+    hits = [fall + 2 * fall * sum(e**k for k in range(1, n + 1)) for n in range(3)]
+    touched = dt * (1 + np.flatnonzero((z[1:-1] < z[:-2]) & (z[1:-1] <= z[2:])))
+    assert touched[:3] == pytest.approx(hits, abs=3 * dt)
+    top = z[round(hits[0] / dt) : round(hits[1] / dt)].max()
+    assert top == pytest.approx(e**2 * h0, rel=1e-3)
+
+
+def test_energy_never_rises_by_contact() -> None:
+    """Cubes thrown onto the ground, tumbling."""
+    rng, side = np.random.default_rng(3), 0.1
+    model, _ = cube()
+    corners = [lw.Contact("cube", (x * side / 2, y * side / 2, z * side / 2)) for x, y in CORNERS for z in (-1, 1)]
+    q = np.tile(at(0.3), (16, 1))
+    v = rng.standard_normal((16, 6)) * [1, 1, 1, 5, 5, 5]
+    run = lw.rollout(model, contacts=corners, threads=1)(q, v, steps=1500, every=10)
+    energy = 0.5 * (run.v[..., :3] ** 2).sum(-1) + 0.5 * side**2 / 6 * (run.v[..., 3:] ** 2).sum(-1) + G * run.q[..., 2]
+    assert np.diff(energy, axis=1).max() < 1e-4 * energy[:, :1].max()
+    assert run.ok.all()
+    assert np.mean(run.residual < 1e-6) == 1.0
+    assert np.abs(run.q[:, -1, 2] - side / 2).max() < 1e-3  # all lie on a face
+    assert np.abs(run.v[:, -1]).max() < 1e-6
+
+
+def test_joints_stay_within_their_limits() -> None:
+    b = lw.Builder("pendulum")
+    body = lw.BodyInertia(1.0, np.array([0, 0, -0.5]), np.eye(3) * 1e-3)
+    b.link("bob", joint="revolute", axis="y", inertia=body, limits=Limits(-0.5, 0.3))
+    model = b.build()
+    run = lw.rollout(model, contacts=(), threads=1)([0.25], [4.0], steps=2000, every=1)
+    assert run.q.max() < 0.3 + 1e-9
+    assert run.q.min() > -0.5 - 1e-9
+    assert run.q.max() == pytest.approx(0.3, abs=1e-6)
+
+
+def test_kernels_and_numpy_agree_for_any_base_origin() -> None:
+    model = quadruped()
+    feet = [n for n in model.frames if "foot" in n][:4]
+    contacts = [lw.Contact(n, friction=0.6) for n in feet]
+    rng, q0 = np.random.default_rng(0), model.neutral()
+    q = np.array([model.integrate(q0, 0.1 * rng.standard_normal(model.nv)) for _ in range(6)])
+    native, reference = (lw.step(model, contacts, backend=b) for b in ("kernel", "numpy"))
+    low = min(float(lw.forward_kinematics(model, feet)(x).positions[:, 2].min()) for x in q)
+    q[:, 2] -= low
+    v = rng.standard_normal((6, model.nv))
+    tau = rng.standard_normal(model.nv)
+    a, b = (f(q, v, tau, [1e-3]) for f in (native, reference))
+    for name in ("q", "v", "forces"):
+        x, y = getattr(a, name), getattr(b, name)
+        assert np.abs(x - y).max() <= 1e-9 * np.abs(y).max()
+    assert a.converged.all()
+    assert (a.iterations == b.iterations).all()
+    assert (np.abs(b.forces).reshape(6, 4, 3)[..., 2] > 0).any()
+    one = native(q[0], v[0], tau, [1e-3])
+    assert one.q == pytest.approx(a.q[0], abs=1e-12)
+    warm = native(q, v, tau, [1e-3], impulses=a.impulses)
+    assert warm.iterations.max() <= 2
+    assert warm.v == pytest.approx(a.v, abs=1e-7)
+
+
+def test_momentum_is_balanced() -> None:
+    """m dv = (weight + contact forces) dt, in world axes."""
+    model, corners = cube()
+    step = lw.step(model, corners, backend="numpy")
+    v = np.array([1.0, 2.0, -0.5, 0.2, 0.3, 1.0])
+    after = step(at(0.05), v, np.zeros(6), [1e-3])
+    turn = lw.forward_kinematics(model)
+    before, later = v[:3], turn(after.q).rotations[0] @ after.v[:3]
+    pushed = after.forces.reshape(4, 3).sum(axis=0) + [0, 0, -G]
+    assert later - before == pytest.approx(1e-3 * pushed, abs=1e-12)
+    normal, tangential = after.forces.reshape(4, 3)[:, 2], after.forces.reshape(4, 3)[:, :2]
+    assert (normal >= 0).all()
+    assert (np.linalg.norm(tangential, axis=1) <= 0.5 * normal + 1e-9).all()
+
+
+def test_wrong_arguments() -> None:
+    model, corners = cube()
+    with pytest.raises(lw.LinkworkError, match="frame"):
+        lw.step(model, [lw.Contact("nowhere")])
+    with pytest.raises(lw.LinkworkError, match="contacts"):
+        lw.rollout(model, ground=lw.Ground())
+    with pytest.raises(lw.LinkworkError, match="neither method"):
+        lw.rollout(model, contacts=corners, method="aba")
+    with pytest.raises(lw.LinkworkError, match="records"):
+        lw.rollout(model, contacts=corners, record=("lam",))
+    with pytest.raises(lw.LinkworkError, match="friction"):
+        lw.Contact("cube", friction=-1.0)
