@@ -219,8 +219,8 @@ def _models() -> Iterator[Call]:
             "merge_fixed": True,
             "gravity": [0, 0, -9.81],
             "cut": (),
-            "passive": True,
             "model": None,
+            "passive": True,
         },
     )
 
@@ -523,18 +523,6 @@ def _motions(folder: Any) -> Iterator[Call]:
             **OPTIONS,
         },
     )
-    changing = lw.rollout(a, backend="numpy", method="aba", parameters=("inertia", "rest"))
-    yield Call(
-        "Rollout() with parameters",
-        changing,
-        {"q0": flat, "v0": flat, "inertia": a.parameters().inertia, "rest": flat, "steps": 1},
-    )
-    varied = lw.forward_dynamics(a, backend="numpy", method="aba", parameters=("inertia", "damping"))
-    yield Call(
-        "Function() with parameters",
-        varied,
-        {"q": flat, "v": flat, "tau": flat, "inertia": a.parameters().inertia, "damping": flat},
-    )
     ball = lw.Contact("tip", (0.0, 0.0, 0.1), radius=0.1)
     yield Call(
         "Contact",
@@ -564,6 +552,18 @@ def _motions(folder: Any) -> Iterator[Call]:
             "friction": [0.5],
             "impulses": np.zeros(4),
         },
+    )
+    changing = lw.rollout(a, backend="numpy", method="aba", parameters=("inertia", "rest"))
+    yield Call(
+        "Rollout() with parameters",
+        changing,
+        {"q0": flat, "v0": flat, "inertia": a.parameters().inertia, "rest": flat, "steps": 1},
+    )
+    varied = lw.forward_dynamics(a, backend="numpy", method="aba", parameters=("inertia", "damping"))
+    yield Call(
+        "Function() with parameters",
+        varied,
+        {"q": flat, "v": flat, "tau": flat, "inertia": a.parameters().inertia, "damping": flat},
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(

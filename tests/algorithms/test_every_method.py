@@ -224,7 +224,7 @@ def test_no_penalty_is_refused_and_a_penalty_converges(method) -> None:
     assert 1 <= result.iterations <= 5
 
 
-@pytest.mark.parametrize("soft", ["ltl_soft", "pv_soft"])
+@pytest.mark.parametrize("soft", [m.name for m in registry.methods("forward_dynamics").values() if m.soft])
 def test_soft_rows_minimise_the_soft_gauss_function(soft) -> None:
     """(M + J^T R^-1 J) a = tau - c + J^T R^-1 k, and lam = R^-1 (k - J a)."""
     model = contacts(mech.quadruped(), *FEET[:3], kind=lw.point)

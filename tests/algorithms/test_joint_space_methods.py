@@ -151,8 +151,10 @@ def test_soft_rows(case):
         expected = np.linalg.solve(H, tau - rnea(m, None) + J.T @ (firm * k))
         assert_close(a, expected, cond(H))
         assert_close(lam, firm * (k - J @ a), cond(H), scale=np.abs(firm * k).max())
-    if case in SOFT:
-        assert_close(a, solver("pv_soft")(m, tau, R=R, active=weights)[0], cond(H))
+    for name in ("lcaba_soft", "bbo_soft", *(["pv_soft"] if case in SOFT else [])):
+        other, forces = solver(name)(m, tau, R=R, active=weights)
+        assert_close(a, other, cond(H))
+        assert_close(lam, forces, cond(H), scale=np.abs(firm * k).max())
 
 
 @pytest.mark.parametrize("name", PROX)

@@ -1,4 +1,4 @@
-"""Operation counts of further solver iterations: sweeps over changes, along the links that carry constrained ones.
+"""Operation counts of further solver iterations: sweeps over changes, along the links that support constrained ones.
 
 sathya2025_lcaba_proxbbo, algorithms 2 and 5. Its table of times has 14 to 32 % for two more iterations of LCABA.
 """
@@ -46,7 +46,7 @@ def test_further_iterations_cost_a_fraction(name) -> None:
         assert 200 * program.iterate.operations <= share * one, (method, 200 * program.iterate.operations / one)
 
 
-def test_an_iteration_does_not_depend_on_links_that_carry_nothing_held() -> None:
+def test_an_iteration_does_not_depend_on_links_that_support_nothing_held() -> None:
     """A humanoid with hands on its arms iterates with as many operations as without arms at all."""
     counts = []
     for model in (mech.humanoid(hands=True), mech.humanoid(hands=False)):

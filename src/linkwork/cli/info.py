@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,18 +83,18 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         words = [str(row[k]) for k in ("index", "link", "parent", "joint", "type")]
         table.add_row(*words, _span(row["q"]), _span(row["v"]), f"{row['mass']:.4g}")
     console.print(table)
-    resisting = [row for row in links if any(any(row[n]) for n in RESISTS)]
-    if resisting:
-        title = f"{len(resisting)} joints with springs, damping or friction"
-        table = table_of(title, "joint", *RESISTS, "rest", right=(*RESISTS, "rest"))
-        for row in resisting:
-            table.add_row(str(row["joint"]), *(_numbers(row[n]) for n in (*RESISTS, "rest")))
-        console.print(table)
     if frames:
         title = f"{len(frames)} frames; links are frames too"
         table = table_of(title, "frame", "link", "position [m]", "roll, pitch, yaw [rad]")
         for f in frames:
             table.add_row(f["frame"], f["link"], _numbers(f["position"]), _numbers(f["rpy"]))
+        console.print(table)
+    resisting = [row for row in links if any(any(row[n]) for n in RESISTS)]
+    if resisting:
+        title = f"{len(resisting)} joints with springs, damping or friction"
+        table = table_of(title, "joint", *RESISTS, "rest", right=(*RESISTS, "rest"))
+        for row in resisting:
+            table.add_row(str(row["joint"]), *(_by_dof(row[n]) for n in RESISTS), _by_dof(row["rest"]))
         console.print(table)
     if constraints:
         title = f"{len(constraints)} constraints, {model.rows} rows"
@@ -110,6 +111,11 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
 
 def _numbers(values: list[float]) -> str:
     return "  ".join(f"{x:.4g}" for x in np.round(values, 12) + 0.0)
+
+
+def _by_dof(values: Sequence[float]) -> str:
+    """Numbers of a joint, or one where all are equal."""
+    return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
 
 
 def _span(bounds: Any) -> str:

@@ -111,14 +111,17 @@ def forward_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, rewritten(model, where), softness=softness)
         mu = x["mu"][0, 0] if "mu" in x else None
-        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x.get("lam0"), x)
+        return solver(xp, x["q"], x["v"], x["tau"], x.get("fext"), mu, x.get("active"), x, x.get("lam0"))
 
     named = (*parameters, "targets") if targets else parameters
+    more = _optional(model, external_forces, modes)
+    if warm_start:
+        more["lam0"] = np.zeros(model.rows)
     inputs = Inputs(
         model,
         named,
         BY_ROWS,
-        _optional(model, external_forces, modes, warm_start),
+        more,
         None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
         q=model.nq,
         v=model.nv,

@@ -30,7 +30,14 @@ from linkwork.rewrite.rewritten import in_place
 
 
 @checked(
-    model=MODEL, method=METHOD, damping=FLAG, modes=FLAG, frames=FRAMES, measure=FLAG, parameters=PARAMETERS, **OPTIONS
+    model=MODEL,
+    method=METHOD,
+    damping=FLAG,
+    modes=FLAG,
+    frames=FRAMES,
+    measure=FLAG,
+    parameters=PARAMETERS,
+    **OPTIONS,
 )
 @factory
 def delassus(
@@ -169,10 +176,9 @@ def _of_matrix(
     if output == "force":
         own["b"] = m
     if damping:
-        more["damping"] = np.zeros(1)
+        defaults["damping"] = np.zeros(1)
     if modes:
-        more["active"] = np.ones(len(which))
-    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, more, None, **own)
+        defaults["active"] = np.ones(len(which))
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = in_place(model, where).motion(x["q"], xp.zeros(model.nv), xp, x)
@@ -183,17 +189,19 @@ def _of_matrix(
             A = xp.symmetric(_both_sides(xp, root, A))
         return {output: of(motion, A + x["damping"][0, 0] * xp.eye(m) if damping else A, x)}
 
-    shapes = {output: (m, m)} if output == "matrix" else {}
+    known = Inputs(model, options.pop("parameters", ()), BY_MASS, defaults, None, **inputs)
+    shapes = {**known.shapes, **({output: (m, m)} if output == "matrix" else {})}
+    identity = (where, output, damping, modes, *known.identity)
     return Function(
         name,
         model,
-        inputs.sizes,
+        known.sizes,
         body,
         method=chosen,
         result=result,
-        identity=(where, output, damping, modes, *inputs.identity),
-        shapes={**shapes, **inputs.shapes},
-        defaults=inputs.defaults,
+        identity=identity,
+        shapes=shapes,
+        defaults=known.defaults,
         **options,
     )
 

@@ -62,14 +62,13 @@ class Solver:
         fext: Array | None = None,
         mu: Array | float | None = None,
         active: Array | None = None,
-        lam0: Array | None = None,
         given: Mapping[str, Array] | None = None,
+        lam0: Array | None = None,
     ) -> Solved:
         """The method's solution for a state of the user's model.
 
-        Only methods that iterate use `mu` and `lam0`.
-
-        Parameters that are inputs are in `given`. Passive joint forces count, but for other problems than motion.
+        Only methods that iterate use the penalty `mu` and the forces `lam0` to start from. Parameters that are inputs
+        are in `given`. Passive joint forces count, but for other problems than motion.
         """
         options: dict[str, Any] = {}
         if self.method.prox is not None:

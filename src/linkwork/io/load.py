@@ -35,8 +35,8 @@ SOURCE = Kind("a path, a name or XML text", _source)
     merge_fixed=FLAG,
     gravity=optional(GRAVITY),
     cut=NAMES,
-    passive=FLAG,
     model=optional(NAME),
+    passive=FLAG,
 )
 def load(
     source: str | os.PathLike[str],
@@ -46,8 +46,8 @@ def load(
     merge_fixed: bool = True,
     gravity: object = None,
     cut: Sequence[str] = (),
-    passive: bool = True,
     model: str | None = None,
+    passive: bool = True,
 ) -> Model:
     """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
 

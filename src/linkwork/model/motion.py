@@ -264,10 +264,7 @@ class Motion:
 
     @cached_property
     def at_rest(self) -> Motion:
-        """The same configuration without velocities and gravity.
-
-        What forces add to accelerations follows from it.
-        """
+        """The same configuration without velocities and gravity: from it follows what forces add."""
         zero = self.xp.zeros(self.model.nv)
         out, links = type(self)(self.model, self.q, zero, self.xp), len(self.model.links)
         out.__dict__.update(X=self.X, S=self.S, I=self.I, c=[self.xp.zeros(6)] * links, a0=self.xp.zeros(6))

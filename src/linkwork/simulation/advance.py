@@ -15,7 +15,7 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
 from linkwork.simulation import integrators
-from linkwork.simulation.step import GUESS, Step
+from linkwork.simulation.step import Step
 
 After = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Configuration and velocity after a step, and constraint forces."""
@@ -59,7 +59,7 @@ class _Explicit:
         self.lam0 = np.zeros(step.model.rows)
 
     def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-        given = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active, "lam0": GUESS * self.lam0}
+        given = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active, "lam0": self.lam0}
         x = {n: given[n] for n in (*self.step.inputs, *self.step.guessed)}
         if self.backend == "kernel":
             out = self.step.kernel(*x.values())

@@ -52,8 +52,7 @@ class ContactStep:
     dtype: str = "float64"
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
-    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
-    parameters, defaults = (), MappingProxyType[str, np.ndarray]({})
+    unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -63,6 +62,11 @@ class ContactStep:
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         return sizes
+
+    @property
+    def defaults(self) -> dict[str, np.ndarray]:
+        """Inputs that may be left out."""
+        return {"friction": np.array([c.friction for c in self.contacts])}
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -118,15 +122,17 @@ class Solving:
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
         self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
-        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, xp, x))
+        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
         self.tau = x["tau"]
         if step.pd:
             self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
+        passive = passive_force(step.model, x["q"], x["v"], xp)
+        force = self.tau if passive is None else self.tau + passive
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         passive = passive_force(step.model, x["q"], x["v"], xp)
         driven = self.tau if passive is None else self.tau + passive
         self.problem = contact_problem(
-            self.motion, within.force(driven, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
+            self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
         self.loop = GaussSeidel(self.problem, x["impulses"], xp)
 
@@ -149,7 +155,7 @@ class Solving:
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
         work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
-        passive = passive_work(self.step.model, self.step.integrator, h, self.x["q"], v0, v, xp)
+        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
         work = work if passive is None else work + passive[0, 0]
         axes = xp.constant(self.step.ground.axes)
         forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])

@@ -151,21 +151,17 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
-        friction: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
         `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
         (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv); `friction` has a
-        coefficient for each contact, (n,) or (B, n). Parameters that are inputs are given by name, one value or one for
-        each state.
+        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
+        are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, "friction": friction, **parameters}
-        if isinstance(self.step, ContactStep):
-            given["friction"] = [c.friction for c in self.step.contacts] if friction is None else friction
+        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
@@ -247,7 +243,7 @@ def rollout(
       `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method`, `modes`, `prox`, `iterations`, `parameters` and "rk4" are for rollouts without.
+      `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.

@@ -47,10 +47,7 @@ PERIOD = 30
 JOULE = 1e-9
 """Scale of the work of forces in the state: too small to count in its length."""
 
-GUESS = 2.0**-30
-"""Scale of the multipliers in the state, for the same reason; a power of two, so that no digit changes."""
-
-KEPT = 1 - 2.0**-10
+KEPT = 1 - 2.0**-16
 """The share of the last step's multipliers that a step starts from: what rows in conflict add at every step would grow
 without bounds otherwise."""
 
@@ -79,7 +76,7 @@ class Step:
     parameters: tuple[str, ...] = ()
     within: Rewritten | None = None
 
-    state, unbounded, settings = ("q", "v", "work"), (), MappingProxyType[str, Any]({})
+    state, unbounded, settings = ("q", "v", "work"), ("lam0",), MappingProxyType[str, Any]({})
 
     @property
     def method(self) -> Method:
@@ -124,7 +121,7 @@ class Step:
 
         def acceleration(q: Array, v: Array) -> Array:
             tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
-            start = seen[-1][1] if seen else (KEPT / GUESS) * x["lam0"] if self.guessed else None
+            start = seen[-1][1] if seen else KEPT * x["lam0"] if self.guessed else None
             a, lam = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
             return a
@@ -133,7 +130,7 @@ class Step:
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
         if self.guessed:
-            after["lam0"] = GUESS * seen[-1][1]
+            after["lam0"] = seen[-1][1]
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
             passive = passive_work(self.model, self.integrator, x["dt"][0, 0], x["q"], x["v"], v, xp, x)
@@ -174,8 +171,8 @@ class Step:
         """Accelerations and constraint forces within the step, for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        given = stiffened(self.model, xp, x) if self.integrator == "semi_implicit" else x
-        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, lam0, given)
+        given = stiffened(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else x
+        found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
         return found.straight(self.iterations or ITERATIONS[self.integrator], flat)
 
     @cached_property
@@ -211,9 +208,9 @@ class Step:
         return digest("step", self.model, self.method.name, self.penalty, self.audited, self.parameters, *options)
 
 
-def stiffened(model: Model, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The inputs of a step with the armature that makes springs and damping implicit (model/passive.py)."""
-    extra = implicit_inertia(model, x["dt"][0, 0], xp, x)
+def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The inputs with the armature that makes springs and damping implicit (model/passive.py)."""
+    extra = implicit_inertia(model, h, xp, x)
     if extra is None:
         return x
     own = x["armature"] if "armature" in x else xp.constant(model.parameters().armature)

@@ -28,6 +28,6 @@ def c_lcaba(
 ) -> Iteration:
     """Any rows (few links each) besides local loops, from forces `lam0`.
 
-    Weight 0 in `active` removes a constraint.
+    Constraints with weight 0 in `active` are removed.
     """
     return on_tree(motion, clusters(motion.model), tau, fext, mu, active, lam0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from linkwork.algorithms.common.carriers import Known
+from linkwork.algorithms.common.supports import Known
 from linkwork.backends.ops import Array, Factor
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
@@ -77,7 +77,7 @@ class Articulated:
     ) -> tuple[Array, list[Array]]:
         """Base to tips: accelerations of joints and of all links.
 
-        That of a free base may be known, or those of some links with their joints (carriers.py).
+        That of a free base may be known, or those of some links with their joints (supports.py).
         """
         motion, t = self.motion, self.motion.model.topology
         a, vdot = [motion.a0] * len(self.IA), [motion.xp.zeros(0)]

@@ -9,7 +9,7 @@ and that is all that conjugate residuals on L lam = k - J a(0), preconditioned b
 
 A step is affine in lam. The first one starts from multipliers lam0 (zero, or those of a state nearby); the others are
 computed as changes, from the change d = alpha p of lam: sweeps without gravity, velocities and joint forces, over the
-links that carry constrained ones (sathya2025_lcaba_proxbbo, algorithms 2 and 5). That needs fewer operations, and
+links that support constrained ones (sathya2025_lcaba_proxbbo, algorithms 2 and 5). That needs fewer operations, and
 rounding errors are relative to the changes.
 
 w = L p is in the range of L: the part of r that no force can change (rows in conflict) has no effect. Without conjugate
@@ -36,11 +36,15 @@ known yet; where a direction counts as redundant; and at least, however weak a d
 ROUNDING = 1e-13
 """The share of the rows' terms below which errors are rounding, and have no direction."""
 
+SLOWER = 0.8
+"""The share of the square of their last change above which plain steps change errors no less: what is left of the
+change is rounding."""
+
 STUCK = 1e-2
 """The share of `tolerance` below which errors count as no longer changing."""
 
 TINY = 1e-30
-"""Added to sizes, so that a mechanism in which nothing moves has relative errors."""
+"""Added to squares of sizes, so that a mechanism in which nothing moves has relative errors."""
 
 
 @checked_class(
@@ -119,10 +123,11 @@ class Iteration:
 
 
 class State(NamedTuple):
-    """The state of an iteration: change of the start, conjugate residuals, the last step.
+    """The state of an iteration: how the next start changes, conjugate residuals, the last step.
 
     `d` and `w` are alpha p and alpha w: how far multipliers and errors are moved along a direction. `z` is how far the
-    last step went.
+    last step went. `worth`, `bound` and `change` are squares: of the share of `size` that errors may have, of that
+    product, and of the largest change of an error.
     """
 
     d: Array
@@ -133,6 +138,7 @@ class State(NamedTuple):
     size: Array
     worth: Array
     bound: Array
+    change: Array
     lam: Array
     error: Array
     found: Array
@@ -141,7 +147,7 @@ class State(NamedTuple):
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict: that plain step is the last.
+    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
@@ -156,38 +162,39 @@ class Loop:
     def first(self) -> tuple[Array, Array]:
         """x after the first step, and its relative error."""
         state = self._begin()
-        return self.xp.vstack(list(state)), largest(self.xp, state.error) / (state.bound + TINY)
+        return self.xp.vstack(list(state)), self.xp.sqrt(largest_square(self.xp, state.error) / (state.bound + TINY))
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """x after one more step, and its relative error, or the relative change of errors if that is smaller.
 
-        Zero where forces cannot change what is left: rows are in conflict, or redundant but for rounding.
+        Zero where forces no longer change what is left: rows are in conflict, or redundant but for rounding.
         """
         xp, old = self.xp, self._split(x)
         more = self.of.change(old.d)
         lam, error, z = old.lam + more.lam, old.error + more.error, old.z + (more.lam - old.d)
         change = old.r - error
-        beta = (change.T @ old.w) / old.square
+        beta = dot(change, old.w) / old.square
         p, w = z - beta * old.d, change - beta * old.w
-        square = w.T @ w
-        noise, before = threshold(xp, ROUNDING) * old.size, old.r.T @ old.r
+        square = dot(w, w)
+        noise, before = threshold(xp, ROUNDING) * old.size, dot(old.r, old.r)
         moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
-        alpha = xp.where(moves, (old.r.T @ w) / xp.where(moves, square, 1.0), 1.0)
+        alpha = xp.where(moves, dot(old.r, w) / xp.where(moves, square, 1.0), 1.0)
         # an error of the rows is one of accelerations sqrt(alpha) times as large
-        worth = xp.where(moves, 1 / xp.sqrt(xp.where(alpha > 1, alpha, 1.0)), FLAT)
-        worth = xp.where(worth < old.worth, xp.where(worth > LEAST, worth, LEAST), old.worth)
-        bound = worth * old.size
+        worth = xp.where(moves, 1 / xp.where(alpha > 1, alpha, 1.0), FLAT**2)
+        worth = xp.where(worth < old.worth, xp.where(worth > LEAST**2, worth, LEAST**2), old.worth)
+        size = old.size * old.size
+        bound = worth * size
         square, w = xp.where(moves, alpha * alpha * square, 1 / TINY), alpha * w
-        found = old.found + more.found
-        state = State(alpha * p, z, old.r - w, w, square, old.size, worth, bound, lam, error, found)
-        left, change = largest(xp, error), largest(xp, more.error)
-        left, change = left / (bound + TINY), change / (STUCK * old.size + TINY)
-        return xp.vstack(list(state)), xp.where(moves, xp.where(change < left, change, left), 0.0)
+        found, change = old.found + more.found, largest_square(xp, more.error)
+        state = State(alpha * p, z, old.r - w, w, square, old.size, worth, bound, change, lam, error, found)
+        left, moved = largest_square(xp, error) / (bound + TINY), change / (STUCK**2 * size + TINY)
+        ended = xp.where(moves, 0.0, change) > SLOWER * old.change
+        return xp.vstack(list(state)), xp.sqrt(xp.where(ended, 0.0, xp.where(moved < left, moved, left)))
 
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
         state = self._split(x)
-        left, bound = largest(self.xp, state.error), state.bound
+        left, bound = largest(self.xp, state.error), self.xp.sqrt(state.bound)
         if self.of.beside is not None:
             more, size, trusted = self.of.beside(state.lam, state.found)
             left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
@@ -197,7 +204,7 @@ class Loop:
     def _begin(self) -> State:
         (lam, error, size, found), one = self.of.first, self.xp.eye(1)
         z = lam - self.of.start
-        return State(z, z, error, 0 * z, one, size, one, FIRST * size, lam, error, found)
+        return State(z, z, error, 0 * z, one, size, one, FIRST**2 * size * size, one / TINY, lam, error, found)
 
     def _split(self, x: Array) -> State:
         parts, start = [], 0
@@ -209,12 +216,31 @@ class Loop:
 
 def largest(xp: Ops, x: Array) -> Array:
     """The largest absolute entry of a column, 1 x 1."""
-    worst = xp.zeros(1)
-    for i in range(x.shape[0]):
-        square = x[i : i + 1, :] * x[i : i + 1, :]
-        # written so that NaN wins: NaN must not look converged
-        worst = xp.where(square <= worst, worst, square)
-    return xp.sqrt(worst)
+    return xp.sqrt(largest_square(xp, x))
+
+
+def largest_square(xp: Ops, x: Array) -> Array:
+    """The largest square of an entry of a column, 1 x 1."""
+    squares = [x[i : i + 1, :] * x[i : i + 1, :] for i in range(x.shape[0])]
+    return _in_pairs(squares, lambda a, b: xp.where(a <= b, b, a)) if squares else xp.zeros(1)
+
+
+def dot(x: Array, y: Array) -> Array:
+    """x^T y, 1 x 1."""
+    if not x.shape[0]:
+        return x.T @ y
+    return _in_pairs([x[i : i + 1, :] * y[i : i + 1, :] for i in range(x.shape[0])], lambda a, b: a + b)
+
+
+def _in_pairs(parts: list[Array], join: Callable[[Array, Array], Array]) -> Array:
+    """Parts joined pair by pair.
+
+    A lane waits for few operations in a row then, and an iteration is mostly waiting.
+    """
+    while len(parts) > 1:
+        joined = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = joined + parts[2 * len(joined) :]
+    return parts[0]
 
 
 class Solution(NamedTuple):

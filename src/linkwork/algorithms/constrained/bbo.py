@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from linkwork.algorithms.common.carriers import Known
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian, articulated
 from linkwork.algorithms.common.propagated import Passed, PropagatedRows, Root
 from linkwork.algorithms.common.recursion import accelerated, node_of
+from linkwork.algorithms.common.supports import Known
 from linkwork.algorithms.common.weights import ROUNDING, in_balance, left_over, met, over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
@@ -132,7 +132,7 @@ def roll_out(
 ) -> tuple[Array, list[Array], dict[int, Array]]:
     """Forward sweep, lines 26-32: joint accelerations, link accelerations, and multipliers by constraint.
 
-    If accelerations of all links that carry constrained ones are known, those of the others, and no multipliers.
+    If accelerations of all links that support constrained ones are known, those of the others, and no multipliers.
     """
     a, vdot, lam = [e.motion.a0] * len(e.motion.model.links), dict[int, Array](), dict[int, Array]()
     if known is None and (root := e.roots.get(0)):

@@ -10,10 +10,10 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 from __future__ import annotations
 
 from linkwork.algorithms.common.articulated import Articulated, articulated
-from linkwork.algorithms.common.carriers import carriers
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import (
     active_only,
     left_over,
@@ -37,12 +37,15 @@ def constrained_aba(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Rows over single links and joints on the world, weighted by `active`, from forces `lam0`."""
+    """Rows over single links and joints on the world, from forces `lam0`.
+
+    Each constraint is weighted by `active`.
+    """
     xp, rows = motion.xp, [over_links(motion, r) for r in constraint_rows(motion)]
     w = per_constraint(motion, rows, active)
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu), w, strict=True)]
     art = articulated(motion, added_inertias(motion, rows, firm))
-    moving = carriers(motion.model, (i for r in rows for i in r.links))
+    moving = supporting(motion.model, (i for r in rows for i in r.links))
 
     def step(
         art: Articulated, tau: Array, p: list[Array], rows: list[ConstraintRows], lam: list[Array]

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from linkwork.algorithms.common.carriers import carriers
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
@@ -26,6 +25,7 @@ from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.loop_forces import Propagated, loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
+from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import active_only, left_over, starting, without_targets
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
@@ -61,7 +61,7 @@ def on_tree(
     # tips to base: inertias and couplings
     firm = [mu_c * wc for mu_c, wc in zip(penalties(motion, mu, tree.outer), w, strict=True)]
     r = recursion(motion, tree, fext, firm)
-    moving = carriers(motion.model, (i for row in r.rows for i in row.links), tree.clusters)
+    moving = supporting(motion.model, (i for row in r.rows for i in row.links), tree.clusters)
     inside, beside = moving.parted([node for node in r.nodes if isinstance(node, ClusterNode)])
 
     def step(r: Recursion, tau: Array, p: list[Array], lam: list[Array]) -> tuple[Step, list[list[Array]], list[Array]]:
@@ -106,7 +106,7 @@ def embedded_forces(
 ) -> dict[int, Array]:
     """Forces of the loops in some clusters, by constraint.
 
-    `held` are those of propagated rows, by first body.
+    `held` are those of propagated rows, by the cluster's first body.
     """
     out: dict[int, Array] = {}
     for node in nodes:

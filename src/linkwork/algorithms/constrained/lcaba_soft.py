@@ -1,6 +1,4 @@
-"""Soft loops and contacts inside articulated bodies.
-
-Gauss' principle with a quadratic penalty on violated rows.
+"""Soft loops and contacts inside articulated bodies: quadratic penalties on violated rows.
 
     min sum 1/2 a_i^T H_ii a_i + p_i^T a_i - tau^T vdot + 1/2 |sum K_l a_l - k|^2_(R^-1),   lam = R^-1 (k - sum K_l a_l)
 

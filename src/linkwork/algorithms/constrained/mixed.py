@@ -29,7 +29,7 @@ def mixed(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows, from forces `lam0`; weight 0 in `active` removes one.
+    """Any rows, from forces `lam0`; weight 0 in `active` removes a constraint.
 
     Couplings are embedded only without `active`.
     """
@@ -45,7 +45,7 @@ def c_mixed(
     active: Array | None = None,
     lam0: Array | None = None,
 ) -> Iteration:
-    """Any rows, from forces `lam0`; local loops may be embedded, which cannot be switched off then.
+    """Any rows, from forces `lam0`; local loops may be embedded, and then cannot be switched off.
 
     What holds links in or behind an embedded linkage is propagated: penalties would lose digits where it is nearly
     singular.

@@ -8,7 +8,6 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.carriers import carriers
 from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
@@ -17,6 +16,7 @@ from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
+from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import left_over, over_links, starting, unweighed, weigh, without_targets
 from linkwork.algorithms.constrained.bbo import Eliminated, at_loop_roots, roll_out, sweep_forces, sweep_inertias
 from linkwork.algorithms.constrained.lcaba import certificate, constraints_of, embedded_forces
@@ -65,7 +65,7 @@ def on_tree(
     propagated = {c: r for c, r in enumerate(rows) if c not in penalised}
     H = Hessian(frozen, [flat[c] for c in penalised], [mus[c] for c in penalised])
     e = sweep_inertias(motion, frozen, H, PropagatedRows(frozen, propagated, dict(enumerate(damping))), ends, order)
-    moving = carriers(motion.model, (i for r in rows for i in holders(motion.model, r)), tree.clusters)
+    moving = supporting(motion.model, (i for r in rows for i in holders(motion.model, r)), tree.clusters)
     inside, outside = moving.parted([x.node for x in e.passed if isinstance(x.node, ClusterNode)])
     held = {x.node.cluster.bodies[0]: x.forces for x in e.passed}
 
