@@ -215,11 +215,11 @@ def constrained_inverse_dynamics(
 ) -> Function[ConstrainedInverseDynamicsResult]:
     """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + passive + J^T lam.
 
-    For a consistent motion. `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are
-    (default: as the model says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of
-    constraint force costs as much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless
-    underactuated=True; then a call with accelerations that the actuators cannot cause is one (`residual` is the
-    relative error of the equation). Quaternions in `q` are [x y z w].
+    `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
+    says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
+    much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless underactuated=True; then
+    a call with accelerations that the actuators cannot cause is one (`residual` is the relative error of the equation).
+    Quaternions in `q` are [x y z w].
     """
     from linkwork.algorithms.constrained.inverse import constrained_inverse
 
@@ -287,7 +287,7 @@ def impulse(
     def body(xp: Ops, x: Mapping[str, Array]) -> Solved:
         solver = Solver(chosen.method, in_place(model, chosen_frames("best", backend)), at)
         mu = x["mu"][0, 0] if "mu" in x else None
-        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), None, x)
+        found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), x)
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
     inputs = Inputs(model, parameters, BY_MASS, _optional(model, modes=modes), q=model.nq, v=model.nv)
@@ -311,17 +311,10 @@ def impulse(
     )
 
 
-def _optional(
-    model: Model, external_forces: bool = False, modes: bool = False, warm_start: bool = False
-) -> dict[str, np.ndarray]:
+def _optional(model: Model, external_forces: bool = False, modes: bool = False) -> dict[str, np.ndarray]:
     """The inputs that may be left out, with their defaults."""
-    there = {"fext": external_forces, "active": modes, "lam0": warm_start}
-    known = {
-        "fext": np.zeros(6 * model.nlinks),
-        "active": np.ones(len(model.constraints)),
-        "lam0": np.zeros(model.rows),
-    }
-    return {n: x for n, x in known.items() if there[n]}
+    forces = {"fext": np.zeros(6 * model.nlinks)} if external_forces else {}
+    return {**forces, "active": np.ones(len(model.constraints))} if modes else forces
 
 
 def _softness(model: Model, R: object) -> list[np.ndarray] | None:

@@ -172,9 +172,9 @@ def _of_matrix(
     """A function of the Delassus matrix of some constraints, damped and weighted by inputs if asked for."""
     where, (output,) = chosen_frames(options.pop("frames", "best"), options.get("backend", "kernel")), result._fields
     sizes = [model.constraints[n].rows for n in which]
-    m, own, more = sum(sizes), {"q": model.nq}, dict[str, np.ndarray]()
+    m, inputs, defaults = sum(sizes), {"q": model.nq}, dict[str, np.ndarray]()
     if output == "force":
-        own["b"] = m
+        inputs["b"] = m
     if damping:
         defaults["damping"] = np.zeros(1)
     if modes:

@@ -129,8 +129,6 @@ class Solving:
         passive = passive_force(step.model, x["q"], x["v"], xp)
         force = self.tau if passive is None else self.tau + passive
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
-        passive = passive_force(step.model, x["q"], x["v"], xp)
-        driven = self.tau if passive is None else self.tau + passive
         self.problem = contact_problem(
             self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
