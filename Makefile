@@ -6,10 +6,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 MEASURED ?= build/bench
 MINUTES ?= 30
+PYTHONS ?= python3.11 python3.12 python3.13
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint fuzz bench dist clean
+.PHONY: demo test lint fuzz bench docs dist check-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -35,11 +36,19 @@ bench: $(VENV)/.dev
 	$(BIN)/python tools/readme_numbers.py --take $(MEASURED)/*.jsonl
 	$(BIN)/linkwork bench show $(MEASURED)/papers.jsonl --html $(MEASURED)/papers.html
 
+# the site, in build/site: strict, so that a link that leads nowhere is an error
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
 # wheels and source archives of both distributions, in dist/
 dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m build --outdir dist benchmarks
+
+# what dist/ holds, installed into fresh environments of every Python here, where the README's ten lines run
+check-dist: dist
+	$(BIN)/python tools/check_dist.py dist $(PYTHONS)
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -54,6 +63,10 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]' -e benchmarks
+	touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@ $(VENV)/.core
 
 $(VENV)/.dev: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python

@@ -42,10 +42,3 @@ def test_neither_the_core_nor_its_tests_import_the_benchmarks():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 assert name.split(".")[0] != "linkwork_bench", f"{file.relative_to(ROOT)}:{node.lineno} imports {name}"
-
-
-def test_errors_name_extras_that_exist():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    for file in (ROOT / "src").rglob("*.py"):
-        for extra in re.findall(r'MissingExtra\("[^"]*", "([^"]*)"', file.read_text()):
-            assert extra in extras, f"{file.relative_to(ROOT)} names the extra '{extra}'"

@@ -93,7 +93,7 @@ def test_one_kernel_equals_the_kernels_compiled_for_each_mode() -> None:
     for mode in itertools.product([0.0, 1.0], repeat=2):
         kept = [c for c, on in zip(model.constraints, mode, strict=True) if on]
         alone = lw.forward_dynamics(model.without_constraints().with_constraints(*kept), method="constrained_aba")
-        assert error(fd(q, v, tau, np.array(mode)).a, alone(q, v, tau).a) < 1e-7
+        assert error(fd(q, v, tau, np.array(mode)).a, alone(q, v, tau).a) < 1e-8
 
 
 def test_soft_rows_can_be_switched_too() -> None:

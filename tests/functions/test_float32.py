@@ -1,69 +1,156 @@
 """float32 on real robots, standing on contacts and with loops, and over time: bounds per method, or converged=False.
 
 Errors are relative to the larger of the accelerations with and without the constraints: a robot that is held hardly
-moves, and what is left of accelerations that cancel has the rounding of these.
+moves, and what is left of accelerations that cancel has the rounding of these. Relative to accelerations that are left
+there is one bound for all methods.
+
+Every method that takes a robot (of large ones a third) is traced for float32 and its program interpreted in float32,
+operation by operation: compiling them all would take minutes. Kernels compute the same operations, some fused.
 """
 
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.registry import Method, methods
 from linkwork.errors import ConvergenceWarning
 from linkwork.robots import mechanisms as mech
+from linkwork.robots.tello import tello
+from linkwork.structure.local_loops import local_loops
 
-BOUNDS = {"pv_early": 5e-3, "prox_bbo": 1e-3, "prox_pv": 1e-4, "prox_ltl": 1e-3, "c_lcaba": 1e-5, "crba_ltl": 1e-5}
-"""What docs/promises.md states."""
-QUADRUPED = ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT")
-ROBOTS = {
-    "go2.xml": (None, "pv_early", lw.point, ("FL_foot", "FR_foot", "RL_foot", "RR_foot")),
-    "solo12": ("free", "pv_early", lw.point, QUADRUPED),
-    "atlas_v4": ("free", "pv_early", lw.surface, ("l_foot", "r_foot")),
-    "anymal_b_simple/anymal": ("free", "prox_bbo", lw.point, ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")),
-    "iiwa": ("fixed", "prox_ltl", lw.surface, ("lbr_iiwa_link_7",)),
-    "cassie.xml": (None, "prox_pv", None, ()),
-    "mini_cheetah": ("free", "c_lcaba", None, ()),
-    "shadow_hand": (None, "crba_ltl", None, ()),
-    "quadruped": (
-        "",
-        "prox_bbo",
-        lw.point,
-        ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot"),
-    ),
-    "four_bar": ("", "prox_ltl", None, ()),
+BOUNDS = {
+    "aba": 1e-6,
+    "crba_ltl": 1e-6,
+    "constrained_aba": 5e-4,
+    "lcaba": 5e-4,
+    "mixed": 5e-4,
+    "c_lcaba": 1e-3,
+    "c_mixed": 1e-3,
+    "prox_ltl_soft": 1e-3,
+    "prox_bbo": 2e-4,
+    "c_prox_bbo": 1e-3,
+    "pv_early": 2e-4,
+    "prox_pv": 5e-4,
+    "prox_ltl": 5e-4,
+    "pv": 5e-4,
+    "ltl": 1e-3,
+    "bbo": 1e-4,
+    "c_aba": 1e-3,
+    "projection": 5e-4,
+    "lagrange": 5e-4,
 }
+"""What docs/promises.md states."""
+OWN = 2e-3
+"""The same relative to the accelerations with the constraints, which may be 1e-4 of those without, for any method."""
+
+FEET = ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")
+ROBOTS = {
+    "go2.xml": (None, lw.point, ("FL_foot", "FR_foot", "RL_foot", "RR_foot")),
+    "anymal_b_simple/anymal": ("free", lw.point, ("LF_FOOT", "RF_FOOT", "LH_FOOT", "RH_FOOT")),
+    "atlas_v4": ("free", lw.surface, ("l_foot", "r_foot")),
+    "talos": ("free", lw.surface, ("leg_left_6_link", "leg_right_6_link")),
+    "iiwa": ("fixed", lw.surface, ("lbr_iiwa_link_7",)),
+    "cassie.xml": (None, None, ()),
+    "digit_v3.xml": (None, None, ()),
+    "tello": (None, None, ()),
+    "mit_humanoid": (None, None, ()),
+    "jvrc1_humanoid": (None, None, ()),
+    "mini_cheetah": ("free", None, ()),
+    "shadow_hand": (None, None, ()),
+    "six_bar": (None, None, ()),
+    "quadruped": ("", lw.point, FEET),
+    "four_bar": ("", None, ()),
+}
+STATES = 6
+LARGE = 32
 
 
 def robot(name: str) -> lw.Model:
-    base, _, kind, frames = ROBOTS[name]
+    base, kind, frames = ROBOTS[name]
     if base == "":
         model = getattr(mech, name)()
     else:
         try:
-            model = lw.load(name, base=base, passive=False)
+            model = tello() if name == "tello" else lw.load(name, base=base, passive=False)
         except lw.LinkworkError as problem:
             pytest.skip(f"the robot is not on this machine: {problem}")
     return model.without_constraints().with_constraints(*(kind(f) for f in frames)) if kind else model
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-def test_methods_keep_their_bounds_or_say_that_they_do_not(name):
-    model, method = robot(name), ROBOTS[name][1]
-    q, v = lw.random_state(model, 0, batch=6)
+@cache
+def solved(name: str):
+    """A robot in some states, joint forces, and its accelerations without and with the constraints."""
+    model = robot(name)
+    q, v = lw.random_state(model, 0, batch=STATES)
     tau = np.random.default_rng(5).normal(size=v.shape)
+    free = lw.forward_dynamics(model.without_constraints(), method="aba", backend="numpy")(q, v, tau).a
+    right = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a if model.rows else free
+    return model, (q, v, tau), free, right
+
+
+def in_single(function, state):
+    """Accelerations, and whether they have converged, of a function's program interpreted in float32."""
+    controls = [] if function.prox is None else [np.array([x]) for x in function.prox.controls.values()]
+    found = function.program.interpret(*(x.astype(np.float32) for x in (*state, *controls)), dtype="float32")
+    fine = np.isfinite(found[0]).all(axis=1)
+    return found[0], fine if function.prox is None else fine & np.isfinite(found[-1][:, 2])
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_method_keeps_its_bound_or_says_that_it_does_not(name):
+    model, state, free, right = solved(name)
+    own = np.abs(right).max(axis=1)
+    scale = np.maximum(own, np.abs(free).max(axis=1))
+    shares = {}
+    for method in taken(name, model):
+        with np.errstate(all="ignore"):
+            a, converged = in_single(lw.forward_dynamics(model, method=method.name, dtype="float32"), state)
+        assert a.dtype == np.float32
+        error = np.where(converged, np.abs(a - right).max(axis=1), 0.0)
+        assert (error <= BOUNDS[method.name] * scale).all(), (method.name, error / scale)
+        assert (error <= OWN * own).all(), (method.name, error / own)
+        shares[method.name] = converged.mean()
+    # to say "no" in every state is no bound kept; rows of some postures are singular for direct methods and clusters
+    known = methods("forward_dynamics")
+    assert all(share >= 0.5 for m, share in shares.items() if known[m].redundant and not known[m].local), shares
+
+
+def taken(name: str, model: lw.Model) -> list[Method]:
+    """The methods to try on a robot: all that take it; a third of them if it is large, another third for each."""
+    able = [
+        m
+        for m in methods("forward_dynamics").values()
+        if not (m.soft or m.name == "kkt" or m.refusal(model) or (m.local and not local_loops(model)))
+    ]
+    assert len(able) >= (9 if model.rows else 2)
+    return able if model.nv < LARGE else able[list(ROBOTS).index(name) % 3 :: 3]
+
+
+COMPILED = {"go2.xml": "pv_early", "iiwa": "prox_ltl", "mini_cheetah": "c_lcaba", "four_bar": "lcaba"}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_kernels_keep_the_bounds_too(name):
+    model, state, free, right = solved(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        result = lw.forward_dynamics(model, method=method, dtype="float32")(q, v, tau)
-    free = lw.forward_dynamics(model.without_constraints(), method="crba_ltl", backend="numpy")(q, v, tau).a
-    right = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a if model.rows else free
-    scale = np.maximum(np.abs(right), np.abs(free)).max(axis=1)
-    errors, converged = np.abs(result.a - right).max(axis=1) / scale, np.asarray(result.converged)
+        result = lw.forward_dynamics(model, method=COMPILED[name], dtype="float32")(*state)
+    own = np.abs(right).max(axis=1)
+    error = np.where(result.converged, np.abs(result.a - right).max(axis=1), 0.0)
     assert result.a.dtype == np.float32
-    assert (errors[converged] < BOUNDS[method]).all(), errors
-    assert converged.mean() >= 0.5
+    assert (error <= BOUNDS[COMPILED[name]] * np.maximum(own, np.abs(free).max(axis=1))).all()
+    assert (error <= OWN * own).all(), error / own
+    assert np.mean(result.converged) > 2 / 3
+
+
+def test_every_method_has_a_bound():
+    names = {m.name for m in methods("forward_dynamics").values() if not m.soft and m.name != "kkt"}
+    assert set(BOUNDS) == names
 
 
 MOVING = {

@@ -376,3 +376,18 @@ def test_float32_by_default(name):
     assert (errors[result.converged] < SINGLE).all(), errors
     assert result.converged.mean() >= 0.75
     assert np.max(getattr(result, "iterations", 1)) < 20
+
+
+@pytest.mark.parametrize("method", ["pv", "prox_pv", "bbo", "ltl", "constrained_aba", "pv_early"])
+def test_armature_of_a_free_base_counts(method):
+    robot = mech.quadruped()
+    model = robot.with_armature(robot.links[1].joint_name, [0.5, 0.1, 0.3, 0.2, 0.1, 0.4])
+    model = model.with_constraints(*(lw.point(f) for f in ("front_left_foot", "rear_right_foot")))
+    q, v = lw.random_state(model, 3)
+    tau = np.linspace(-1, 1, model.nv)
+    right = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau)
+    found = lw.forward_dynamics(model, method=method, backend="numpy")(q, v, tau)
+    np.testing.assert_allclose(found.a, right.a, atol=1e-9 * np.abs(right.a).max())
+    D = lw.delassus(model, method="dense", backend="numpy")(q).matrix
+    x = np.linspace(0, 1, model.rows)
+    np.testing.assert_allclose(lw.delassus(model, method="pv_fast", backend="numpy")(q, x).multiplied, D @ x, atol=1e-9)

@@ -1,7 +1,11 @@
 """Random mechanisms against the judge, for as long as asked: `make fuzz MINUTES=30`.
 
     python tests/fuzz/campaign.py --minutes 30 [--jobs 2] [--first SEED] [--count N] [--sample 20] [--save DIRECTORY]
+    python tests/fuzz/campaign.py --resume STATE.json --minutes 30 [--first SEED]
     python tests/fuzz/campaign.py --replay FILE.json ...
+
+With --resume, what was counted is kept in a file, and the next run continues with the seed after the last one; --first
+is for the first run.
 
 Every failure is printed once for each kind with its seed, and saved as a file with the whole mechanism in it, which
 --replay runs again and the tests replay if it lies in tests/fuzz/failures.
@@ -31,7 +35,7 @@ ELSEWHERE = 5
 """One mechanism in so many is put into another closed state than the one it was drawn in."""
 
 PATIENCE = 120
-"""Seconds for one evaluation, compilation included."""
+"""Seconds of processor time for one evaluation, compilation included; ten times as many by the clock."""
 
 
 def attempt(seed: int, sample: int, only: str = "") -> dict[str, Any]:
@@ -69,11 +73,13 @@ def outcomes_of(made: Any, sample: int, only: str = "") -> Iterator[Any]:
     for what in made.names(sample=sample):
         if only and only not in what:
             continue
-        signal.alarm(PATIENCE)
+        signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+        signal.alarm(10 * PATIENCE)
         try:
             outcome = made.run(what)
         finally:
             signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
         yield outcome
 
 
@@ -82,7 +88,8 @@ def _late(*_: object) -> None:
 
 
 def _work(job: tuple[int, int, str]) -> dict[str, Any]:
-    signal.signal(signal.SIGALRM, _late)
+    for late in (signal.SIGALRM, signal.SIGPROF):
+        signal.signal(late, _late)
     warnings.simplefilter("ignore")
     try:
         return attempt(*job)
@@ -90,11 +97,21 @@ def _work(job: tuple[int, int, str]) -> dict[str, Any]:
         return {"seed": job[0], "state": "not built", "outcomes": [], "problem": f"{type(problem).__name__}: {problem}"}
 
 
+_READ: dict[str, Any] = {
+    "states": lambda x: collections.Counter(dict(x)),
+    "verdicts": lambda x: collections.Counter({tuple(k): n for k, n in x}),
+    "kinds": lambda x: {tuple(k): seeds for k, seeds in x},
+    "worst": lambda x: {k: tuple(v) for k, v in x},
+    "seconds": float,
+}
+"""How values of a tally are read from its file, where JSON has no such type."""
+
+
 class Tally:
     """What was run and what was found."""
 
     def __init__(self, save: Path) -> None:
-        self.save, self.start = save, time.monotonic()
+        self.save, self.start, self.before, self.next_seed = save, time.monotonic(), 0.0, None
         self.mechanisms = self.evaluations = self.failures = 0
         self.states: collections.Counter[str] = collections.Counter()
         self.verdicts: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -102,7 +119,7 @@ class Tally:
         self.worst: dict[str, tuple[float, int]] = {}
 
     def add(self, done: dict[str, Any]) -> None:
-        self.mechanisms += 1
+        self.mechanisms, self.next_seed = self.mechanisms + 1, done["seed"] + 1
         self.states[done["state"]] += 1
         if "problem" in done:
             self.failures += 1
@@ -135,8 +152,34 @@ class Tally:
             path.write_text(json.dumps(saved) + "\n")
             print(f"    replay: python tests/fuzz/campaign.py --replay {path}", flush=True)
 
+    @classmethod
+    def resumed(cls, save: Path, state: Path) -> Tally:
+        """The tally of earlier runs, if there are any."""
+        self = cls(save)
+        if state.exists():
+            for name, value in json.loads(state.read_text()).items():
+                setattr(self, name, _READ.get(name, lambda x: x)(value))
+        return self
+
+    def write(self, state: Path) -> None:
+        """Keep what is counted; a run that ends meanwhile leaves the file as it was."""
+        known = {n: getattr(self, n) for n in ("next_seed", "mechanisms", "evaluations", "failures", "seconds")}
+        tables = {n: list(getattr(self, n).items()) for n in ("states", "verdicts", "kinds", "worst")}
+        state.parent.mkdir(parents=True, exist_ok=True)
+        part = state.with_suffix(".part")
+        part.write_text(json.dumps(known | tables))
+        part.replace(state)
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.start
+
+    @seconds.setter
+    def seconds(self, known: float) -> None:
+        self.before = known
+
     def line(self) -> str:
-        seconds = time.monotonic() - self.start
+        seconds = self.seconds
         return (
             f"{self.mechanisms} mechanisms, {self.evaluations} evaluations, {self.failures} failures of "
             f"{len(self.kinds)} kinds, {seconds:.0f} s"
@@ -171,6 +214,7 @@ def main() -> int:
     say.add_argument("--sample", type=int, default=20, help="one in so many is compiled and planned (0: none)")
     say.add_argument("--only", default="", help="only evaluations with this in their names")
     say.add_argument("--save", type=Path, default=FOUND, help="where failures are written")
+    say.add_argument("--resume", type=Path, help="continue the run whose counts are in this file, or begin it")
     say.add_argument("--replay", type=Path, nargs="+", help="run saved failures again")
     options = say.parse_args()
     if options.replay:
@@ -178,9 +222,10 @@ def main() -> int:
         for path, o in zip(options.replay, outcomes, strict=True):
             print(f"{path}: {o.what}: {o.verdict}, error {o.error:.3g}, bound {o.bound:.3g} {o.note}")
         return int(any(o.failed for o in outcomes))
-    first = int(time.time()) * 1000 if options.first is None else options.first
+    tally, shown = Tally.resumed(options.save, options.resume) if options.resume else Tally(options.save), 0.0
+    first = tally.next_seed or options.first
+    first = int(time.time()) * 1000 if first is None else first
     print(f"seeds from {first}", flush=True)
-    tally, shown = Tally(options.save), 0.0
     with tempfile.TemporaryDirectory() as cache:
         os.environ["LINKWORK_CACHE"] = cache
         try:
@@ -189,8 +234,12 @@ def main() -> int:
                 if time.monotonic() - shown > 5:
                     shown = time.monotonic()
                     print(f"\r{tally.line()}", end="", flush=True)
+                    if options.resume:
+                        tally.write(options.resume)
         except KeyboardInterrupt:
             print("\ninterrupted; so far:")
+    if options.resume:
+        tally.write(options.resume)
     print(f"\r{tally.report()}")
     return int(tally.failures > 0)
 

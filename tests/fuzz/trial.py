@@ -1,8 +1,9 @@
 """One mechanism against the judge: everything that Linkwork computes of it, and what is to be said of each result.
 
 A result is right if it is within C kappa eps of the judge's (`Verdict.rounding`; times the condition number of the rows
-for methods that form their Gram matrix), or 1e-6 for methods that iterate. What is not right must say so: SingularError
-where rows do depend on each other or nearly do, `converged` False where an iteration did not end. The rest fails.
+for methods that form their Gram matrix, or of the inertia of independent joints for clusters), or 1e-6 for methods that
+iterate. What is not right must say so: SingularError where rows do depend on each other or nearly do, `converged` False
+where an iteration did not end. The rest fails.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ C = 1000.0
 ITERATED = 1e-6
 """What a method that iterates may be off, relative, if it says that it converged."""
 
-CHOSEN = 1e-8
-"""What a method may be off that resolves loops by independent joints: they are chosen for all postures."""
-
 SINGLE, C_SINGLE = 1e-2, 100.0
 """The same in single precision, and fewer roundings: there are too few digits to be generous."""
 
 NEARLY = 1e10
 """Condition number of the rows' Gram matrix above which a direct method may call them dependent."""
+
+WEAK = 1e5
+"""Condition number of the rows up to which the planner's choice has to converge."""
 
 FAILURES = ("wrong", "false alarm", "misreported", "not numbers", "crash", "gave up")
 
@@ -161,7 +162,9 @@ class Trial:
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
-            bound = max(bound * self._loops.kappa**2, CHOSEN)
+            bound = max(bound * self._loops.kappa**2, self._chosen)
+        if at.conflict and m is not None and m.name != "kkt":
+            bound = max(bound, ITERATED)  # what contradicts by less than 1e-7 of its terms counts as met
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
@@ -193,11 +196,15 @@ class Trial:
         return _compared(error / max(self.verdict.scale, eq.size(expected)), C * size)
 
     def planned(self) -> Outcome:
-        """What users get who name no method: it may not give up where a dense solve does not."""
+        """What users get who name no method: it may not give up where a dense solve does not.
+
+        It may where singular values come near to 1e-6, below which directions count as redundant (`Prox.redundant`).
+        """
         f = lw.forward_dynamics(self.model, backend="numpy", external_forces=True)
         m = methods("forward_dynamics")[f.method]
         out = self.judged(m, f(self.q, self.v, self.tau, self.fext), f.prox)
-        if out.verdict == "unconverged" and not self.verdict.conflict and C * self.verdict.rounding() < ITERATED:
+        solvable = not self.verdict.conflict and C * self.verdict.rounding() < ITERATED and self.verdict.kappa < WEAK
+        if out.verdict == "unconverged" and solvable:
             out = replace(out, verdict="gave up")
         return replace(out, note=f"{f.method} {out.note}")
 
@@ -240,7 +247,7 @@ class Trial:
             if not loops.decided or len(outer) == 0:
                 return Outcome("", "undecided")
             P = loops.mobility
-            J, terms, bound = J[outer], terms[outer], max(bound * loops.kappa**2, CHOSEN)
+            J, terms, bound = J[outer], terms[outer], max(bound * loops.kappa**2, self._chosen)
         D = f(self.q).matrix
         if not np.isfinite(D).all():
             return Outcome("", "not numbers")
@@ -253,6 +260,25 @@ class Trial:
         return judge.solve(
             replace(eq, J=eq.J[inner], k=eq.k[inner], J_terms=eq.J_terms[inner], k_terms=eq.k_terms[inner])
         )
+
+    @cached_property
+    def _chosen(self) -> float:
+        """What rounding explains where clusters solve for independent joints y, v = G y, chosen once for all postures.
+
+        C eps times the condition number of G^T M G, scaled to a unit diagonal: where the others hardly follow from
+        these, its entries are large and all alike. Never more than what is promised.
+        """
+        inner, eq = self._clustered[0], self.eq
+        y = np.asarray(lw.clusters(self.model).velocities, dtype=int)
+        rest = np.setdiff1d(np.arange(len(eq.c)), y)
+        G = np.zeros((len(eq.c), len(y)))
+        G[y] = np.eye(len(y))
+        G[rest] = -np.linalg.pinv(eq.J[np.ix_(inner, rest)], rcond=1e-14) @ eq.J[np.ix_(inner, y)]
+        My = G.T @ eq.M @ G
+        d = np.sqrt(np.diagonal(My))
+        if not len(y) or not (np.isfinite(d).all() and (d > 0).all()):
+            return C * judge.EPS
+        return float(min(C * judge.EPS * np.linalg.cond(My / np.outer(d, d)), ITERATED))
 
     @cached_property
     def _clustered(self) -> tuple[list[int], list[int]]:

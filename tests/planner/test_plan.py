@@ -93,7 +93,7 @@ def test_choices_that_are_plain_to_see() -> None:
     assert lw.forward_dynamics(mech.chain(3)).method == "crba_ltl"
     assert lw.forward_dynamics(mech.chain(40)).method == "aba"
     assert lw.forward_dynamics(mech.geared_chain(8)).method.startswith("c_")
-    assert lw.forward_dynamics(standing(), independent=True).method in ("pv", "bbo", "ltl")
+    assert lw.forward_dynamics(standing(), independent=True).method in ("pv", "pv_early", "bbo", "ltl")
     assert lw.forward_dynamics(standing(), modes=True).method in ("constrained_aba", "prox_pv", "prox_ltl", "prox_bbo")
     assert not registry.methods("forward_dynamics")[lw.forward_dynamics(mech.four_bar()).method].local
     assert registry.methods("forward_dynamics")[lw.forward_dynamics(standing(), R=1e-3).method].soft

@@ -59,7 +59,8 @@ def test_contact_schedule_and_joint_control():
         target=target,
         record=("lam", "tau"),
     )
-    for name, tolerance in (("q", 1e-11), ("v", 2e-9), ("tau", 1e-8), ("lam", 1e-5)):
+    # penalties lose mu eps of accelerations of some 100 m/s^2, here for 6 ms
+    for name, tolerance in (("q", 1e-12), ("v", 5e-10), ("tau", 1e-8), ("lam", 1e-6)):
         np.testing.assert_allclose(getattr(fast, name), getattr(slow, name), atol=tolerance)
     assert np.all(fast.tau[..., :6] == 0)
     off = np.repeat(active[:, [2, 5]], 3, axis=2) == 0

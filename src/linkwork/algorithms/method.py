@@ -37,7 +37,8 @@ class Method:
     - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
     - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
     - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with
-      that. `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
+      that. `single`: its default in float32, if that is not `prox.single`.
+    - `damps`: where its proximal term acts: on "all" rows, or only on those that no joint moves ("singular").
     - `direct`: the method without the proximal term, which takes fewer operations for independent rows.
     - `operator`: it solves and multiplies, and never forms the matrix.
     - `reference`: a reference implementation, which the planner does not take.
@@ -57,6 +58,7 @@ class Method:
     modes: bool = False
     prox: Prox | None = None
     iterations: float = 1.0
+    single: Prox | None = None
     damps: str = "all"
     direct: str = ""
     operator: bool = False
@@ -108,7 +110,9 @@ class Method:
 
     def prox_for(self, dtype: str) -> Prox | None:
         """The default of a method that iterates, for numbers of this precision."""
-        return self.prox.single if self.prox is not None and dtype == "float32" else self.prox
+        if self.prox is None or dtype != "float32":
+            return self.prox
+        return self.single or self.prox.single
 
     def locked(self, model: Model) -> tuple[int, ...]:
         """The constraints that `modes` cannot switch: those that clusters embed."""

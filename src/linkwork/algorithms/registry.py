@@ -7,6 +7,7 @@ names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,13 @@ __all__ = ["DELASSUS", "FD", "METHODS", "Method", "able", "check_modes", "method
 FEATHERSTONE, PV_LQR, OSIMR = "Featherstone 2008", "sathya2023_pv_lqr", "sathya2023_pv_osimr"
 SPARSE, LCABA = "carpentier2021_proximal_sparse", "sathya2025_lcaba_proxbbo"
 CLUSTERS = "chignoli2023_clusters"
-TO_LINKS, TO_MEETINGS, TO_BASE = 1e7, 1e6, 1e10
-"""Penalties on links, on rows that are eliminated where they meet, and on rows that are all eliminated at the base."""
+TO_LINKS, TO_MEETINGS, TO_BASE, UNMOVED = 1e7, 1e6, 1e10, 1e8
+"""Penalties on links, on rows that are eliminated where they meet, on rows that are all eliminated at the base, and on
+rows that a joint does not move, whose forces lose as many digits as the penalty has."""
+
+AT_ONCE, JOINT_BY_JOINT = (replace(Prox(TO_BASE).single, tolerance=t) for t in (5e-7, 2e-6))
+"""In float32: methods that solve for all rows at once can tell errors from rounding down to 4 roundings, those that
+solve joint by joint down to 16."""
 
 PENALISED, AT_ROOTS, AT_BASE = Ways(penalises=True), Ways(propagates=ROOTS), Ways(propagates=BASE)
 CLUSTERED, CLUSTERED_AT_BASE = Ways(LOOPS), Ways(LOOPS, propagates=BASE)
@@ -73,7 +79,8 @@ METHODS: tuple[Method, ...] = (
     proximal("constrained", "constrained_aba", "penalties inside articulated bodies",
              f"{LCABA} Alg. 1 without loops", "O(n+m)", LINK, PENALISED, mu=TO_LINKS, iterations=2.3),
     proximal("constrained", "pv_early", "multipliers eliminated joint by joint", f"{PV_LQR} VIII", "O(n+m)",
-             LINK, Ways(propagates=JOINTS), mu=TO_BASE, iterations=1.05, modes=False, damps="singular"),
+             LINK, Ways(propagates=JOINTS), mu=UNMOVED, iterations=1.05, modes=False, damps="singular",
+             single=JOINT_BY_JOINT),
     proximal("constrained", "lcaba", "closed loops inside articulated bodies", f"{LCABA} Alg. 1-3", "best O(n+m)",
              ANY, PENALISED, mu=TO_LINKS, iterations=3.3),
     proximal("constrained", "prox_bbo", "multipliers eliminated at loop roots, proximal", f"{LCABA} Alg. 4-6",
@@ -84,7 +91,7 @@ METHODS: tuple[Method, ...] = (
     forward("constrained", "bbo", "multipliers eliminated at loop roots", f"{LCABA} Alg. 4", "best O(n+m)",
             ANY, AT_ROOTS),
     proximal("constrained", "prox_pv", "PV with a proximal term", f"{LCABA} refs. 11, 12", "O(n+m^2 d+m^3)",
-             ANY, AT_BASE, mu=TO_BASE, iterations=2.2, direct="pv"),
+             ANY, AT_BASE, mu=TO_BASE, iterations=2.2, direct="pv", single=AT_ONCE),
     forward("constrained", "pv", "multipliers eliminated at the base", f"{PV_LQR} Alg. 1", "O(n+m^2 d+m^3)",
             ANY, AT_BASE),
     forward("constrained", "pv_soft", "soft Gauss' principle", f"{PV_LQR} VI", "O(n+m)",
@@ -94,7 +101,7 @@ METHODS: tuple[Method, ...] = (
     forward("constrained", "bbo_soft", "soft rows eliminated at loop roots", f"{LCABA} Alg. 4 with R", "best O(n+m)",
             ANY, AT_ROOTS, redundant=True, soft=True, modes=True),
     proximal("constrained", "prox_ltl", "sparse factor of the damped KKT matrix", f"{SPARSE} Alg. 1",
-             "O((n+m)(d+m)^2)", ANY, mu=TO_BASE, iterations=2.2, direct="ltl"),
+             "O((n+m)(d+m)^2)", ANY, mu=TO_BASE, iterations=2.2, direct="ltl", single=AT_ONCE),
     forward("constrained", "ltl", "sparse factor of the mass matrix, then the rows", f"{PV_LQR} II-C",
             "O(n d^2+m^2 d+d^2 m)", ANY),
     forward("constrained", "ltl_soft", "soft rows in joint space", f"{PV_LQR} VI", "O(n d^2+m d^2)",

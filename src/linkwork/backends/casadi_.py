@@ -18,6 +18,7 @@ from linkwork.backends.written_out import WrittenOut
 class CasadiOps(WrittenOut):
     name = "casadi"
     single = False
+    dense = False
     sin = staticmethod(casadi.sin)
     cos = staticmethod(casadi.cos)
     sqrt = staticmethod(casadi.sqrt)

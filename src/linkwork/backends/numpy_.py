@@ -42,6 +42,7 @@ class _Scalar:
 class NumpyOps:
     name = "numpy"
     single = False
+    dense = True
     sin = staticmethod(np.sin)
     cos = staticmethod(np.cos)
     sqrt = staticmethod(np.sqrt)
@@ -68,8 +69,8 @@ class NumpyOps:
         return np.concatenate(parts, axis=1)
 
     def cross(self, a: Array, b: Array) -> Array:
-        x, y, z = a[:, 0]
-        return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ b
+        (x,), (y,), (z,) = a.tolist()
+        return np.array((0.0, -z, y, z, 0.0, -x, -y, x, 0.0)).reshape(3, 3).dot(b)  # half the time of nested lists
 
     def is_zero(self, a: Array) -> bool:
         return not a.any()

@@ -38,6 +38,8 @@ class Ops(Protocol):
     name: str
     single: bool
     """Whether results are float32."""
+    dense: bool
+    """Whether products cost the same whatever zeros are in their matrices."""
 
     def constant(self, a: Any) -> Array:
         """Numbers as a matrix of the backend; zeros and ones in it fold away when traced."""

@@ -16,7 +16,7 @@ import linkwork as lw
 from linkwork.errors import InputError
 from linkwork.model import Model
 
-FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, MJCF, SDF) or an installed robot's name.")]
+FileArg = Annotated[str, typer.Argument(help="A robot file (URDF, URDF+, xacro, MJCF, SDF, USD) or a robot's name.")]
 BaseOption = Annotated[
     str | None, typer.Option("--base", help="fixed, free or planar; default: what the file or robot suggests.")
 ]

@@ -15,6 +15,7 @@ from linkwork.algorithms.common.embedding import embeddings
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import FLAG, checked
 from linkwork.constraints.coupling import Coupling
+from linkwork.constraints.custom import Custom
 from linkwork.errors import UnsupportedError
 from linkwork.model.body import BodyInertia
 from linkwork.model.model import MODEL, Frame, Model
@@ -28,7 +29,9 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
 
     `reflected` adds the diagonal of the rotors' reflected inertia to the armature of the joints that they turn with.
     `lump` adds the rotors' bodies to the links that carry them, as if they did not spin; the paper omits them.
-    Constraints that are in no cluster stay. UnsupportedError if a dependent joint carries links, or is not geared.
+    Constraints that are in no cluster stay. Of differentials (`Custom`) the rotors must be the dependent joints
+    (`model.with_independent`), and their ratios are those of the neutral position. UnsupportedError if a dependent
+    joint carries links, or belongs to a linkage.
     """
     tree, t = clusters(model), model.topology
     gone = rotors(tree)
@@ -78,7 +81,7 @@ def rotors(tree: ClusterTree) -> list[int]:
         i
         for c in tree.clusters
         for i in c.bodies
-        if all(isinstance(model.constraints[n], Coupling) for n in c.constraints)
+        if all(isinstance(model.constraints[n], Coupling | Custom) for n in c.constraints)
     }
     for i in gone:
         if t.children[i] or i not in geared:

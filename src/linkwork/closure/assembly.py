@@ -142,7 +142,7 @@ def random_state(
 def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
     """`count` random closed positions, and velocities that all constraints allow, as rows.
 
-    Faster than :func:`random_state`: after the first failure, the positions found so far and the one near neutral are
+    Faster than `random_state`: after the first failure, the positions found so far and the one near neutral are
     repeated with other velocities. AssemblyError if there is none.
     """
     found = list[np.ndarray]()

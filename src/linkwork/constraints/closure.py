@@ -30,7 +30,6 @@ from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
 from linkwork.lazy import cached_property
 from linkwork.spatial import Transform, angular, cross_motion, linear
-from linkwork.spatial.moves import constant_moves
 from linkwork.spatial.rotations import log3, log6, matrix_quaternion
 
 if TYPE_CHECKING:
@@ -159,11 +158,8 @@ class Closure(Constraint):
 
     def _frames(self, motion: Motion) -> tuple[Transform, Transform, Array, Array]:
         """The transforms from the two links to the two frames, and axes and origin of `a` in `b`."""
-        model, xp = motion.model, motion.xp
-        fa, fb = model.frame(self.a), model.frame(self.b)
-        Xa = Transform(constant_moves(fa.placement.R, fa.placement.p, xp), xp)
-        Xb = Transform(constant_moves(fb.placement.R, fb.placement.p, xp), xp)
-        R, p = Xa.after(*motion.relative_pose(fa.link, fb.link))
+        Xa, Xb = motion.to_frame(self.a), motion.to_frame(self.b)
+        R, p = Xa.after(*motion.relative_pose(*self.touches(motion.model)))
         Rb, pb = Xb.pose
         return Xa, Xb, Rb.T @ R, Rb.T @ (p - pb)
 

@@ -14,6 +14,7 @@ from linkwork.checks import NAME, SMALLEST, checked_class, number
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.constraints.closure import Closure, Connect
 from linkwork.errors import ModelError
+from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -38,7 +39,7 @@ class Distance(Constraint):
 
     rows = 1
 
-    @property
+    @cached_property
     def _ends(self) -> Closure:
         """The two points: their difference and its derivatives are those of a spherical closure."""
         return Connect(self.a, self.b)

@@ -21,6 +21,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
 from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
+from linkwork.model.motion import motion_of
 from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten
 
@@ -102,17 +103,17 @@ class Judge:
     def _solved(self, x: State, least: float | None) -> Verdict | None:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         on = np.ones(len(self.model.constraints)) if "active" not in x else np.asarray(x["active"])
-        held = tuple(c for c, w in zip(self.model.constraints, on, strict=True) if w > 0)
+        which = np.flatnonzero(on > 0).tolist()
         rows = np.repeat(on > 0, [c.rows for c in self.model.constraints])
         if "targets" in column:
             column["targets"] = column["targets"][rows]
-        xp, within = get("numpy"), Rewritten(replace(self.model, constraints=held), source=self.model)
+        xp, within = get("numpy"), Rewritten(self._holding(which), source=self.model)
         motion = within.motion(column["q"], column["v"], xp, column)
         problem = motion if self.at is None else self.at(motion)
         tau = column.get("tau", 0 * column["v"])
         passive = None if self.at is not None else passive_force(self.model, column["q"], column["v"], xp, column)
         try:
-            found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), least)
+            found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), which, least)
         except np.linalg.LinAlgError:
             return None
         if found is None:
@@ -122,14 +123,25 @@ class Judge:
         lam[rows], pushes[:, rows] = found.lam, found.pushes
         return found._replace(a=a, lam=lam, pushes=pushes)
 
-    def _found(self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
-        return _dense(motion, tau, fext, least)
+    def _holding(self, which: list[int]) -> Model:
+        """The model with some of its constraints."""
+        all_of_them = self.model.constraints
+        if len(which) == len(all_of_them):
+            return self.model
+        return replace(self.model, constraints=tuple(all_of_them[n] for n in which))
+
+    def _found(
+        self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, which: list[int], least: float | None
+    ) -> Verdict | None:
+        return _dense(motion, tau, fext, units(self.model, which), least)
 
 
 class Reference(Judge):
     """The same for `kkt`, which has a solution for any rank; its trace does not find all of them."""
 
-    def _found(self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict:
+    def _found(
+        self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, which: list[int], least: float | None
+    ) -> Verdict:
         vdot, lam = kkt(motion, tau, fext)
         return Verdict(vdot[:, 0], lam[:, 0], 0.0, 0.0, np.eye(len(vdot)), np.zeros((len(vdot), len(lam))), 0.0)
 
@@ -139,12 +151,14 @@ def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None
     return (Reference if method.least_squares else Judge)(model, at)
 
 
-def _dense(motion: Motion, tau: np.ndarray, fext: np.ndarray | None, least: float | None) -> Verdict | None:
+def _dense(
+    motion: Motion, tau: np.ndarray, fext: np.ndarray | None, inertias: list[float], least: float | None
+) -> Verdict | None:
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
     L = np.linalg.cholesky(crba(motion))
     J, k = joint_space(motion)
     W = np.linalg.solve(L, J.T).T
-    unit = np.repeat(units(motion.model), [c.rows for c in motion.model.constraints])
+    unit = np.repeat(inertias, [c.rows for c in motion.model.constraints])
     length = usual = 1 / np.sqrt(unit)[:, None]
     if least is None:
         length = np.linalg.norm(W, axis=1, keepdims=True)
@@ -211,7 +225,7 @@ class Rows:
         targets: np.ndarray,
         softness: np.ndarray,
     ) -> float:
-        motion = Motion(self.model, q[:, None], v[:, None], get("numpy"))
+        motion = motion_of(self.model, q[:, None], v[:, None], get("numpy"))
         J, k = joint_space(motion if self.at is None else self.at(motion))
         left = J @ (found if self.at is None else found - v) - k[:, 0] - targets
         weight = np.repeat(on, [c.rows for c in self.model.constraints])

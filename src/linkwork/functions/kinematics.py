@@ -21,6 +21,7 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
+from linkwork.model.motion import motion_of
 from linkwork.rewrite.rewritten import in_place
 
 R = TypeVar("R")
@@ -86,7 +87,7 @@ def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorRe
     from linkwork.constraints import position_error, velocity_error
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        motion = Motion(model, x["q"], x["v"], xp)
+        motion = motion_of(model, x["q"], x["v"], xp)
         return {"phi": position_error(motion), "rate": velocity_error(motion)}
 
     inputs = {"q": model.nq, "v": model.nv}

@@ -89,7 +89,7 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
 
     For ``lw.load(file, cut=lw.best_cuts(file).joints)``. The spanning tree is searched for by exchanging cut joints,
     with forward dynamics planned for each (a second or two for each tree). `use` and `independent` are those of
-    :func:`plan`, `options` those of :func:`load`, without `cut`.
+    `plan`, `options` those of `load`, without `cut`.
     """
 
     def predict(model: Model) -> float:

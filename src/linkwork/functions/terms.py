@@ -291,8 +291,7 @@ def _shape(name: str, nv: int, frames: int | None) -> tuple[int, ...]:
 
 
 def _value(name: str, m: Motion, frames: Sequence[Frame], reference: str, a: Array) -> Array:
-    """A term as one matrix, frames below each other; the one of a vector is a row."""
+    """A term as one matrix, frames below each other."""
     if name in TERMS:
         return TERMS[name].of(m, a)
-    each = [FRAME_TERMS[name].of(m, f, reference, a) for f in frames]
-    return m.xp.vstack(each)
+    return m.xp.vstack([FRAME_TERMS[name].of(m, f, reference, a) for f in frames])

@@ -1,1 +1,1 @@
-"""Robot files: URDF, URDF+, MJCF and SDF, and what they say of joints, loops and looks."""
+"""Robot files: URDF, URDF+, MJCF, SDF and USD, and what they say of joints, loops and looks."""

@@ -10,12 +10,16 @@ import numpy as np
 
 from linkwork.checks import FLAG, NAME, NAMES, Kind, Refused, checked, choice, optional
 from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
+from linkwork.io.usd_layers import is_usd
 from linkwork.io.xacro import expanded, is_xacro
 from linkwork.io.xml import Element, LoadWarning, parse, read
 from linkwork.model.builder import Builder
 from linkwork.model.model import GRAVITY, Model
 
-FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf"}
+FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf", "usd": "usd"}
+GRAPHS = ("sdf", "usd")
+"""Formats whose joints form a graph, and whose files may hold several robots."""
+
 BASES = ("fixed", "free", "planar")
 
 
@@ -49,16 +53,16 @@ def load(
     model: str | None = None,
     passive: bool = True,
 ) -> Model:
-    """The model of a robot: a URDF, URDF+, MJCF or SDF file, or a name that `linkwork.robots` finds.
+    """The model of a robot: a URDF, URDF+, MJCF, SDF or USD file, or a name of `linkwork.robots`.
 
     `source` is a path, a name such as "talos_reduced", or the XML text itself (starting with "<"). The format is
-    detected from the content; `format` ("urdf", "mjcf", "sdf") only asserts it. Xacro is expanded where the extra
-    `xacro` is installed. `base` is the joint between the root and the world: "fixed", "free" or "planar". Without it a
-    URDF file is fixed, MJCF and SDF are as the file says, and a robot loaded by name has the base that suits it (legged
-    and flying ones are free). `merge_fixed` makes links behind fixed joints part of their parents and keeps their names
-    as frames. `gravity` replaces the file's, or (0, 0, -9.81) where it has none. `cut` names joints of an SDF file's
-    graph that become closures; without it a spanning tree is chosen. `model` names one of several models of an SDF
-    world.
+    detected from the content; `format` ("urdf", "mjcf", "sdf", "usd") only asserts it. Xacro is expanded where the
+    extra `xacro` is installed; USD needs the extra `usd`. `base` is the joint between the root and the world: "fixed",
+    "free" or "planar". Without it a URDF file is fixed, MJCF, SDF and USD are as the file says, and a robot loaded by
+    name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed joints
+    part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81) where it has
+    none. `cut` names joints of an SDF or USD graph that become closures; without it a spanning tree is chosen. `model`
+    names one of several models of an SDF world, or articulations of a USD stage.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
@@ -68,15 +72,12 @@ def load(
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
     try:
-        root = parse(data, file)
-        if is_xacro(root):
-            data = expanded(root, path)
-            root = parse(data, file)
+        root = _parsed(data, path, file)
         kind = _format(root, format)
-        if cut and kind != "sdf":
-            raise root.error("cut= takes a list of joints of an SDF file; URDF and MJCF files are trees already")
-        if model is not None and kind != "sdf":
-            raise root.error("model= names a model of an SDF world; URDF and MJCF files have one robot")
+        if cut and kind not in GRAPHS:
+            raise root.error("cut= takes a list of joints of an SDF or USD file; URDF and MJCF files are trees already")
+        if model is not None and kind not in GRAPHS:
+            raise root.error("model= names a model of an SDF world or USD stage; URDF and MJCF files have one robot")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
             builder = _readers(cut, model, passive)[kind](root, data, path, base or suggested)
             builder.name = _named(builder.name, path)
@@ -111,6 +112,14 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | No
     except NotFound as problem:
         raise LoadError(f"'{text}' is neither a file nor a known robot: {problem}") from None
     return read(robot.path), robot.path, robot.base
+
+
+def _parsed(data: bytes, path: Path | None, file: str) -> Element:
+    """The root element, xacro expanded; an empty one for USD, which is no XML."""
+    if path is not None and is_usd(data):
+        return Element(FORMATS["usd"], {}, 1, file)
+    root = parse(data, file)
+    return parse(expanded(root, path), file) if is_xacro(root) else root
 
 
 def _format(root: Element, wanted: str | None) -> str:
@@ -198,7 +207,13 @@ def _readers(cut: Sequence[str], model: str | None, passive: bool) -> dict[str, 
 
         return read_sdf(root, base, cut, model, path)
 
-    return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf}
+    def usd(root: Element, data: bytes, path: Path | None, base: str | None) -> Builder:
+        from linkwork.io.usd import read_usd
+
+        assert path is not None
+        return read_usd(root, path, base, cut, model)
+
+    return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf, "usd": usd}
 
 
 __all__ = ["BASES", "FORMATS", "LoadWarning", "load"]

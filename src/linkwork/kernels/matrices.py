@@ -126,6 +126,7 @@ class Tracer(WrittenOut):
     """A backend that records one program of at most `limit` operations; `single` is for float32."""
 
     name = "tracing"
+    dense = False
 
     def __init__(self, limit: int | None = None, single: bool = False) -> None:
         self.values, self.single = Values(limit), single

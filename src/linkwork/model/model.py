@@ -151,6 +151,11 @@ class Model(Configurations, Value):
     def _joint_index(self) -> dict[str, int]:
         return {l.joint_name: i for i, l in enumerate(self.links) if i}
 
+    @cached_property
+    def _frame_index(self) -> dict[str, Frame]:
+        """All frames: those of links, and the model's own, which come first where a link has the same name."""
+        return {**{name: Frame(i, Placement()) for name, i in self._link_index.items()}, **self.frames}
+
     @checked(name=NAME)
     def link(self, name: str) -> int:
         """The index of a link, by its name."""
@@ -168,11 +173,9 @@ class Model(Configurations, Value):
     @checked(name=NAME)
     def frame(self, name: str) -> Frame:
         """A frame by its name: one of `frames`, a link, or "world"."""
-        if name in self.frames:
-            return self.frames[name]
-        if name in self._link_index:
-            return Frame(self._link_index[name], Placement())
-        raise not_found("frame", name, [*self._link_index, *self.frames])
+        if name not in self._frame_index:
+            raise not_found("frame", name, [*self._link_index, *self.frames])
+        return self._frame_index[name]
 
     @checked(constraints=CONSTRAINT)
     def with_constraints(self, *constraints: Constraint) -> Model:

@@ -16,17 +16,23 @@ it is a torque alone, h x known, and costs less than propagating c_i through an 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints import Free
 from linkwork.lazy import cached_property
+from linkwork.model.body import Placement
+from linkwork.model.digest import digest
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
 from linkwork.spatial.moves import constant_moves, placed_moves
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -70,10 +76,27 @@ class Motion:
         """From the parent link to each link: its placement, then its joint."""
         out = [Transform((), self.xp)]
         for i in self.model.topology.links:
-            link = self.model.links[i]
-            moves = link.joint.moves(self.joint_q(i), self.xp)
-            out.append(Transform(placed_moves(link.placement.R, link.placement.p, moves, self.xp), self.xp))
+            place, moves = self.model.links[i].placement, self.model.links[i].joint.moves(self.joint_q(i), self.xp)
+            if self.xp.dense:
+                before = self._constant(("placement", i), partial(self._placed, place))
+                out.append(Transform.of((*before.moves, *moves), self.xp))
+            else:
+                out.append(Transform(placed_moves(place.R, place.p, moves, self.xp), self.xp))
         return out
+
+    def _constant(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """A constant of the model: made once if the backend executes, and traced by others."""
+        if not self.xp.dense:
+            return make()
+        memo: dict[Any, Found] = self.model._memo
+        return memo[Motion, key] if (Motion, key) in memo else memo.setdefault((Motion, key), make())
+
+    def _placed(self, place: Placement) -> Transform:
+        return Transform.of(constant_moves(place.R, place.p, self.xp), self.xp)
+
+    def to_frame(self, name: str) -> Transform:
+        """From the link that carries a frame to the frame."""
+        return self._constant(("frame", name), lambda: self._placed(self.model.frame(name).placement))
 
     @cached_property
     def S(self) -> list[Array]:
@@ -88,11 +111,12 @@ class Motion:
         """The inertia of each link about its origin."""
         if self.given.inertias is not None:
             return self.given.inertias
-        xp = self.xp
-        return [
-            RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp)
-            for b in (l.inertia for l in self.model.links)
-        ]
+        xp, bodies = self.xp, [l.inertia for l in self.model.links]
+
+        def make() -> list[RigidInertia]:
+            return [RigidInertia(b.mass, xp.constant(b.first_moment), xp.constant(b.about_origin), xp) for b in bodies]
+
+        return self._constant("I", make)
 
     @cached_property
     def vJ(self) -> list[Array]:
@@ -182,8 +206,7 @@ class Motion:
 
     def felt(self, i: int, f: Array) -> Array:
         """A force at the origin of the user's link i, in its axes, moved to the origin of the recursions."""
-        place = self.model.frame(self.model.links[i].name).placement
-        return Transform(constant_moves(place.R, place.p, self.xp), self.xp).T @ f
+        return self.to_frame(self.model.links[i].name).T @ f
 
     @cached_property
     def a0(self) -> Array:
@@ -269,6 +292,23 @@ class Motion:
         out, links = type(self)(self.model, self.q, zero, self.xp), len(self.model.links)
         out.__dict__.update(X=self.X, S=self.S, I=self.I, c=[self.xp.zeros(6)] * links, a0=self.xp.zeros(6))
         return out
+
+
+def motion_of(model: Model, q: Array, v: Array, xp: Ops) -> Motion:
+    """The motion of a model; with NumPy its last one, if that is in the same state.
+
+    Several functions of one state then evaluate transforms, velocities and constraint rows once. The memo has copies of
+    `q` and `v`, and no algorithm writes to an array. What users write may give other rows in the next call.
+    """
+    if xp.name != "numpy" or digest(model) is None:
+        return Motion(model, q, v, xp)
+    state = q.tobytes(), v.tobytes()
+    known: tuple[object, Motion] | None = model._memo.get(motion_of)
+    if known is not None and known[0] == state:
+        return known[1]
+    motion = Motion(model, q.copy(), v.copy(), xp)
+    model._memo[motion_of] = state, motion
+    return motion
 
 
 class Classical(Motion):

@@ -15,7 +15,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.model import Model, Motion
 from linkwork.model.body import TRIANGLE
 from linkwork.model.memo import cached
-from linkwork.model.motion import NOTHING, Given
+from linkwork.model.motion import NOTHING, Given, motion_of
 from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.lumping import lump
 from linkwork.rewrite.rooting import Based, based
@@ -38,9 +38,9 @@ class Rewritten:
     def motion(self, q: Array, v: Array, xp: Ops, inputs: Mapping[str, Array] | None = None) -> Motion:
         """The user's configuration, velocity and parameters among the `inputs` as those of this model."""
         given = self.given(inputs or {}, xp)
-        if self.base is None:
-            return Motion(self.model, q, v, xp, given)
-        return Motion(self.model, self.base.position(q, xp), self.velocity(v, xp), xp, given)
+        if self.base is not None:
+            q, v = self.base.position(q, xp), self.velocity(v, xp)
+        return motion_of(self.model, q, v, xp) if given is NOTHING else Motion(self.model, q, v, xp, given)
 
     def velocity(self, v: Array, xp: Ops) -> Array:
         """Joint velocities of the user's model as those of this; accelerations are converted alike."""

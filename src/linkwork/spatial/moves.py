@@ -121,6 +121,36 @@ class Turn(Rotate):
         return Turn(self.axis, c * self.c - s * self.s, s * self.c + c * self.s, self.xp)
 
 
+class Product:
+    """Several moves as one, by a 6 x 6 matrix: where zeros cost as much as other numbers, one product costs least."""
+
+    def __init__(self, moves: tuple[Move, ...], xp: Ops) -> None:
+        X, R, p = xp.eye(6), xp.eye(3), xp.zeros(3)
+        for move in moves:
+            X = move.motion(X)
+            R, p = move.pose(R, p)
+        self.X, self.R, self.p = X, R, p
+
+    def motion(self, v: Array) -> Array:
+        return self.X @ v
+
+    def force(self, f: Array) -> Array:
+        return self.X.T @ f
+
+    def inertia(self, I: Inertia) -> Inertia:
+        return I.rotated(self.R).translated(self.p)
+
+    def vector(self, x: Array) -> Array:
+        return self.R.T @ x
+
+    def pose(self, R: Array, p: Array) -> tuple[Array, Array]:
+        return R @ self.R, p + R @ self.p
+
+    def back(self, R: Array, p: Array) -> tuple[Array, Array]:
+        R = R @ self.R.T
+        return R, p - R @ self.p
+
+
 @dataclass(frozen=True)
 class Transform:
     """A chain of moves, in order from the parent to the child."""
@@ -129,6 +159,11 @@ class Transform:
     xp: Ops
 
     __array_ufunc__ = None
+
+    @classmethod
+    def of(cls, moves: tuple[Move, ...], xp: Ops) -> Transform:
+        """The transform by these moves, multiplied where that costs less."""
+        return cls((Product(moves, xp),) if xp.dense and moves else moves, xp)
 
     def __matmul__(self, v: Array) -> Array:
         """X v: a motion vector (or the columns of a 6 x k matrix) from parent to child coordinates."""
@@ -194,7 +229,7 @@ AXIS_TOLERANCE = 1e-12
 def constant_moves(R: np.ndarray, p: np.ndarray, xp: Ops) -> tuple[Move, ...]:
     """The moves of a constant placement: nothing for an identity, a turn for a rotation about one axis."""
     moves: tuple[Move, ...] = (Translate(xp.constant(p), xp),) if np.any(p) else ()
-    if np.abs(R - np.eye(3)).max() < AXIS_TOLERANCE:
+    if is_identity(R):
         return moves
     axis = rotation_axis(R)
     if axis is None or is_permutation(R):
@@ -210,7 +245,7 @@ def placed_moves(R: np.ndarray, p: np.ndarray, joint: tuple[Move, ...], xp: Ops)
     turns cost half of what a general rotation of an inertia does; T_k(c) merges with the joint's own turn.
     """
     first = joint[0] if joint else None
-    if not isinstance(first, Turn) or np.abs(R - np.eye(3)).max() < AXIS_TOLERANCE or is_permutation(R):
+    if not isinstance(first, Turn) or is_identity(R) or is_permutation(R):
         return (*constant_moves(R, p, xp), *joint)
     k = first.axis
     i, j = OTHER_AXES[k]
@@ -255,12 +290,17 @@ def constant_turn(axis: int, c: float, s: float, xp: Ops) -> Turn:
 
 def rotation_axis(R: np.ndarray) -> int | None:
     """The coordinate axis that a rotation leaves fixed, if there is one."""
-    for axis in range(3):
-        if np.abs(R[axis] - np.eye(3)[axis]).max() < AXIS_TOLERANCE:
+    for axis, row in enumerate(R.tolist()):
+        if all(abs(x - (i == axis)) < AXIS_TOLERANCE for i, x in enumerate(row)):
             return axis
     return None
 
 
+def is_identity(R: np.ndarray) -> bool:
+    """Whether a rotation leaves all axes where they are."""
+    return all(abs(x - (i == j)) < AXIS_TOLERANCE for i, row in enumerate(R.tolist()) for j, x in enumerate(row))
+
+
 def is_permutation(R: np.ndarray) -> bool:
     """Whether a rotation only permutes and reverses axes, which costs nothing."""
-    return bool(np.count_nonzero(np.abs(R) > AXIS_TOLERANCE) == 3)
+    return bool(sum(abs(x) > AXIS_TOLERANCE for row in R.tolist() for x in row) == 3)

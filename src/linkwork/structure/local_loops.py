@@ -47,8 +47,7 @@ def _spanned(model: Model, c: Constraint) -> set[int]:
     if isinstance(c, LinkRows | CentreOfMass):
         return set()
     if isinstance(c, Coupling | Custom):
-        names = (c.joint, *c.terms) if isinstance(c, Coupling) else tuple(c.joints)
-        ends = [model.joint(n) for n in names]
+        ends = c.links(model) if isinstance(c, Coupling) else [model.joint(n) for n in c.joints]
         root = t.common_ancestor(*(t.parent[i] for i in ends))
     else:
         ends = [l for l in c.touches(model) if l]

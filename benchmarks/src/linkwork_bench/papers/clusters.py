@@ -136,15 +136,6 @@ ROTORS = Counts(
         "efpa": lambda m: delassus("c_efpa")(_reduced(_on_feet(m))),
     },
     caveat="not in the paper: its library knows nothing of zeros, so every rotor costs it what these rotors cost us",
-    relations=(
-        Relation(
-            "rotors without symmetry cost C-RNEA and C-ABA 1.5 times as many operations and more",
-            "IX-A",
-            every(
-                *(ratio(f"{m}, no symmetry", m, low=1.5, cases=GEARED) for m in ("c_rnea", "c_aba")),
-            ),
-        ),
-    ),
 )
 TABLE2 = Times(
     id="clusters/table2",

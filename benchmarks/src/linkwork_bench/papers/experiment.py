@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from linkwork.errors import LinkworkError, NotFound
+from linkwork.errors import LinkworkError, LoadError, NotFound
 from linkwork.functions.function import Function
 from linkwork.model import Model
 from linkwork_bench.inputs import SEED
 from linkwork_bench.measure import Summary, ratio
-from linkwork_bench.papers.sources import where_to_get
+from linkwork_bench.papers.sources import absent_robot, where_to_get
 from linkwork_bench.records import Record
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ class Tally:
 
 
 SUITE = "papers"
+ABSENT = (NotFound, LoadError)
+"""What is raised if a robot is not installed, or has no link of that name."""
 OTHER_MACHINE = "times are of another machine: compare the ratios between methods, not microseconds"
 NO_NUMBERS = "the paper shows it as a plot and prints no numbers"
 
@@ -134,9 +136,12 @@ class Experiment(ABC):
 
     def missing(self, case: Case, problem: LinkworkError) -> Record:
         """The record of a case whose robot is not installed, or has other links than expected."""
-        if not str(problem).startswith("no robot"):
+        absent = absent_robot(problem)
+        if not absent:
             return self.record(case, "", self.measure, note=f"another robot file: {problem}")
-        return self.record(case, "", self.measure, note=f"robot file missing: {problem}{where_to_get(str(problem))}")
+        return self.record(
+            case, "", self.measure, note=f"robot file missing: '{absent}'. {where_to_get(absent)}".strip()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +171,7 @@ class Counts(Experiment):
         del bench
         try:
             model = case.make()
-        except NotFound as problem:
+        except ABSENT as problem:
             return [self.missing(case, problem)]
         try:
             count = self.ways[method](model).operations
@@ -234,7 +239,7 @@ class Study(Experiment):
                 self.record(case, method, measure, samples=[float(x) for x in samples])
                 for method, measure, samples in self.ask(case, bench.quick)
             ]
-        except NotFound as problem:
+        except ABSENT as problem:
             return [self.missing(case, problem)]
         except LinkworkError as problem:  # the other cases and experiments continue
             return [self.record(case, "", self.measure, note=f"failed: {problem}")]

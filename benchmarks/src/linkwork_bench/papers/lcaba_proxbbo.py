@@ -89,16 +89,14 @@ DIGITS = ("Digit", "Digit-cube", "Digit2-cube")
 
 
 def _iterations(figures: Figures) -> Verdict:
-    """Operations of two more LCABA iterations over those up to the first solution.
-
-    Above what the paper has in time.
-    """
+    """The share of two more LCABA iterations, in operations, over the paper's share of them in time."""
     found = {}
     for c in figures.measured:
         more, base = figures.of(c, ONE["lcaba"], "iteration"), figures.operations(c, ONE["lcaba"])
+        theirs = PUBLISHED[c.name][THREE["lcaba"]] / PUBLISHED[c.name][ONE["lcaba"]] - 1
         if more and base:
-            found[c.name] = 2 * more / (base + more)
-    return within(found, 0.32, 1.0)
+            found[c.name] = 2 * more / (base + more) / theirs
+    return within(found, 1.0, inf)
 
 
 TABLE2 = Times(
@@ -166,7 +164,7 @@ TABLE2 = Times(
             why="a further iteration is a whole sweep over forces and accelerations here, with conjugate residuals "
             "and the rows' true errors, where algorithm 2 propagates differences alone; and in a sweep every joint "
             "waits for the one before",
-            proof=said("operations of two more, relative", _iterations),
+            proof=said("their share in operations here / in time there", _iterations),
         ),
     ),
 )

@@ -17,6 +17,7 @@ from linkwork.model import Model, Motion
 from linkwork.robots.mechanisms import closed, four_bar
 from linkwork.robots.scenarios import cassie
 from linkwork_bench.convergence import residuals
+from linkwork_bench.papers.centre_of_mass import tasks
 from linkwork_bench.papers.experiment import (
     NO_NUMBERS,
     OTHER_MACHINE,
@@ -397,10 +398,17 @@ SIMULATIONS = Study(
     ),
 )
 
+TASKS = tasks(
+    (
+        Case("Talos", "4x6D", partial(_standing, "Talos", 4, 6), quick=False),
+        Case("ANYmal", "4x3D", partial(_standing, "ANYmal", 4, 3), quick=False),
+    )
+)
+
 PAPER = Paper(
     "proximal_sparse",
     "Carpentier 2021: proxLTL",
     "Carpentier, Budhiraja, Mansard: Proximal and sparse resolution of constrained dynamic equations, 2021",
     "Intel i7-7820HQ, 2.9 GHz, turbo off; C++ with Eigen, Clang 10",
-    (FIG2, FIG4, FIG6, FIG8, ROBUST, SIMULATIONS),
+    (FIG2, FIG4, FIG6, FIG8, ROBUST, SIMULATIONS, TASKS),
 )

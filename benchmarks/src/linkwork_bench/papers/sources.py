@@ -11,7 +11,7 @@ SOURCES = {
     "iiwa": "PyPI package pybullet_data (kuka_iiwa/model.urdf; links are called lbr_iiwa_link_1 ...)",
     "atlas_v4": f"{DESCRIPTIONS} (atlas_v4_description)",
     "shadow_hand": f"{MENAGERIE} (shadow_hand/right_hand.xml)",
-    "digit_v3": "https://github.com/roahmlab/RAPTOR (Robots/digit-v3/digit-v3.xml)",
+    "digit": "https://github.com/roahmlab/RAPTOR (Robots/digit-v3/digit-v3.xml)",
     "cassie.xml": f"{MENAGERIE} (agility_cassie/cassie.xml)",
     "cassie": f"{EXAMPLES} (cassie_v2.sdf)",
     "mini_cheetah": CLUSTERS,
@@ -23,13 +23,19 @@ SOURCES = {
 """By the beginning of a robot's name; the longest that fits counts."""
 
 
-def where_to_get(problem: str) -> str:
-    """A sentence on where the robot that an error names can be had; empty if that is not known."""
-    quoted = problem.split("'")
-    name = quoted[1] if len(quoted) > 2 else ""
+def absent_robot(problem: Exception) -> str:
+    """The robot that was not found, if that is the problem; else empty."""
+    text = str(problem)
+    unknown = text.startswith("no robot") or "neither a file nor a known robot" in text
+    quoted = text.split("'")
+    return quoted[1] if unknown and len(quoted) > 2 else ""
+
+
+def where_to_get(name: str) -> str:
+    """Where a robot can be had; empty if that is not known."""
     known = [key for key in SOURCES if name.startswith(key)]
     if not known:
         return ""
     source = SOURCES[max(known, key=len)]
     how = "install it" if source.startswith("PyPI") else "put the file into a folder that LINKWORK_ROBOTS names"
-    return f" Public source: {source}: {how}."
+    return f"Public source: {source}: {how}."

@@ -77,7 +77,8 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
     """0, or NaN if vdot = G yddot is not all that a cluster's rows allow.
 
     For results without forces. Dependent joints must follow from the rows (P has numbers), the rows must not restrict
-    ydot (K G = 0), nor depend on the motion of the output body, as those of two points that are apart do.
+    ydot (K G = 0), nor depend on the motion of a body that carries all of their links, as those of two points that are
+    apart do.
     """
     xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
@@ -90,24 +91,24 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
             lost, squares = threshold(xp, ROUNDING) * c.size, e.G * e.G
             size = (threshold(xp, FOLLOWING) ** 2 * (K * K) + xp.constant(np.full(K.shape, lost**2))) @ squares
             guard = guard + _zero(motion, K @ e.G, size)
-        if any(motion.model.links[i].joint.nv for i in motion.model.topology.supports[c.output]):
-            guard = guard + _relative(motion, c)
+        guard = guard + _relative(motion, c)
     return guard
 
 
 def _relative(motion: Motion, c: Cluster) -> Array:
-    """0, or NaN if the forces K^T of a cluster's rows have a sum at its output body."""
-    xp, parent, guard = motion.xp, motion.model.topology.parent, motion.xp.zeros(1)
+    """0, or NaN if the forces K^T of a cluster's rows have a sum at the last body that carries them, if that moves."""
+    xp, t, guard = motion.xp, motion.model.topology, motion.xp.zeros(1)
     for rows in (evaluated(motion, n) for n in c.constraints):
-        if rows.relative:
+        root, parent = t.common_ancestor(*rows.links) if rows.links else 0, t.parent
+        if rows.relative or not any(motion.model.links[i].joint.nv for i in t.supports[root]):
             continue
         KT = {l: K.T for l, K in rows.links.items()}
-        for i in (i for i in reversed(c.bodies) if i in KT):
+        for i in (i for i in reversed(c.bodies) if i in KT and i != root):
             KT[parent[i]] = motion.X[i].T @ KT[i] + (KT[parent[i]] if parent[i] in KT else xp.zeros(6, KT[i].shape[1]))
         arm = threshold(xp, FOLLOWING) * sum(motion.model.reach[l] for l in (c.output, *c.bodies))
-        squares = sum((K[:, 0:3].T * K[:, 0:3].T for K in rows.links.values()), xp.zeros(3, KT[c.output].shape[1]))
+        squares = sum((K[:, 0:3].T * K[:, 0:3].T for K in rows.links.values()), xp.zeros(3, KT[root].shape[1]))
         along = xp.constant(np.full((3, 3), arm**2)) @ squares
-        guard = guard + _zero(motion, KT[c.output][3:6, :], along)
+        guard = guard + _zero(motion, KT[root][3:6, :], along)
     return guard
 
 

@@ -31,7 +31,7 @@ Pose = tuple[Array, Array]
 
 def frame_transform(motion: Motion, frame: Frame) -> Transform:
     """From the coordinates of the frame's link to those of the frame."""
-    return Transform(constant_moves(frame.placement.R, frame.placement.p, motion.xp), motion.xp)
+    return Transform.of(constant_moves(frame.placement.R, frame.placement.p, motion.xp), motion.xp)
 
 
 def frame_placement(motion: Motion, frame: Frame) -> Pose:
