@@ -1,4 +1,4 @@
-"""Inverse kinematics: one target, a thousand targets in one call, and a robot whose legs are closed loops."""
+"""Inverse kinematics: one target, a thousand in one call, and a robot with closed loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Inverse kinematics of a humanoid with four contacts: a sparse KKT factorisation with a diagonal in place of M.
+"""Inverse kinematics of a humanoid with four contacts.
+
+A sparse KKT factorisation with a diagonal in place of M.
 
 Every step is the least motion x, in weights of the joints, with J x = -error (carpentier2021, section IV-D); the
 damping makes it short where a limb is nearly straight. All lanes of a batch have targets of their own.

@@ -1,4 +1,6 @@
-"""Task-space inverse dynamics of a humanoid on two feet: its centre of mass goes to a reference (carpentier2021).
+"""Task-space inverse dynamics of a humanoid on two feet.
+
+Its centre of mass goes to a reference (carpentier2021).
 
 Tasks are rows, as contacts are. Forces that would cause the accelerations of a posture controller, and rows for both,
 give the accelerations nearest to these (in kinetic energy) that keep the feet in place and accelerate the centre of

@@ -84,7 +84,10 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 def table_of(title: str, *headings: str, right: Sequence[str] = ()) -> Table:
-    """A table with these columns, some of them aligned to the right; where it is narrow, names are folded, not cut."""
+    """A table with these columns, some of them aligned to the right.
+
+    Where it is narrow, names are folded, not cut.
+    """
     made = Table(title=title, title_justify="left")
     for heading in headings:
         made.add_column(heading, justify="right" if heading in right else "left", overflow="fold")

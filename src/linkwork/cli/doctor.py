@@ -1,4 +1,4 @@
-"""`linkwork doctor`: what is installed, what this machine can do, and whether kernels compile and are right."""
+"""`linkwork doctor`: what is installed, what this machine can do, whether kernels are right."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _robots() -> dict[str, Any]:
 
 
 def _compiled() -> dict[str, Any]:
-    """Compile the dynamics of a small mechanism anew, and compare them with NumPy's, one state and a batch."""
+    """Compile the dynamics of a small mechanism anew, and compare them with NumPy's."""
     from linkwork.robots.mechanisms import arm
 
     model, rng = arm(3), np.random.default_rng(0)

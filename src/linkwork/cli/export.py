@@ -43,7 +43,10 @@ def export_command(
     contact: ContactOption = None,
     connect: ConnectOption = None,
 ) -> None:
-    """Write a function as standalone C99, with a header; all functions of a folder become one library by CMake."""
+    """Write a function as standalone C99, with a header.
+
+    All functions of a folder become one library by CMake.
+    """
     model = constrained(load_robot(file, base, one), contact, connect)
     known = factories()
     if function not in known:

@@ -119,7 +119,10 @@ def simulate_command(
 
 
 def _check_outputs(output: Path | None, plot: Path | None, view: bool) -> None:
-    """Raise now what would otherwise be raised after the simulation: packages that are missing, unknown formats."""
+    """Raise now what would otherwise be raised after the simulation.
+
+    Packages that are missing, unknown formats.
+    """
     if output is not None:
         check_suffix(output)
     if plot is not None:

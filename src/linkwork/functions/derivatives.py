@@ -29,6 +29,7 @@ from linkwork.checks import checked
 from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import WRT, Function
 from linkwork.functions.kinematics import chosen_frames
+from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.kernels.columns import COLUMN, FOUND, Group, columns
@@ -38,7 +39,8 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.values import ZERO
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.model.passive import passive_force
+from linkwork.rewrite.rewritten import in_place, rewritten_model
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Results
@@ -105,6 +107,7 @@ class Differentiated(Function[Any]):
             dtype=of.dtype,
             threads=of.threads,
             defaults=of.defaults,
+            shapes={n: shape for n, shape in of._shapes.items() if n in of.inputs},
             identity=identity,
         )
         self.inputs.update({n: k for n, k in of.inputs.items() if n in of.defaults})
@@ -180,15 +183,18 @@ class Problem:
 
     def __init__(self, of: Function[Any], xp: Ops, inputs: Mapping[str, Array]) -> None:
         assert isinstance(of, SolverFunction)
-        model, rows = rewritten_model(of.model, chosen_frames("best", of.backend)), of.rows
-        motion = Motion(model, inputs["q"], inputs["v"], xp)
-        at = None if rows is None else rows.at
+        rows, at = of.rows, None if of.rows is None else of.rows.at
+        motion = in_place(of.model, chosen_frames("best", of.backend)).motion(inputs["q"], inputs["v"], xp, inputs)
+        self.passive = None if at is not None else passive_force(of.model, inputs["q"], inputs["v"], xp, inputs)
         self.jump = at is not None
         self.motion = (motion if at is None else at(motion)).classical
-        self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(model.nv)
+        self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(of.model.nv)
         self.fext, self.active = inputs.get("fext"), inputs.get("active")
         soft = None if rows is None else rows.softness
         self.softness = None if soft is None else [xp.constant(r) for r in soft]
+        if soft is not None and "softness" in inputs:
+            spans = map(of.model.row_span, range(len(soft)))
+            self.softness = [inputs["softness"][begin:end, :] for begin, end in spans]
         self.xp, self.inputs = xp, inputs
 
     @property
@@ -200,13 +206,13 @@ class Problem:
 
     def solved(self) -> Implicit:
         """The solution, by link recursions."""
-        c = rnea(self.motion, None, self.fext)
+        c = rnea(self.motion, None, self.fext, self.passive)
         return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
 
     def balance(self, solved: Implicit) -> tuple[Array, Array]:
         """M a + c - J^T lam and J a - k, as functions of the state."""
         motion, xp, f = self.motion, self.xp, solved.factor
-        needed = rnea(motion, solved.a, self.fext) - f.rows_to_joints(solved.multipliers, solved.columns)
+        needed = rnea(motion, solved.a, self.fext, self.passive) - f.rows_to_joints(solved.multipliers, solved.columns)
         a, residual = motion.accelerations(solved.a), [xp.zeros(0)]
         for r in solved.rows:
             total = sum((K @ a[l] for l, K in r.links.items()), -r.k)
@@ -217,7 +223,10 @@ class Problem:
 
 
 class Jacobians(Differentiated):
-    """Jacobians of all outputs by all of `wrt`, named d{output}_d{input}; solutions come with their values."""
+    """Jacobians of all outputs by all of `wrt`, named d{output}_d{input}.
+
+    Solutions come with their values.
+    """
 
     def __init__(self, of: Function[Any], wrt: Sequence[str] | None) -> None:
         super().__init__("derivatives", of, wrt, {})
@@ -233,7 +242,7 @@ class Jacobians(Differentiated):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         if isinstance(self.of, SolverFunction):
             out = self._of_solution(xp, inputs, symbol)
-        elif self.of.name == "inverse_dynamics" and self.of.method == "rnea" and _known_joints(self.model):
+        elif self.of.name == "inverse_dynamics" and self.of.method == "rnea" and self._analytic:
             out = self._of_forces(xp, inputs)
         else:
             return self._by_operations(xp, inputs)
@@ -287,27 +296,44 @@ class Jacobians(Differentiated):
         at = model.topology.links
         forces = {} if fext is None else {i: motion.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in at}
         d = rnea_derivatives(rooted, inputs["a"], forces)
+        passive = self._slopes_of(xp, passive_force(self.model, inputs["q"], inputs["v"], xp), inputs)
         known = {
-            "q": lambda: placed(motion, d.dq),
-            "v": lambda: placed(motion, d.dv),
+            "q": lambda: placed(motion, d.dq) - passive("q"),
+            "v": lambda: placed(motion, d.dv) - passive("v"),
             "a": lambda: assemble(motion, rooted.mass()),
             "fext": lambda: -_pushes(rooted),
         }
         return {f"dtau_d{n}": known[n]() for n in self.wrt}
+
+    @property
+    def _analytic(self) -> bool:
+        """Whether the algorithms for derivatives apply: not to joints of the user's own, nor to parameters."""
+        return _known_joints(self.model) and not set(GROUPS) & set(self.of.inputs)
+
+    def _slopes_of(self, xp: Ops, x: Array | None, inputs: Mapping[str, Array]) -> Callable[[str], Array]:
+        """The derivatives of some forces (None: zero) by an input, operation by operation."""
+        if x is None:
+            return lambda n: xp.zeros(self.model.nv, self.model.nv)
+        assert isinstance(xp, Tracer)
+        seeds, places = self._seeds(xp, inputs)
+        found = tangents(xp.values, [r >> 1 for r in x.refs], seeds)
+        return lambda n: _columns(xp, found, x, places[n])
 
     def _of_solution(self, xp: Ops, inputs: dict[str, Array], symbol: Symbol) -> dict[str, Array]:
         """Forward dynamics and impulses."""
         from linkwork.functions.row_slopes import row_slopes
 
         p, n, m = Problem(self.of, xp, inputs), self.model.nv, self.model.rows
-        if not _known_joints(self.model):
+        if not self._analytic:
             return self._of_solution_by_operations(p, symbol)
         differentiate = partial(row_slopes, v=inputs["v"])
-        given = (p.motion, p.tau, p.forces, differentiate, p.softness, p.active)
+        tau = p.tau if p.passive is None else p.tau + p.passive
+        given = (p.motion, tau, p.forces, differentiate, p.softness, p.active)
         solved, s = forward_derivatives(*given, sparse=not self._loops)
+        passive = self._slopes_of(xp, p.passive, inputs)
         sides = {
-            "q": lambda: (-s.force_q, -s.row_q),
-            "v": lambda: (-s.force_v, -s.row_v),
+            "q": lambda: (passive("q") - s.force_q, -s.row_q),
+            "v": lambda: (passive("v") - s.force_v, -s.row_v),
             "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
             "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
@@ -398,7 +424,7 @@ class Reverse(Differentiated):
         return self._swept(xp, inputs, [(x, inputs["w_" + n]) for n, x in outputs.items()])
 
     def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """With [M, J^T; -J, R] [u; -s] = [w_a; w_lam] the gradient is that of  s (J a - k) - u (M a + c - J^T lam)."""
+        """The gradient of s (J a - k) - u (M a + c - J^T lam), with [M, J^T; -J, R] [u; -s] = [w_a; w_lam]."""
         p = Problem(self.of, xp, inputs)
         solved = p.solved()
         first, second = (inputs["w_" + n] for n in self.outputs)

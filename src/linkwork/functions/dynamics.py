@@ -213,7 +213,7 @@ def constrained_inverse_dynamics(
     external_forces: bool = False,
     parameters: Sequence[str] = (),
 ) -> Function[ConstrainedInverseDynamicsResult]:
-    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + passive + J^T lam, for a consistent motion.
+    """`cid(q, v, a) -> (tau, lam, residual)`: M a + c = B tau + passive + J^T lam.
 
     `tau` (nv) has zeros where joints are not actuated; `actuated` names the joints that are (default: as the model
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as

@@ -1,4 +1,7 @@
-"""What the header of an exported function says: robot, method, order of joints and rows, units, settings."""
+"""What the header of an exported function says.
+
+Robot, method, order of joints and rows, units, settings.
+"""
 
 from __future__ import annotations
 

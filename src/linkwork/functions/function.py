@@ -199,7 +199,7 @@ class Function(Generic[R]):
 
     @checked(wrt=WRT)
     def derivatives(self, wrt: Sequence[str] | None = None) -> Function[Any]:
-        """The function that gives the Jacobians of all outputs by the inputs `wrt` (default: all without a default).
+        """The function of the Jacobians of all outputs by the inputs `wrt` (all without a default).
 
         They are called `da_dq, da_dv, ...`: rows are the output's entries, columns the input's; by q there are nv, in
         the chart of `integrate`: the derivative of f(integrate(q, dq)) by dq at zero. Solutions (`a`, `lam`) come with
@@ -222,7 +222,9 @@ class Function(Generic[R]):
 
     @checked(wrt=WRT)
     def vjp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
-        """The function `(q, v, ..., w_a, w_lam, ...) -> g_q, g_v, ...`: gradients of sum w a + ... by the inputs `wrt`.
+        """The function `(q, v, ..., w_a, w_lam, ...) -> g_q, g_v, ...`: gradients of sum w a + ...
+
+        By the inputs `wrt`.
 
         Weights of matrices are flat, row by row. One call costs a few times the function, for any number of inputs.
         """

@@ -1,4 +1,4 @@
-"""Inverse kinematics: the factory's function runs Levenberg-Marquardt as a native loop, `ik` starts it where needed."""
+"""Inverse kinematics: Levenberg-Marquardt as a native loop, which `ik` starts where needed."""
 
 from __future__ import annotations
 
@@ -181,7 +181,9 @@ def _solver(
 
 
 class IKFunction(Function[_Found]):
-    """`f(q, goals) -> (q, error, iterations, left)`: the search from one configuration, or a batch of them.
+    """`f(q, goals) -> (q, error, iterations, left)`.
+
+    The search from one configuration, or a batch of them.
 
     `kinds` are frames and whether their targets are poses, `limits` the tolerance and the largest number of iterations.
     """

@@ -1,4 +1,7 @@
-"""The damped KKT system of constraints: its factorisation for numbers, and compiled solutions for a model."""
+"""The damped KKT system of constraints.
+
+Its factorisation for numbers, and compiled solutions for a model.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,9 @@ class KKTCholesky(KKTFactor):
 @checked(model=MODEL, diagonal=FLAG, **OPTIONS)
 @factory
 def kkt_solve(model: Model, *, diagonal: bool = False, **options: Any) -> Function[KKTResult]:
-    """`ks(q, f, b, damping=0) -> (x, lam)`: M x = f + J^T lam,  J x + damping lam = b, by a sparse factorisation.
+    """`ks(q, f, b, damping=0) -> (x, lam)`.
+
+    M x = f + J^T lam,  J x + damping lam = b, by a sparse factorisation.
 
     `x` and `f` have nv entries, `lam` and `b` one for each row. Rows that depend on each other need a damping above 0.
     With `diagonal=True` M is a diagonal matrix, an input `weights` (nv, ones by default) after the damping: with f = 0

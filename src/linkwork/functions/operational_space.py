@@ -143,7 +143,7 @@ def operational_space_inertia(
 @checked(model=MODEL, **OPTIONS)
 @factory
 def factored_solve(model: Model, **options: Any) -> Function[OperationalSpaceInertiaResult]:
-    """`fs(factor, b) -> (force,)`: Lambda b from a factor of `operational_space_inertia`, in m^2 operations.
+    """`fs(factor, b) -> (force,)`: Lambda b from a factor of `operational_space_inertia`.
 
     `factor` has the lower triangle of C by rows, C C^T force = b.
     """

@@ -63,7 +63,10 @@ class ForwardKinematicsResult(NamedTuple):
 
 
 class ForwardDynamicsDerivatives(NamedTuple):
-    """The solution `a` (nv,), `lam` (m,), and its Jacobians: nv and m rows, nv columns each; by q in tangent space."""
+    """The solution `a` (nv,), `lam` (m,), and its Jacobians: nv and m rows, nv columns each.
+
+    By q in tangent space.
+    """
 
     a: np.ndarray
     lam: np.ndarray
@@ -167,7 +170,7 @@ class InverseMassMatrixResult(NamedTuple):
 
 
 class IKResult(NamedTuple):
-    """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), whether it `converged`, and `iterations`.
+    """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), `converged`, `iterations`.
 
     For a batch of targets or starts each has that axis first.
     """

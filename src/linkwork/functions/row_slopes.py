@@ -1,4 +1,4 @@
-"""Derivatives of constraint rows, by forward differentiation of what they trace (kernels/differentiate.py).
+"""Derivatives of constraint rows, by forward differentiation of what they trace.
 
 Rows are functions of velocities, accelerations and poses of a few links, whose derivatives are known from the tree
 (`rnea_derivatives`), and these are the seeds: a contact, a rod, a custom relation and a stabilisation are all
@@ -81,7 +81,10 @@ MANY = 4
 
 
 def configuration_seeds(motion: Motion, q: Array) -> dict[int, Tangent]:
-    """The derivatives of the entries of q by the nv columns of the chart of `integrate`: the joints' rates."""
+    """The derivatives of the entries of q by the nv columns of the chart of `integrate`.
+
+    The joints' rates.
+    """
     t, xp, seeds = motion.model.topology, motion.xp, dict[int, Tangent]()
     for i in t.links:
         joint, place, columns = motion.model.links[i].joint, t.q_slices[i], t.v_slices[i]

@@ -1,4 +1,4 @@
-"""Terms of kinematics and dynamics: any of them in one function, and factories for those that are used most.
+"""Terms of kinematics and dynamics: any of them in one function, and factories for the usual ones.
 
     V = J v,    dV/dt = J a + Jdot_v                    of frames
     m com_velocity = h[:3],    h = A v,    dh/dt = A a + Adot_v
@@ -52,7 +52,7 @@ from linkwork.rewrite.rewritten import rewritten_model
 
 
 class FrameTerm(NamedTuple):
-    """A term of each frame: its inputs, its shape ("n" is nv), and (motion, frame, reference, a) -> matrix."""
+    """A term of frames: its inputs, its shape ("n" is nv), and (motion, frame, reference, a) -> matrix."""
 
     inputs: str
     shape: tuple[int | str, ...]
@@ -164,7 +164,7 @@ def frame_acceleration(
     classical: bool = False,
     **options: Any,
 ) -> Function[FrameAccelerationResult]:
-    """`fa(q, v, a) -> (accelerations,)`: the rate J a + Jdot_v of frames' velocities, (F, 6), or (6,) for one name.
+    """`fa(q, v, a) -> (accelerations,)`: J a + Jdot_v of frames, (F, 6), or (6,) for one name.
 
     In "local" and "world" that is the spatial acceleration, in "world_aligned" that of the frame's origin; with
     `classical=True` it is that of the point in all three. Gravity is not in it: an accelerometer reads less g.
@@ -206,7 +206,10 @@ def centroidal_momentum(model: Model, **options: Any) -> Function[CentroidalMome
 @checked(model=MODEL, **OPTIONS)
 @factory
 def energy(model: Model, **options: Any) -> Function[EnergyResult]:
-    """`en(q, v) -> (kinetic_energy, potential_energy)`, in joules; the latter is zero at the world's origin."""
+    """`en(q, v) -> (kinetic_energy, potential_energy)`, in joules.
+
+    The latter is zero at the world's origin.
+    """
     return _function("energy", model, EnergyResult._fields, (), "local", EnergyResult, options)
 
 

@@ -173,7 +173,7 @@ def _check_inertias(root: Element, builder: Builder, model: Model) -> None:
 
 
 def _breaks_triangle(I: np.ndarray) -> bool:
-    """Whether a principal moment is larger than the other two together, by more than numbers of a file are rounded."""
+    """Whether a principal moment is larger than the other two together, by more than rounding."""
     small, middle, large = np.linalg.eigvalsh(I)
     return bool(large > (1 + ROUNDED) * (small + middle) + 1e-12)
 

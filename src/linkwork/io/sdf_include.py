@@ -1,4 +1,4 @@
-"""<include> in SDF files: the models that it names take its place, with the safety of meshes (io/files.py).
+"""<include> in SDF files: the models that it names take its place, read as safely as meshes.
 
 `model://name` is a folder with model.config, which names the file; `model://name/file.sdf` and paths beside the
 description are files themselves. <name>, <pose> and <static> of the include replace the model's own. Nothing is fetched

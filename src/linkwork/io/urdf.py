@@ -263,7 +263,9 @@ def _names_world(joint: Element) -> bool:
 
 
 def _rotors(root: Element) -> dict[str, float]:
-    """Reflected inertias of rotors by joint, as Drake writes them into transmissions: inertia times gear ratio squared.
+    """Reflected inertias of rotors by joint, as Drake writes them into transmissions.
+
+    Inertia times gear ratio squared.
 
     Several actuators of one joint add up.
     """
@@ -328,7 +330,7 @@ def _joint_type(element: Element) -> tuple[Joint, Placement | None]:
 
 
 def _pitch(joint: Element) -> float:
-    """Metres per radian of a screw; <screw_thread_pitch value="..."/>, with Drake's prefix or not, is per turn."""
+    """Metres per radian of a screw; <screw_thread_pitch value="..."/> (or drake:...) is per turn."""
     element = next((c for c in joint.children if c.tag.endswith("screw_thread_pitch")), None)
     if element is None:
         raise joint.error('a screw needs <screw_thread_pitch value="..."/>: how many metres it advances in one turn')

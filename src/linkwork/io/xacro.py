@@ -1,4 +1,4 @@
-"""Xacro: macros that become URDF. Recognised always, and expanded where the package xacro is installed.
+"""Xacro, macros that become URDF: recognised, and expanded where the package xacro is installed.
 
 The package evaluates expressions of Python that a file from a stranger may contain, so it runs in a process of its own
 (`xacro_expand.py`), which may open files of the robot's own for reading and nothing else, with bounded time and memory.

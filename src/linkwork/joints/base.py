@@ -52,7 +52,10 @@ class Joint(Value):
 
     @property
     def constant_subspace(self) -> bool:
-        """Whether S is the same in all positions; if not, `subspace_slope` and `bias_slopes` are its derivatives."""
+        """Whether S is the same in all positions.
+
+        If not, `subspace_slope` and `bias_slopes` are its derivatives.
+        """
         return type(self).bias is Joint.bias
 
     def subspace_slope(self, q: Array, x: Array, xp: Ops) -> Array:

@@ -23,7 +23,7 @@ PART = instance(Joint, JOINT.what)
 
 
 class Composite(Joint):
-    """`Composite(Prismatic("x"), Revolute("z"))` slides along x, then turns about z of the frame that has slid.
+    """`Composite(Prismatic("x"), Revolute("z"))` slides along x, then turns about z.
 
     For a place between two joints, give their links a massless link between them instead.
     """
@@ -70,6 +70,10 @@ class Composite(Joint):
     def difference(self, q0: Array, q1: Array, xp: Ops) -> Array:
         pairs = zip(self._parts(q0), self._parts(q1), strict=True)
         return xp.vstack([j.difference(a, b, xp) for (j, a), (_, b) in pairs])
+
+    def displacement(self, rest: Array, q: Array, xp: Ops) -> Array:
+        pairs = zip(self._parts(rest), self._parts(q), strict=True)
+        return xp.vstack([j.displacement(a, b, xp) for (j, a), (_, b) in pairs])
 
     def rate(self, q: Array, v: Array, xp: Ops) -> Array:
         return xp.vstack([j.rate(part, w, xp) for (j, part), w in zip(self._parts(q), self._of_v(v), strict=True)])

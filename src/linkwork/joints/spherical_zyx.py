@@ -1,4 +1,6 @@
-"""Spherical joint by yaw, pitch and roll: q = [yaw pitch roll] about z, then y, then x of the turned frames.
+"""Spherical joint by yaw, pitch and roll.
+
+Q = [yaw pitch roll] about z, then y, then x of the turned frames.
 
 v is dq/dt. The map from v to angular velocity is singular where the pitch is a quarter turn, as for all three angles;
 `Spherical` has no such posture.

@@ -1,4 +1,4 @@
-"""A folder of exported functions: their sources and headers, and one CMakeLists.txt that builds all as a library.
+"""A folder of exported functions: sources, headers, and one CMakeLists.txt for a library of all.
 
 Functions of several robots can share a folder: each has symbols of its own, and the project lists every source in the
 folder that begins with the mark of an export.
@@ -52,7 +52,7 @@ def c_header(
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
 ) -> str:
-    """The C header: what the function computes, its prototype, the sizes of all ports and defaults as macros."""
+    """The C header: what the function computes, its prototype, sizes of ports and defaults as macros."""
     name = identifier(name or program.name)
     guard = f"LINKWORK_{name.upper()}_H"
     sizes = [

@@ -103,7 +103,7 @@ def targets(inputs: Sequence[Port], outputs: Sequence[Port]) -> list[str]:
 
 
 def _function(program: Program, name: str, kind: str, sincos: str) -> str:
-    """One straight-line function: blocks in the order of the kernel, with the sines of each stage between them."""
+    """One straight-line function: blocks in the order of the kernel, sines of each stage between them."""
     program = fuse(program)
     nodes, names = program.nodes, targets(program.inputs, program.outputs)
     used = {node[1] for node in nodes if node[0] == "input"}

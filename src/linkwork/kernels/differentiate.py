@@ -1,4 +1,4 @@
-"""Derivatives of programs, exact: forward (tangents) and reverse (adjoints), sparse, operation by operation.
+"""Derivatives of programs, exact and sparse: forward (tangents) and reverse (adjoints).
 
 Each operation z = f(x, y, ...) is linear in small changes, dz = f_x dx + f_y dy, and `SLOPES` has for each kind the
 functions dx -> f_x dx. Forward mode adds these up from inputs to results; reverse mode applies the same functions from
@@ -31,7 +31,7 @@ Rule = Callable[[Values, int, Sequence[int]], Sequence[Slope | None]]
 
 
 def tangents(values: Values, wanted: Iterable[int], seeds: Mapping[int, Tangent]) -> dict[int, Tangent]:
-    """The derivatives of the nodes `wanted` and of all nodes between them and the seeds, which are nodes too."""
+    """The derivatives of the nodes `wanted` and of all nodes between them and the seeds."""
     known = dict(seeds)
     for n in _between(values, wanted, seeds):
         total: Tangent = {}
@@ -55,7 +55,7 @@ def adjoints(values: Values, weights: Mapping[int, int], of: Sequence[int]) -> l
 
 
 def jvp(program: Program, wrt: Sequence[str]) -> Program:
-    """(x, ..., dx, ...) -> dy, ...: the outputs' derivatives along changes of some inputs, named `d` + input."""
+    """(x, ..., dx, ...) -> dy, ...: derivatives along changes of some inputs, named `d` + input."""
     values, read = _opened(program)
     ports = [program.inputs[k] for k in _places(program, wrt)]
     changes = [Port("d" + port.name, port.shape) for port in ports]
@@ -72,7 +72,10 @@ def jvp(program: Program, wrt: Sequence[str]) -> Program:
 
 
 def vjp(program: Program, wrt: Sequence[str]) -> Program:
-    """(x, ..., weights of y, ...) -> gradients: of sum w y, by some inputs; weights are named `w` + output."""
+    """(x, ..., weights of y, ...) -> gradients: of sum w y, by some inputs.
+
+    Weights are named `w` + output.
+    """
     values, read = _opened(program)
     first = len(program.inputs)
     weights = [Port("w" + port.name, port.shape) for port in program.outputs]

@@ -1,4 +1,4 @@
-"""Configurations of a model: how q and v are laid out, and how one moves from one configuration to another.
+"""Configurations of a model: how q and v are laid out, and moves between configurations.
 
     q1 = integrate(q0, v),    v = difference(q0, q1),    dq/dt = rate(q, v),    v = velocity(q, dq/dt)
 
@@ -97,7 +97,10 @@ class Configurations:
 
     @checked(seed=SEED, batch=COUNT)
     def random_q(self, seed: int | np.random.Generator = 0, batch: int | None = None) -> np.ndarray:
-        """A random configuration within the joint limits; it does not close loops. `batch` gives as many, as rows."""
+        """A random configuration within the joint limits; it does not close loops.
+
+        `batch` gives as many, as rows.
+        """
         rng = np.random.default_rng(seed)
         if batch is not None:
             return np.array([self.random_q(rng) for _ in range(batch)]).reshape(batch, self.topology.nq)

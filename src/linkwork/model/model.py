@@ -262,9 +262,9 @@ class Model(Configurations, Value):
 
     @checked(joint=NAME, friction=ARRAY)
     def with_friction(self, joint: str, friction: object) -> Model:
-        """A new model in which a joint has this dry friction (N m or N): a number, or one per degree of freedom.
+        """A new model in which a joint has this dry friction: a number, or one per degree of freedom.
 
-        It is stored, and no function computes with it yet.
+        In N m for rotations, N for translations. It is stored, and no function computes with it yet.
         """
         return self._with_passive(joint, friction=friction)
 

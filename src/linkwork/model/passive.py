@@ -25,7 +25,7 @@ GROUPS = ("damping", "stiffness", "rest")
 
 
 def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """The passive forces of all joints, nv x 1; None where there are none. `given` has parameters as columns."""
+    """The passive forces of all joints, nv x 1, or None; `given` has parameters as columns."""
     return _total(damping_force(model, v, xp, given), spring_force(model, q, xp, given))
 
 

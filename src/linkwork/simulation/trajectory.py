@@ -234,7 +234,10 @@ def checksum(headings: Sequence[str], matrix: np.ndarray, about: str) -> str:
 
 
 def check_suffix(path: Path) -> None:
-    """Raise if no trajectory can be written to a file of this name: unknown formats, and those without a package."""
+    """Raise if no trajectory can be written to a file of this name.
+
+    Unknown formats, and those without a package.
+    """
     if path.suffix not in FORMATS:
         raise not_found("format of a trajectory", path.suffix, FORMATS)
     if path.suffix == ".parquet":

@@ -83,7 +83,10 @@ def _inverse(method: str) -> Callable[[Model], Function]:
 
 
 def _unsymmetric(model: Model) -> Model:
-    """The same robot with rotors of no symmetry, in frames of no special kind: nothing about them folds away."""
+    """The same robot with rotors of no symmetry, in frames of no special kind.
+
+    Nothing about them folds away.
+    """
     t, links, rng = model.topology, list(model.links), np.random.default_rng(SEED)
     independent = set(lw.clusters(model).velocities)
     for i in t.links:

@@ -314,8 +314,7 @@ def _examples(quick: bool) -> dict[str, np.ndarray]:
 
 @cache
 def _iterates(method: str) -> Function:
-    """Accelerations and rows' errors after 1, 2, ... plain steps, as published, of a penalty in SI units that is "
-    "an input."""
+    """Accelerations and rows' errors after 1, 2, ... plain steps; the penalty in SI units is an input."""
     model, solve = TWO_HANDS(), registry.methods("forward_dynamics")[method].load()
     unit = float(np.exp(np.mean(np.log(units(model)))))
 

@@ -58,7 +58,7 @@ def tube_chain(n: int) -> Model:
 
 
 def tube_stem(n: int, branches: int, links: int = 7, rows: int = 0) -> Model:
-    """A floating stem of n tubes with branches on both ends, their last links welded (fig. 2e; PV-OSIMr, fig. 3a).
+    """A floating stem of n tubes with branches on both ends, welded (fig. 2e; PV-OSIMr, fig. 3a).
 
     With `rows`, they are held by so many random rows instead.
     """

@@ -157,7 +157,10 @@ def _sparse(model: Model) -> Tally:
 
 
 def _generic(model: Model) -> Tally:
-    """A sparse factorisation that knows nothing of trees: at each step the variable with the fewest neighbours."""
+    """A sparse factorisation that knows nothing of trees.
+
+    At each step the variable with the fewest neighbours.
+    """
     return Tally(_eliminated(kkt_pattern(model), None))
 
 

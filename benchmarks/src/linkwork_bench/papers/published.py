@@ -33,7 +33,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Matrices:
-    """Everything as 6 x 6 matrices: X, articulated inertias, P^T X of each link, and the base's inverse inertia."""
+    """Everything as 6 x 6 matrices: X, articulated inertias, P^T X, and the base's inverse inertia."""
 
     motion: Motion
 
@@ -116,7 +116,10 @@ def pv(motion: Motion) -> Array:
 
 
 def efpa(motion: Motion) -> Array:
-    """K to the base; Omega_i K_i^T = S S^T K_i^T / d + (P^T X) Omega_p K_p^T and back; pairs where they meet."""
+    """K to the base; Omega_i K_i^T = S S^T K_i^T / d + (P^T X) Omega_p K_p^T and back.
+
+    Pairs where they meet.
+    """
     m, t = Matrices(motion), motion.model.topology
     at: list[dict[int, Array]] = []
     seen: list[dict[int, Array]] = []
@@ -137,7 +140,10 @@ def efpa(motion: Motion) -> Array:
 
 
 def pv_r(motion: Motion) -> Array:
-    """PV with the motions of a link in place of all rows that meet on it; Omega of these links; rows expanded again."""
+    """PV with the motions of a link in place of all rows that meet on it; Omega of these links.
+
+    Rows expanded again.
+    """
     m, t, xp = Matrices(motion), motion.model.topology, motion.xp
     arriving: dict[int, dict[Key, tuple[Array, Array]]] = {}
     for c, (link, K) in enumerate(m.ends):

@@ -149,8 +149,7 @@ SEEN = 1e-12
 
 
 def _patterns(case: Case, quick: bool) -> Iterator[Finding]:
-    """Entries of M, of L in M = L^T L and in M = L L^T, of J and of Y = J L^-1, and those outside the tree's "
-    "pattern."""
+    """Entries of M, of L in M = L^T L and M = L L^T, of J and Y = J L^-1, and those outside the pattern."""
     del quick
     model = case.make()
     state = random_states(model, 1)

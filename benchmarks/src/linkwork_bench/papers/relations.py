@@ -24,7 +24,7 @@ Which = Collection[str] | Callable[[Case], bool] | None
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a relation holds (None: not measured), what was found, and the cases that are within noise of a bound."""
+    """Whether a relation holds (None: not measured), what was found, and cases within noise of a bound."""
 
     holds: bool | None
     found: str
@@ -33,7 +33,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Relation:
-    """A statement of a paper. `why` explains a known failure to hold on our side, and `proof` judges that reason."""
+    """A statement of a paper; `why` explains a known failure to hold, and `proof` judges that reason."""
 
     claim: str
     where: str
@@ -229,7 +229,7 @@ def within(
     what: str = "",
     spans: Mapping[str, Summary | None] | None = None,
 ) -> Verdict:
-    """The verdict on figures by case, with the range that was found and the worst case where it does not hold.
+    """The verdict on figures by case, with the range found and the worst case if it does not hold.
 
     `spans` are their intervals, where they are times.
     """

@@ -12,7 +12,10 @@ from linkwork_bench.records import Record, Results
 
 @dataclass(frozen=True)
 class Judged:
-    """A relation of an experiment with its verdict; `cause` is the verdict on the reason why it does not hold."""
+    """A relation of an experiment with its verdict.
+
+    `cause` is the verdict on the reason why it does not hold.
+    """
 
     experiment: Experiment
     relation: Relation

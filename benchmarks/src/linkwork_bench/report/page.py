@@ -73,7 +73,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class Dot:
-    """A figure on a row; hollow where it is not ours; `source` says where it comes from if it was not measured."""
+    """A figure on a row; hollow where it is not ours.
+
+    `source` says where it comes from if it was not measured.
+    """
 
     method: str
     value: float

@@ -61,7 +61,10 @@ def _by_propagators(motion: Motion, many: int) -> Array:
 
 
 def single_bodies(r: Recursion, method: str) -> list[tuple[int, Array]]:
-    """Link and K^T of each constraint that is in no cluster; a typed error if one holds more than one link."""
+    """Link and K^T of each constraint that is in no cluster.
+
+    A typed error if one holds more than one link.
+    """
     rows = outer_rows(r.motion, r.tree)
     for n, x in zip(r.tree.outer, rows, strict=True):
         if not on_one_link(x):

@@ -1,4 +1,4 @@
-"""Delassus matrix of contacts with local loops resolved, at most six rows propagated over long paths of clusters.
+"""Delassus matrix of contacts with local loops resolved, at most six rows over long paths of clusters.
 
     Lambda^-1_cd = L_cd + K_c Omega K_d^T   for rows that meet on a body,   Omega of the body's own six motions
 

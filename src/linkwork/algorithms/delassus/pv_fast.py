@@ -1,4 +1,6 @@
-"""Operational-space inertia of a floating base as an operator: the dense matrix is not formed where limbs are apart.
+"""Operational-space inertia of a floating base as an operator.
+
+The dense matrix is not formed where limbs are apart.
 
     Lambda^-1 = L_b + K_b H_b^-1 K_b^T,    Lambda b = y - Y (H_b + K_b^T Y)^-1 K_b^T y,   y = L_b^-1 b,  Y = L_b^-1 K_b
 

@@ -1,4 +1,4 @@
-"""Derivatives of forward dynamics with any constraints, at its solution (not through the iterations to it).
+"""Derivatives of forward dynamics with any constraints, at its solution.
 
     M a + c = tau + J^T lam,   J a + R lam = k        [M, -J^T; J, R] [da; dlam] = -[dID; d(J a - k)]
 
@@ -57,9 +57,9 @@ def forward_derivatives(
     active: Array | None = None,
     sparse: bool = True,
 ) -> tuple[Implicit, Slopes]:
-    """The solution for joint forces and `forces` on links (in link coordinates), and what its columns come from.
+    """The solution for joint forces and `forces` on links, and what its columns come from.
 
-    With `sparse`, solves make use of zeros in them, column by column.
+    Forces are in link coordinates. With `sparse`, solves make use of zeros in columns, one by one.
     """
     motion, xp, t = motion.classical, motion.xp, motion.model.topology
     rooted = Rooted(motion)

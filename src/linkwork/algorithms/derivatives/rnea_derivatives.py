@@ -32,7 +32,9 @@ Blocks = dict[tuple[int, int], Array]
 
 
 class RneaDerivatives(NamedTuple):
-    """Blocks of d tau / dq and d tau / dv, by links; and of each joint Psid, Psidd and V_p x S + V x S + dbias/dv.
+    """Blocks of d tau / dq and d tau / dv, by links.
+
+    And of each joint Psid, Psidd and V_p x S + V x S + dbias/dv.
 
     These are the changes of velocities dV = Psid and accelerations dA + V x dV = Psidd of all links behind a joint for
     a change of its position, and the latter for a change of its velocity; that changes velocities by S.

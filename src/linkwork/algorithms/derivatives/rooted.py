@@ -59,7 +59,7 @@ class Coriolis:
 
 
 class Slopes(NamedTuple):
-    """(dS/dq) v, (dS/dq) vdot + dbias/dq and dbias/dv of a joint, 6 x nv each, by its positions or velocities."""
+    """(dS/dq) v, (dS/dq) vdot + dbias/dq and dbias/dv of a joint, 6 x nv each."""
 
     velocity: Array
     acceleration: Array
@@ -184,7 +184,10 @@ class Rooted:
         return out
 
     def lift(self, i: int) -> Array:
-        """What a turn x of link i and all that it carries changes in the force that takes their gravity back: 6 x 6."""
+        """What a turn x of link i and all that it carries changes in the force that takes their gravity back.
+
+        6 x 6.
+        """
         if i not in self._weightless:
             return self.xp.zeros(6, 6)
         return -(self._weightless[i] @ cross_motion(self.up[i], self.xp.eye(6), self.xp))

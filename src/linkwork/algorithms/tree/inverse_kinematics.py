@@ -34,7 +34,7 @@ ROUNDING = 1e-13
 
 
 class Target(NamedTuple):
-    """A frame, and whether its target is a pose (seven numbers, [x y z  qx qy qz qw]) or a position (three)."""
+    """A frame, and whether its target is a pose ([x y z  qx qy qz qw]) or a position (three numbers)."""
 
     frame: Frame
     pose: bool

@@ -1,4 +1,4 @@
-"""Kinematics of frames: placements, velocities, accelerations and Jacobians, seen from three references.
+"""Kinematics of frames: placements, velocities, accelerations, Jacobians, in three references.
 
     V = J v,    dV/dt = J vdot + (dJ/dt) v,    V = [linear; angular]
 
@@ -47,7 +47,9 @@ def frame_velocity(motion: Motion, frame: Frame, reference: str = "local") -> Ar
 def frame_acceleration(
     motion: Motion, frame: Frame, vdot: Array | None, reference: str = "local", classical: bool = False
 ) -> Array:
-    """dV/dt, 6 x 1, for joint accelerations `vdot` (None: zero, which gives (dJ/dt) v); gravity is not in it.
+    """dV/dt, 6 x 1, for joint accelerations `vdot` (None: zero, which gives (dJ/dt) v).
+
+    Gravity is not in it.
 
     In "local" and "world" that is the spatial acceleration. With `classical` the linear part is the acceleration of the
     point instead, w x v more, as it always is in "world_aligned".

@@ -12,7 +12,10 @@ from linkwork.model.motion import Motion
 
 
 def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None) -> Array:
-    """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c), beside those `applied`."""
+    """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c).
+
+    Those `applied` act anyway, as springs and damping do.
+    """
     motion = motion.classical
     t, xp = motion.model.topology, motion.xp
     X, S, I = motion.X, motion.S, motion.I
