@@ -110,6 +110,19 @@ def test_a_standing_robot_is_carried_by_its_feet() -> None:
     assert_close(forces.sum(axis=0), weight, 1e3)
 
 
+def test_point_feet_are_not_in_one_place() -> None:
+    """Three or four point contacts hold a trunk that two leave free to turn about the line between them."""
+    robot = mech.quadruped()
+    for feet in (3, 4):
+        model = robot.with_constraints(*map(lw.point, [*robot.frames][:feet]))
+        q, v = mech.standing(robot), np.zeros(model.nv)
+        tau = lw.constrained_inverse_dynamics(model)(q, v, v).tau
+        assert not tau[:6].any()
+        assert_close(lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a, v, 1e6)
+    with pytest.raises(ActuationError, match=r"12 ways.*push 11"):
+        lw.constrained_inverse_dynamics(robot.with_constraints(*map(lw.point, [*robot.frames][:2])))
+
+
 def test_too_few_motors() -> None:
     with pytest.raises(ActuationError, match=r"1 ways.*\(0\) push 0.*'crank_joint'"):
         lw.constrained_inverse_dynamics(mech.four_bar(), [])

@@ -8,9 +8,9 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.closure.assembly import REDUNDANT, random_state
-from linkwork.constraints import jacobian
+from linkwork.constraints import Closure, LinkRows, jacobian
 from linkwork.errors import ActuationError, AssemblyError, listing
-from linkwork.model import Model, Motion
+from linkwork.model import WORLD, Model, Motion
 
 
 def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.ndarray:
@@ -25,11 +25,14 @@ def actuated_freedoms(model: Model, joints: Sequence[str] | None = None) -> np.n
 def check_actuation(model: Model, driven: np.ndarray) -> None:
     """Refuse motors that do not drive all motions that the constraints allow.
 
-    Tested in a random closed posture, and so for nearly all: with J N = 0, the driven rows of N have full column rank.
+    Tested in a random posture with closed loops, and so for nearly all: with J N = 0, the driven rows of N have full
+    column rank. Contacts hold links wherever they are: closed too, all feet would be in one place, the world's origin.
     """
+    contacts = {c.name for c in model.constraints if isinstance(c, Closure) and WORLD in (c.a, c.b)}
+    loops = [c.name for c in model.constraints if not isinstance(c, LinkRows) and c.name not in contacts]
     try:
-        q, _ = random_state(model, 0)
-    except AssemblyError as problem:  # contacts of both feet with the same place, say: any posture will do
+        q, _ = random_state(model, 0, only=loops)
+    except AssemblyError as problem:  # any posture will do
         q = problem.q
     N = _allowed(jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)))
     _, s, directions = np.linalg.svd(N[driven])
