@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,20 +15,27 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `text` block is what the `python` block before it prints."""
+    """A `text` block is what the `python` block before it prints, and a block without one prints nothing."""
     monkeypatch.chdir(tmp_path)
     text, names, printed = page.read_text(), {}, ""
-    for block in BLOCK.finditer(text):
-        kind, code = block.groups()
+    blocks = [(*b.groups(), text.count("\n", 0, b.start(2))) for b in BLOCK.finditer(text)]
+    for module in IMPORT.findall("".join(code for kind, code, _ in blocks if kind == "python")):
+        pytest.importorskip(module, reason=f"{page.name} needs {module}: pip install -e '.[test]'")
+    for kind, code, line in blocks:
         if kind == "text":
-            assert printed == code, page.name
+            assert printed == code, f"{page.name}, line {line + 1}"
+            printed = ""
             continue
-        line = text.count("\n", 0, block.start(2))
+        assert not printed, f"{page.name}: printed before line {line + 1} and not shown"
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile("\n" * line + code, str(page), "exec"), names)
         printed = out.getvalue()
+    assert not printed, f"{page.name}: printed at its end and not shown"
 
 
 def test_every_page_is_listed() -> None:
@@ -36,3 +44,15 @@ def test_every_page_is_listed() -> None:
     for page in PAGES:
         assert f"tutorials/{page.name}" in navigation
         assert page.name == "index.md" or f"]({page.name})" in first
+
+
+@pytest.mark.parametrize(("prefix", "module"), [("lw", "linkwork"), ("pin", "pinocchio"), ("mujoco", "mujoco")])
+def test_names_that_pages_mention_exist(prefix: str, module: str) -> None:
+    """Tables translate calls of other libraries: both sides are names that exist."""
+    library = pytest.importorskip(module)
+    text = "".join(page.read_text() for page in PAGES)
+    names = set(re.findall(rf"(?<![\w.]){prefix}\.(\w+)", text))
+    assert len(names) > 15
+    for name in names:
+        if not hasattr(library, name):
+            import_module(f"{module}.{name}")
