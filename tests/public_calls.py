@@ -334,6 +334,7 @@ def _factories() -> Iterator[Call]:
             "prox": prox,
             "R": None,
             "modes": False,
+            "warm_start": False,
             "frames": "given",
             "measure": False,
             "parameters": ("inertia", "gravity"),

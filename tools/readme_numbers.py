@@ -46,7 +46,7 @@ def take(files: list[Path]) -> None:
         for r in run.records:
             parts.setdefault(r.suite, []).append(r)
         for name, records in parts.items():
-            kept = records if name == "papers" else _needed(records)
+            kept = [r for r in records if _judged(r)] if name == "papers" else _needed(records)
             facts = {
                 k: run.circumstances[k]
                 for k in ("date", "cpu", "cores", "load", "clock", "versions", "quick")
@@ -55,6 +55,11 @@ def take(files: list[Path]) -> None:
             text = [json.dumps({"format": FORMAT, **facts}), *(_trimmed(r) for r in kept)]
             RESULTS.joinpath(f"{name}.jsonl").write_text("\n".join(text) + "\n")
             print(f"{name}: {len(kept)} figures of {file.name}")
+
+
+def _judged(r: Record) -> bool:
+    """Whether a figure of the papers can decide a relation: parts of counts do not, but for that of the Jacobian."""
+    return not r.measure.startswith("part: ") or r.measure == "part: Jacobian"
 
 
 def _needed(records: list[Record]) -> list[Record]:
@@ -75,8 +80,10 @@ def _trimmed(r: Record) -> str:
     if len(r.samples) > 2:
         s = r.summary
         r = replace(r, samples=[s.low, s.median, s.high])
+    said = r.suite == SUITE and (r.samples == [r.operations] or r.measure in ("chain", "iteration"))
     r = replace(
         r,
+        operations=None if said else r.operations,
         samples=[float(f"{x:.{DIGITS}g}") if x < 10**DIGITS else x for x in r.samples],
         shares=[],
         error=None if r.error is None else float(f"{r.error:.1e}"),
@@ -86,7 +93,8 @@ def _trimmed(r: Record) -> str:
         for f in fields(Record)
         if f.default is not MISSING or f.default_factory is not MISSING
     }
-    return json.dumps({k: v for k, v in asdict(r).items() if k not in defaults or v != defaults[k]})
+    told = {k: v for k, v in asdict(r).items() if k not in defaults or v != defaults[k]}
+    return json.dumps(told, separators=(",", ":"))
 
 
 # what is made of them

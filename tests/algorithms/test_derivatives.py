@@ -18,6 +18,7 @@ from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.functions.derivatives import Jacobians, Problem
 from linkwork.joints import KINDS
+from linkwork.robots import mechanisms
 
 SEEDS = range(6)
 ONE_OF_EACH = [k for k in KINDS if k != "fixed"]
@@ -176,3 +177,25 @@ def test_softness_and_modes():
     r = switched(q, v, tau, [1.0, 0.0])
     assert_close(r.da_dq, alone.da_dq, 1e4, scale=float(np.abs(alone.da_dq).max()))
     assert not r.dlam_dq[3:].any()
+
+
+@pytest.mark.parametrize("make", [mechanisms.four_bar, mechanisms.six_bar, lambda: mechanisms.geared_chain(3)])
+def test_along_the_motions_of_closed_loops(make):
+    """Redundant rows (hinges in a plane) and gears: along motions that keep loops closed, against `kkt` on these."""
+    model = make()
+    q, v = lw.random_state(model, seed=1)[:2]
+    tau = np.random.default_rng(0).normal(size=model.nv)
+    r = lw.forward_dynamics(model, backend="numpy").derivatives()(q, v, tau)
+    assert_close(r.a, kkt(motion(model, q, v), col(tau))[0][:, 0], 1e3, scale=10)
+    assert np.isfinite(r.da_dq).all()
+    J, _ = joint_space(motion(model, q, v))
+    _, s, vt = np.linalg.svd(J)
+    free = vt[(s > 1e-9 * s[0]).sum() :]
+    for t in free:
+
+        def moved(h, t=t):
+            there = lw.assemble(model, model.integrate(q, h * t), tolerance=1e-13)
+            return kkt(motion(model, there, v), col(tau))[0][:, 0]
+
+        expected = derivative(moved)
+        assert_close(r.da_dq @ t, expected, 1e4, scale=float(np.abs(expected).max()), eps=FIVE_POINT)

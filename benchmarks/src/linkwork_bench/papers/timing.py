@@ -156,18 +156,9 @@ def _rivals(yardstick: str, case: Case, model: Model, states: Mapping[str, np.nd
     if bench.peers.builds:
         try:
             robot = harness_robot(name, twin, rows, bench.peers, bench.folder)
-            return _yardstick(yardstick, robot, bench)
+            return bench.peers.fastest(yardstick, robot, CASE, bench.settings.host)
         except UnsupportedError:
             return []
     q, v, tau = (states[k][:QUICK_STATES] for k in ("q", "v", "tau"))
     robot = Robot(name, twin.without_constraints(), {CASE: tuple(twin.constraints)}, q, v, tau)
-    return _yardstick(yardstick, robot, bench)
-
-
-def _yardstick(name: str, robot: Robot, bench: Bench) -> list[Peer]:
-    """The fastest of Pinocchio's algorithms that count, and MuJoCo, which has but one."""
-    found = bench.peers.fastest(name, robot, CASE, bench.settings.host)
-    if any(p.role == "mujoco" for p in found):
-        return found
-    others = bench.peers.fastest("forward_dynamics", robot, CASE, bench.settings.host)
-    return [*found, *(p for p in others if p.role == "mujoco")]
+    return bench.peers.fastest(yardstick, robot, CASE, bench.settings.host)
