@@ -58,7 +58,7 @@ def take(files: list[Path]) -> None:
 
 
 def _judged(r: Record) -> bool:
-    """Whether a figure of the papers can decide a relation: parts of counts do not, but for that of the Jacobian."""
+    """Whether a figure of the papers can decide a relation: parts of counts, only the Jacobian's."""
     return not r.measure.startswith("part: ") or r.measure == "part: Jacobian"
 
 
