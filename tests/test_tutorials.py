@@ -18,6 +18,7 @@ BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 
 
+@pytest.mark.filterwarnings("error::linkwork.errors.ConvergenceWarning", "error::linkwork.errors.StepWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A `text` block is what the `python` block before it prints, and a block without one prints nothing."""
