@@ -81,7 +81,7 @@ def test_every_mixture_is_right(seed: int) -> None:
     travelled = 0
     for mix in mixtures(model):
         travelled += mix.couples and bool(mix.ends)
-        step = on_tree(m, links_alone(model), tau, None, 1e5, None, mix)
+        step = on_tree(m, links_alone(model), tau, None, 1e5, None, None, mix)
         a, lam, *_ = run(step, Prox(tolerance=1e-11, max_iterations=60))
         np.testing.assert_allclose(a, right, atol=1e-6 * scale, err_msg=str(sorted(mix.penalised)))
         assert lam.shape == (model.rows, 1)
@@ -102,7 +102,7 @@ def test_embedded_loops_mix_with_the_others() -> None:
         held, sizes = [holders(model, r) for r in rows], [r.k.shape[0] for r in rows]
         mix = play(model.topology, held, sizes, tree.clusters, frozenset(penalised))
         assert mix.embedded == embedded
-        step = on_tree(m, tree, tau, None, 1e5, None, mix.among(tree.outer))
+        step = on_tree(m, tree, tau, None, 1e5, None, None, mix.among(tree.outer))
         a, lam, *_ = run(step, Prox(tolerance=1e-11, max_iterations=60))
         np.testing.assert_allclose(a, right, atol=1e-6 * np.abs(right).max(), err_msg=str(way))
         np.testing.assert_allclose(J.T @ lam, J.T @ forces, atol=1e-5 * np.abs(J.T @ forces).max(), err_msg=str(way))

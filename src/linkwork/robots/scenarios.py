@@ -32,6 +32,7 @@ from linkwork.io.load import load
 from linkwork.joints import Fixed, Free, Joint, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Link, Model, Placement
 from linkwork.model.combine import Part, combine
+from linkwork.model.link import passive_of
 from linkwork.robots.mechanisms import bricard, four_bar, frame_pose, six_bar
 from linkwork.robots.mechanisms.parts import box, closed
 
@@ -216,7 +217,7 @@ def _swing(along: np.ndarray) -> Universal:
 
 
 def _jointed(link: Link, joint: Joint) -> Link:
-    return replace(link, joint=joint, armature=np.zeros(joint.nv))
+    return replace(link, joint=joint, armature=np.zeros(joint.nv), passive=passive_of(joint, link.name))
 
 
 def _with_link(model: Model, link: Link) -> Model:
