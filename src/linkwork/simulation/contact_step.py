@@ -64,6 +64,11 @@ class ContactStep:
         return sizes
 
     @property
+    def bound(self) -> float:
+        """The largest `worst` of a motion that has converged, as in `lw.step`."""
+        return self.tolerance
+
+    @property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts])}
