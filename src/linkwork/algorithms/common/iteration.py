@@ -281,7 +281,7 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
 
 
 def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
-    """Accelerations, forces and the `Loop.violation` after a fixed number of solver iterations, as straight operations."""
+    """Accelerations, forces and the violation of rows after so many solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, _ = loop.first()
     for _ in range(iterations - 1):
