@@ -135,7 +135,7 @@ def warn_violated(function: str, method: str, bound: float, converged: np.ndarra
     warnings.warn(
         f"{function} by {method} has not converged: in a step{where}, constraint rows are violated by more than "
         f"{bound:g} of their terms. The motion comes near a singular posture, or rows nearly depend on each other, and "
-        "from there it may be off; take iterations=3 or more, dtype='float64', or remove redundant rows",
+        "from there it may be off; take iterations=3 or more, float64, or remove redundant rows",
         ConvergenceWarning,
         stacklevel=5,
     )

@@ -40,6 +40,7 @@ def test_a_program_that_travelled_computes_the_same_to_the_bit():
         "tau": rng.normal(size=(9, 4, 3)),
         "dt": np.array([1e-3]),
         "work": np.zeros(2),
+        "worst": np.zeros(1),
         "limit": np.array([1e6]),
     }
     here, there = run.kernel(20, 5, inputs, 9), again(20, 5, inputs, 9)

@@ -62,7 +62,7 @@ class RolloutResult:
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
     says whether it is within the bound of the method and the precision: 1e-5 for methods that penalise all rows (1e-4
-    in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-8 for contacts (1e-4). Both are None without
+    in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-6 for contacts (1e-4). Both are None without
     constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
     """
 

@@ -186,7 +186,7 @@ class Step:
     def solve(
         self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
     ) -> tuple[Array, Array, Array]:
-        """Accelerations, constraint forces and violation within the step, for the inputs `x`, from forces `lam0`."""
+        """Accelerations, constraint forces and violation for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
         given = stiffened(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else x

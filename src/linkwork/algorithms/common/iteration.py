@@ -207,7 +207,10 @@ class Loop:
         return self.of.finish(state.lam, state.found)
 
     def violation(self, x: Array) -> Array:
-        """|J a - k| relative to the size of the rows' terms; of embedded rows the largest error, if that is more."""
+        """|J a - k| relative to the size of the rows' terms.
+
+        Of embedded rows it is the largest error, if that is more.
+        """
         xp, state = self.xp, self._split(x)
         square = dot(state.error, state.error) / (state.size * state.size + TINY)
         if self.of.beside is not None:
@@ -281,7 +284,7 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
 
 
 def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
-    """Accelerations, forces and the violation of rows after so many solver iterations, as straight operations."""
+    """Accelerations, forces and violation after so many solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, _ = loop.first()
     for _ in range(iterations - 1):
