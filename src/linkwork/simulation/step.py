@@ -255,8 +255,8 @@ CONVERGED = {"float64": (1e-5, 1e-6), "float32": (1e-4, 1e-5)}
 """The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged. Methods that penalise
 all rows leave about what forces change by in a step, divided by the penalty. Those that damp singular rows only leave
 more than rounding near singular postures alone, where accelerations are off by far more than rows are: the second
-bound. Random motions of quadrupeds, Cassie and linkages within these bounds were right to 3e-6 after 0.1 s in float64,
-and to 1e-4 in float32."""
+bound. They were chosen on random motions of quadrupeds, Cassie and linkages; docs/promises.md has what they miss on
+others."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""
