@@ -126,3 +126,16 @@ def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
         ConvergenceWarning,
         stacklevel=5,
     )
+
+
+def warn_violated(function: str, method: str, bound: float, converged: np.ndarray | bool) -> None:
+    """Warn, once per place in the user's code as Python does, that steps of a motion violate constraints."""
+    failed = np.size(converged) - np.count_nonzero(converged)
+    where = f" of {failed} of {np.size(converged)} states" if np.ndim(converged) else ""
+    warnings.warn(
+        f"{function} by {method} has not converged: in a step{where}, constraint rows are violated by more than "
+        f"{bound:g} of their terms. The motion comes near a singular posture, or rows nearly depend on each other, and "
+        "from there it may be off; take iterations=3 or more, float64, or remove redundant rows",
+        ConvergenceWarning,
+        stacklevel=5,
+    )

@@ -30,7 +30,7 @@ def states(model: lw.Model, batch: int, seed: int = 0) -> tuple[np.ndarray, ...]
 
 
 def same(one: lw.RolloutResult, other: lw.RolloutResult) -> None:
-    for name in ("t", "q", "v", "a", "lam", "ok", "survived"):
+    for name in ("t", "q", "v", "a", "lam", "ok", "survived", "residual", "converged"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 

@@ -40,6 +40,7 @@ def test_a_program_that_travelled_computes_the_same_to_the_bit():
         "tau": rng.normal(size=(9, 4, 3)),
         "dt": np.array([1e-3]),
         "work": np.zeros(2),
+        "worst": np.zeros(1),
         "limit": np.array([1e6]),
     }
     here, there = run.kernel(20, 5, inputs, 9), again(20, 5, inputs, 9)
@@ -75,7 +76,7 @@ def test_bytes_of_a_state_are_its_own_inputs_and_records():
         "dt": np.ones(1),
         "limit": np.ones(1),
     }
-    recorded = 8 * (4 * (3 + 3 + 2 + model.rows) + 1)
+    recorded = 8 * (4 * (3 + 3 + 2 + 1 + model.rows) + 1)
     assert state_bytes(program, shared, 4, 8) == recorded
     own = {**shared, "q": np.zeros((50, 3)), "tau": np.zeros((50, 7, 3))}
     assert state_bytes(program, own, 4, 8) == recorded + 8 * (3 + 21)
@@ -87,7 +88,7 @@ def test_without_a_cluster_it_is_a_local_rollout(shards):
     tau = rng.normal(size=(37, 4, 3))
     here = lw.rollout(model, steps=20, every=5, record=("lam",))(model.neutral(), np.zeros(3), tau)
     there = run_of(model, shards=shards)(model.neutral(), np.zeros(3), tau)
-    for name in ("t", "q", "v", "lam", "ok", "survived"):
+    for name in ("t", "q", "v", "lam", "ok", "survived", "residual", "converged"):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
 
 

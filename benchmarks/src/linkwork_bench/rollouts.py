@@ -111,7 +111,7 @@ def bare(run: Rollout) -> Kernel:
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
         x = {n: symbol(n, step.inputs[n]) for n in ("q", "v", "tau")}
-        a, lam = step.solve(xp, {"dt": xp.constant([[DT]])}, x["q"], x["v"], x["tau"])
+        a, lam, _ = step.solve(xp, {"dt": xp.constant([[DT]])}, x["q"], x["v"], x["tau"])
         return {"a": a, "lam": lam}
 
     return Kernel(trace("dynamics", body), threads=1)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.common.iteration import Iteration, unrolled
+from linkwork.algorithms.common.weights import violation
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.model import Motion
@@ -23,16 +24,20 @@ Pair = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class Solved:
-    """Accelerations and constraint forces, or the iteration that results in them."""
+    """Accelerations and constraint forces, or the iteration that results in them.
+
+    `violation` of a direct solution is the largest error of a row, relative to the size of the rows' terms.
+    """
 
     pair: Pair | None
     iteration: Iteration | None
+    violation: Callable[[], Array] | None = None
 
     def then(self, change: Callable[[Array, Array], Pair]) -> Solved:
         """The same with accelerations and forces computed from those found."""
         if self.iteration is None:
             assert self.pair is not None
-            return Solved(change(*self.pair), None)
+            return replace(self, pair=change(*self.pair))
         finish = self.iteration.finish
         return Solved(None, replace(self.iteration, finish=lambda *state: change(*finish(*state))))
 
@@ -42,6 +47,14 @@ class Solved:
             assert self.pair is not None
             return self.pair
         return unrolled(self.iteration, iterations, flat)[:2]
+
+    def verified(self, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
+        """The same, and the largest |J a - k| of a row, relative to the size of the rows' terms."""
+        if self.iteration is None:
+            assert self.pair is not None
+            assert self.violation is not None
+            return *self.pair, self.violation()
+        return unrolled(self.iteration, iterations, flat)
 
 
 @dataclass(frozen=True)
@@ -88,5 +101,6 @@ class Solver:
         if isinstance(out, Iteration):
             found = Solved(None, out)
         else:
-            found = Solved(out if isinstance(out, tuple) else (out, xp.zeros(0)), None)
+            pair = out if isinstance(out, tuple) else (out, xp.zeros(0))
+            found = Solved(pair, None, lambda: violation(problem, pair[0]))
         return found.then(lambda a, lam: (self.within.acceleration(a, xp), lam))

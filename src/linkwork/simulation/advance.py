@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.backends import get
+from linkwork.errors import warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.model import Model
@@ -24,10 +25,12 @@ After = tuple[np.ndarray, np.ndarray, np.ndarray]
 class Advance(Protocol):
     """One step as a function, (q, v, tau, active, h) -> (q, v, lam).
 
-    Methods that iterate start from `lam0`.
+    Methods that iterate start from `lam0`. `tell` warns if constraint rows were violated in some step.
     """
 
     lam0: np.ndarray
+
+    def tell(self) -> None: ...
 
     def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After: ...
 
@@ -56,19 +59,28 @@ class _Explicit:
 
     def __init__(self, step: Step, backend: str) -> None:
         self.step, self.backend = step, backend
-        self.lam0 = np.zeros(step.model.rows)
+        self.lam0, self.worst = np.zeros(step.model.rows), np.zeros(1)
+
+    def tell(self) -> None:
+        if self.step.model.rows and not self.worst[0] <= self.step.bound:
+            warn_violated("simulate", self.step.method.name, self.step.bound, False)
 
     def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
         given = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active, "lam0": self.lam0}
+        given["worst"] = self.worst
         x = {n: given[n] for n in (*self.step.inputs, *self.step.guessed)}
         if self.backend == "kernel":
             out = self.step.kernel(*x.values())
+            if self.step.model.rows:
+                self.worst = out.worst
             return out.q, out.v, out.lam
         try:
             with np.errstate(all="ignore"):
                 found = self.step(get("numpy"), {n: y[:, None] for n, y in x.items()})
         except np.linalg.LinAlgError:  # kernels give NaN then
             return np.full_like(q, np.nan), np.full_like(v, np.nan), np.full(self.step.model.rows, np.nan)
+        if self.step.model.rows:
+            self.worst = found["worst"][:, 0]
         return found["q"][:, 0], found["v"][:, 0], found["lam"][:, 0]
 
 
@@ -78,6 +90,9 @@ class _Midpoint:
     def __init__(self, model: Model, method: str | None, prox: Prox | None, modes: bool, backend: str) -> None:
         self.model, self.modes, self.lam0 = model, modes, np.zeros(model.rows)
         self.fd = forward_dynamics(model, method=method, backend=backend, modes=modes, prox=prox, warm_start=True)
+
+    def tell(self) -> None:
+        """Nothing: forward dynamics warn where they have not converged."""
 
     def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
         given = {"lam0": self.lam0, **({"active": active} if self.modes else {})}

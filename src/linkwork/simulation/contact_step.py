@@ -64,6 +64,11 @@ class ContactStep:
         return sizes
 
     @property
+    def bound(self) -> float:
+        """The largest `worst` of a motion that has converged."""
+        return CONVERGED[self.dtype]
+
+    @property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts])}
@@ -173,6 +178,10 @@ class After(NamedTuple):
     violation: Array
     speed: Array
 
+
+CONVERGED = {"float64": 1e-6, "float32": 1e-4}
+"""The largest violation of a law in any step, relative to velocities, of a motion that has converged: a sweep that
+changes velocities by TOLERANCE may leave more than that (of tumbling cubes, 2e-7 in the worst of 1500 steps)."""
 
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""

@@ -31,7 +31,7 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, listing, not_found
+from linkwork.errors import InputError, listing, not_found, warn_unsolved, warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
@@ -57,8 +57,13 @@ class RolloutResult:
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
     because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). With
-    contacts, `forces` (B, N, contacts, 3) are in world axes, and `residual` (B,) is the largest violation of a law of
-    contact in any step, relative to velocities. One state instead of a batch has no axis B.
+    contacts, `forces` (B, N, contacts, 3) are in world axes. One state instead of a batch has no axis B.
+
+    `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
+    rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
+    says whether it is within the bound of the method and the precision: 1e-5 for methods that penalise all rows (1e-4
+    in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-6 for contacts (1e-4). Both are None without
+    constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
     """
 
     t: np.ndarray
@@ -71,6 +76,7 @@ class RolloutResult:
     tau: np.ndarray | None = None
     forces: np.ndarray | None = None
     residual: np.ndarray | None = None
+    converged: np.ndarray | None = None
 
 
 STEPS, EVERY = whole(1, what="a number of steps, at least 1"), whole(1, what="a number of steps, at least 1")
@@ -177,14 +183,26 @@ class Rollout:
         survived = out.pop("survived")
         others = {n: out.pop(n) for n in ("impulses", "worst") if n in out}
         audit(self.step, self.backend, inputs, out, survived, n, k)
-        if isinstance(self.step, ContactStep):
+        if "worst" in others:
             out["residual"] = others["worst"][:, -1, 0]
-            if "forces" in out:
-                out["forces"] = out["forces"].reshape(count, n // k, -1, 3)
+            out["converged"] = self._converged(out["residual"], survived == n, batch)
+        if "forces" in out:
+            out["forces"] = out["forces"].reshape(count, n // k, -1, 3)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    def _converged(self, residual: np.ndarray, ok: np.ndarray, batch: int | None) -> np.ndarray:
+        """Which states have converged; those that have not, and did not fail either, give a warning."""
+        converged = residual <= self.step.bound
+        if not (converged | ~ok).all():
+            told = (converged | ~ok)[0] if batch is None else converged | ~ok
+            if isinstance(self.step, ContactStep):
+                warn_unsolved("rollout", told)
+            else:
+                warn_violated("rollout", self.method, self.step.bound, told)
+        return converged
 
 
 @checked(
@@ -233,8 +251,8 @@ def rollout(
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
     - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
       and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
-      first from those that a step without such a start finds. More of them reach further below |J a - k| = 1e-6 where
-      rows are nearly redundant.
+      first from those that a step without such a start finds. How far they came is `result.residual`; where that is
+      too far off, `result.converged` is False and there is a ConvergenceWarning: take more of them, or float64.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of

@@ -54,6 +54,7 @@ def _stepped(step: Step | ContactStep, columns: Mapping[str, np.ndarray]) -> dic
         with np.errstate(all="ignore"):
             new = step(get("numpy"), columns)
             small = np.sqrt((new["q"] ** 2).sum() + (new["v"] ** 2).sum()) < float(columns["limit"][0, 0])
-            return new if small and all(np.isfinite(new[n]).all() for n in step.extras) else None
+            others = [new[n] for n in (*step.extras, *step.unbounded) if n in new]
+            return new if small and all(np.isfinite(x).all() for x in others) else None
     except np.linalg.LinAlgError:
         return None

@@ -116,7 +116,8 @@ def simulate(
 
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
-    energy flow.
+    energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
+    singular postures.
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     kept = model.nq + 2 * model.nv + model.rows
@@ -138,6 +139,7 @@ def simulate(
             tick(k)
         run.finish(options.steps, controller or _rest(model))
     run.ledger.tell(dt)
+    run.advance.tell()
     return run.trajectory()
 
 

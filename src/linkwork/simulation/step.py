@@ -61,7 +61,8 @@ class Step:
     default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
     input `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v.
     `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
-    inputs. When traced, dynamics are computed `within` the rewritten model.
+    inputs. When traced, dynamics are computed `within` the rewritten model. With constraints, `worst` is the largest
+    |J a - k| of any row in any step so far, relative to the size of the rows' terms.
     """
 
     model: Model
@@ -77,7 +78,12 @@ class Step:
     parameters: tuple[str, ...] = ()
     within: Rewritten | None = None
 
-    state, unbounded, settings = ("q", "v", "work"), ("lam0",), MappingProxyType[str, Any]({})
+    unbounded, settings = ("lam0", "worst"), MappingProxyType[str, Any]({})
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of what a step changes."""
+        return ("q", "v", "work", "worst") if self.model.rows else ("q", "v", "work")
 
     @property
     def method(self) -> Method:
@@ -95,6 +101,8 @@ class Step:
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
         if self.audited:
             sizes["work"] = 2
+        if m.rows:
+            sizes["worst"] = 1
         if self.modes:
             sizes["active"] = len(m.constraints)
         if self.pd:
@@ -116,20 +124,29 @@ class Step:
         """The multipliers of the last step, if the method iterates: input and output besides q and v."""
         return {} if self.penalty is None or not self.model.rows else {"lam0": self.model.rows}
 
+    @property
+    def bound(self) -> float:
+        """The largest `worst` of a motion that has converged."""
+        return CONVERGED[self.dtype][self.method.damps == "singular"]
+
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras at its beginning."""
-        seen: list[tuple[Array, Array, Array]] = []
+        seen, worst = list[tuple[Array, Array, Array]](), [x["worst"]] if self.model.rows else []
 
         def acceleration(q: Array, v: Array) -> Array:
             tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
             start = seen[-1][1] if seen else KEPT * x["lam0"] if self.guessed else None
-            a, lam = self.solve(xp, x, q, v, tau, start)
+            a, lam, violation = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
+            if self.model.rows:
+                worst[0] = xp.where(violation <= worst[0], worst[0], violation)
             return a
 
         q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if self.model.rows:
+            after["worst"] = worst[0]
         if self.guessed:
             after["lam0"] = seen[-1][1]
         if self.audited:
@@ -168,13 +185,13 @@ class Step:
 
     def solve(
         self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Accelerations and constraint forces within the step, for the inputs `x`, from forces `lam0`."""
+    ) -> tuple[Array, Array, Array]:
+        """Accelerations, constraint forces and violation for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
         given = stiffened(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else x
         found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
-        return found.straight(self.iterations or ITERATIONS[self.integrator], flat)
+        return found.verified(self.iterations or ITERATIONS[self.integrator], flat)
 
     @cached_property
     def traced(self) -> Program:
@@ -233,6 +250,13 @@ def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Ar
 
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}
 """Solver iterations in each solution within a step, from the forces of the one before."""
+
+CONVERGED = {"float64": (1e-5, 1e-6), "float32": (1e-4, 1e-5)}
+"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged. Methods that penalise
+all rows leave about what forces change by in a step, divided by the penalty. Those that damp singular rows only leave
+more than rounding near singular postures alone, where accelerations are off by far more than rows are: the second
+bound. They were chosen on random motions of quadrupeds, Cassie and linkages; docs/promises.md has what they miss on
+others."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""

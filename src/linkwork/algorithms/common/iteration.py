@@ -199,7 +199,25 @@ class Loop:
             more, size, trusted = self.of.beside(state.lam, state.found)
             left, bound = self.xp.where(more <= left, left, more), self.xp.where(size <= bound, bound, size)
             bound = self.xp.where(trusted > 0, bound, -1.0)
-        return *self.of.finish(state.lam, state.found), left, bound
+        return *self.results(x), left, bound
+
+    def results(self, x: Array) -> tuple[Array, Array]:
+        """Accelerations and forces."""
+        state = self._split(x)
+        return self.of.finish(state.lam, state.found)
+
+    def violation(self, x: Array) -> Array:
+        """|J a - k| relative to the size of the rows' terms.
+
+        Of embedded rows it is the largest error, if that is more.
+        """
+        xp, state = self.xp, self._split(x)
+        square = dot(state.error, state.error) / (state.size * state.size + TINY)
+        if self.of.beside is not None:
+            more, size, _ = self.of.beside(state.lam, state.found)
+            other = more * more / (size * size + TINY)
+            square = xp.where(other <= square, square, other)
+        return xp.sqrt(square)
 
     def _begin(self) -> State:
         (lam, error, size, found), one = self.of.first, self.xp.eye(1)
@@ -265,10 +283,10 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
     return Solution(vdot, lam, used, left, bound)
 
 
-def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array, Array]:
-    """What `Loop.finish` gives after a fixed number of solver iterations, as straight operations."""
+def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
+    """Accelerations, forces and violation after so many solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, _ = loop.first()
     for _ in range(iterations - 1):
         x, _ = loop.next(x)
-    return loop.finish(x)
+    return *loop.results(x), loop.violation(x)

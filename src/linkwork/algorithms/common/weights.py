@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linkwork.algorithms.common.iteration import TINY, dot
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
@@ -85,6 +86,19 @@ def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]
         errors.append(sum(terms[1:], terms[0]))
         squares = sum((x.T @ x for x in terms), squares)
     return errors, xp.sqrt(squares)
+
+
+def violation(motion: Motion, vdot: Array) -> Array:
+    """|J vdot - k| relative to the size of the rows' terms."""
+    xp, t, a = motion.xp, motion.model.topology, motion.accelerations(vdot)
+    errors, squares = [xp.zeros(0)], motion.xp.zeros(1)
+    for r in constraint_rows(motion):
+        terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
+        terms += [-(G @ vdot[t.v_slices[i], :]) for i, G in r.joints.items()]
+        errors.append(sum(terms[1:], terms[0]))
+        squares = sum((x.T @ x for x in terms), squares)
+    error = xp.vstack(errors)
+    return xp.sqrt(dot(error, error) / (squares + TINY))
 
 
 def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:

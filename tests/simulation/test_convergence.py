@@ -1,0 +1,147 @@
+"""Motions say how far their steps violate constraints, and warn where that is too far."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.algorithms.constrained.kkt import joint_space
+from linkwork.algorithms.registry import able
+from linkwork.backends import get
+from linkwork.errors import ConvergenceWarning
+from linkwork.functions.solver import Solver
+from linkwork.model import Motion
+from linkwork.rewrite.rewritten import Rewritten, rewritten
+from linkwork.robots import mechanisms as mech
+
+STEPS = {"steps": 100, "every": 100}
+
+
+def on_feet() -> lw.Model:
+    feet = (f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right"))
+    return mech.quadruped().with_constraints(*map(lw.point, feet))
+
+
+def quietly(run: lw.Rollout, *state: np.ndarray, **options: object) -> lw.RolloutResult:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run(*state, **options)
+
+
+@pytest.mark.parametrize(("dtype", "right"), [("float64", 1e-5), ("float32", 2e-4)])
+def test_quadrupeds_near_singular_postures_say_so(dtype, right):
+    """Legs stretch on the way: what is off is among what did not converge, and most states are right and say so."""
+    model = on_feet()
+    q, v = lw.random_state(model, 3, batch=48)
+    exact = quietly(lw.rollout(model, iterations=8), q, 0.3 * v, **STEPS)
+    with pytest.warns(ConvergenceWarning, match="of 48 states") as heard:
+        found = lw.rollout(model, dtype=dtype)(q, 0.3 * v, **STEPS)
+    assert [w.filename for w in heard if w.category is ConvergenceWarning] == [__file__]
+    off = np.abs(found.q - exact.q).max(axis=(1, 2))
+    assert off.max() > 1e-3
+    assert not found.converged[off > right].any()
+    assert found.converged.mean() > 0.6
+    np.testing.assert_array_equal(found.converged, found.residual <= (1e-6 if dtype == "float64" else 1e-5))
+
+
+REGULAR = {
+    "quadruped": on_feet,
+    "four-bar": lambda: mech.four_bar(1.0, 0.5, 1.0, 0.9),
+    "geared chain": lambda: mech.geared_chain(5),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", REGULAR)
+def test_regular_motions_do_not_warn(name, dtype):
+    model = REGULAR[name]()
+    q = mech.standing(mech.quadruped(), 0.5) if name == "quadruped" else lw.random_state(model, 1)[0]
+    v = 0.3 * lw.project_velocity(model, q, np.random.default_rng(1).normal(size=model.nv))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = lw.rollout(model, dtype=dtype)(np.tile(q, (4, 1)), v, **STEPS)
+        one = lw.rollout(model, dtype=dtype)(q, v, **STEPS)
+    assert found.converged.all()
+    assert found.residual.shape == found.converged.shape == (4,)
+    assert one.converged
+    assert one.residual.shape == ()
+
+
+def test_nothing_to_violate():
+    found = lw.rollout(mech.chain(3))(np.zeros(3), np.zeros(3), **STEPS)
+    assert found.residual is None
+    assert found.converged is None
+
+
+@pytest.mark.parametrize("make", [on_feet, lambda: mech.four_bar(1.0, 0.5, 1.0, 0.9)], ids=["feet", "loop"])
+def test_the_violation_is_that_of_the_rows(make):
+    """|J a - k| with dense J and k, for every method that iterates, with a penalty that leaves much of it."""
+    model, xp = make(), get("numpy")
+    q, v = (x[:, None] for x in lw.random_state(model, 5))
+    tau = np.random.default_rng(0).normal(size=v.shape)
+    J, k = joint_space(Motion(model, q, v, xp))
+    checked = 0
+    for method in able("forward_dynamics", model):
+        if method.prox is None or method.local:
+            continue
+        solved = Solver(method, Rewritten(model))(xp, q, v, tau, None, 10.0)
+        for iterations in (1, 2):
+            a, _, violation = solved.verified(iterations, 0.0)
+            left, size = np.linalg.norm(J @ a - k), solved.iteration.first.size.item()
+            np.testing.assert_allclose(violation.item() * size, left, rtol=1e-8, atol=1e-13 * size, err_msg=method.name)
+            checked += left > 1e-6 * size
+    assert checked >= 4
+
+
+def test_direct_methods_report_it_too():
+    model = on_feet()
+    q = mech.standing(mech.quadruped(), 0.5)
+    for method in ("pv", "ltl"):
+        found = lw.rollout(model, method=method, backend="numpy")(q, np.zeros(model.nv), steps=2)
+        assert 0 < found.residual < 1e-12
+        assert found.converged
+
+
+def test_numpy_and_kernels_report_the_same():
+    model, few = on_feet(), {"prox": lw.Prox(mu=10.0), "method": "constrained_aba"}
+    q = mech.standing(mech.quadruped(), 0.5)
+    v = 0.3 * lw.project_velocity(model, q, np.random.default_rng(1).normal(size=model.nv))
+    runs = [lw.rollout(model, backend=b, **few) for b in ("kernel", "numpy", "numpy")]
+    runs[1].step = replace(runs[1].step, within=rewritten(model))
+    one, two, plain = (quietly(run, q, v, steps=5) for run in runs)
+    assert one.residual > 1e-5
+    assert not one.converged
+    assert not two.converged
+    np.testing.assert_allclose(one.residual, two.residual, rtol=1e-8)
+    # rows over links with other frames have other terms
+    np.testing.assert_allclose(plain.residual, two.residual, rtol=0.1)
+
+
+def test_simulations_warn_once():
+    model = on_feet()
+    q = mech.standing(mech.quadruped(), 0.5)
+    with pytest.warns(ConvergenceWarning, match="simulate by") as heard:
+        lw.simulate(model, q, prox=lw.Prox(mu=1.0), method="constrained_aba", iterations=1, duration=0.02)
+    assert [w.filename for w in heard] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.simulate(model, q, duration=0.02)
+
+
+@pytest.mark.parametrize(("dtype", "right"), [("float64", 1e-5), ("float32", 3e-4)])
+def test_contacts_that_switch_do_not_drift_silently(dtype, right):
+    """One solver iteration in a step, from forces of contacts that were off until then: within the bound, or told."""
+    model, rng = on_feet(), np.random.default_rng(0)
+    q = np.tile(mech.standing(mech.quadruped(), 0.5), (8, 1))
+    v = 0.1 * lw.project_velocity(model, q, rng.normal(size=(8, model.nv)))
+    given = {"active": (rng.random((8, 20, 4)) > 0.4).astype(float), "kp": 80.0, "kd": 4.0, "target": q[0]}
+    options = {"modes": True, "pd": True, "method": "constrained_aba"}
+    found, exact = (
+        quietly(lw.rollout(model, dtype=kind, iterations=n, **options), q, v, steps=1000, every=1000, **given)
+        for kind, n in ((dtype, 1), ("float64", 8))
+    )
+    off = np.abs(found.q - exact.q).max(axis=(1, 2))
+    assert not found.converged[off > right].any(), (found.residual, off)
+    assert found.converged.all() == (dtype == "float64")
