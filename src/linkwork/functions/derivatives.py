@@ -81,11 +81,13 @@ def _remembering(make: Callable[..., Any], made: Function[Any], *args: Any) -> F
 class Differentiated(Function[Any]):
     """Derivatives of a function by some of its inputs; `FIXED` ones have none."""
 
-    FIXED = ("active",)
+    FIXED = ("active", "lam0")
 
     def __init__(self, suffix: str, of: Function[Any], wrt: Sequence[str] | None, more: Mapping[str, int]) -> None:
         if of.backend == "casadi":
             raise UnsupportedError("derivatives are for backend='kernel' or 'numpy'; CasADi has its own: f.casadi()")
+        if not of.differentiable:
+            raise UnsupportedError(f"derivatives of {of.name} through its contacts are not available")
         if isinstance(of, Differentiated):
             raise UnsupportedError("derivatives of derivatives are not available")
         free = [n for n in of.inputs if n not in self.FIXED]

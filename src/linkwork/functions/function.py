@@ -88,6 +88,7 @@ class Function(Generic[R]):
     """
 
     prox: Prox | None = None
+    differentiable = True
     recipe: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = None
 
     @checked(**OPTIONS)

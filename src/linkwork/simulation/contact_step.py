@@ -121,7 +121,7 @@ class Solving:
     """The contact problem of one step, and the state after it for given impulses."""
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
-        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
+        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, _valid_step(x, xp)
         self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
         self.tau = x["tau"]
         if step.pd:
@@ -172,6 +172,14 @@ class After(NamedTuple):
     work: Array
     violation: Array
     speed: Array
+
+
+def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
+    """dt, or NaN if it is not above zero or a coefficient of friction is negative or NaN: no result hides these."""
+    h = xp.where(x["dt"][0, 0] > 0, x["dt"][0, 0], float("nan"))
+    for k in range(x["friction"].shape[0]):
+        h = xp.where(x["friction"][k, 0] >= 0, h, float("nan"))
+    return h
 
 
 TOLERANCE, SWEEPS = 1e-8, 200
