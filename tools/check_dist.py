@@ -39,7 +39,7 @@ def main(folder: Path, pythons: list[str]) -> int:
 
 
 def working(name: str) -> str | None:
-    """The path of a Python that starts and has the version of its name: on the path, or installed by pyenv."""
+    """The path of a Python that starts and has its name's version: on the path, or of pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     for path in filter(None, [shutil.which(name), *map(str, sorted(pyenv.glob(f"*/bin/{name}")))]):

@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: the reference, the front page, sources and examples, diagrams.
+"""Pages made when the site is built: the reference, the front page, sources, examples, diagrams.
 
 A hook of MkDocs (mkdocs.yml). The reference has every public name of `linkwork`, on a page for the package that it
 comes from; a name that is new there is on the site without further ado.
@@ -122,7 +122,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def layers() -> str:
-    """The packages of the table in architecture.md, lowest at the bottom; a package imports from rows below it."""
+    """The packages of architecture.md, lowest at the bottom; a package imports from rows below it."""
     table = (ROOT / "docs" / "architecture.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
     height, parts = 30, []
@@ -150,7 +150,7 @@ STAGES = (
 
 
 def machine_code() -> str:
-    """The way from an algorithm's page to a call of its machine code; C leaves it after the order is known."""
+    """The way from an algorithm's page to a call of its machine code; C leaves it after the order."""
     width, gap, parts = 160, 34, []
     for k, (name, what, file) in enumerate(STAGES):
         row, column = divmod(k, 4)

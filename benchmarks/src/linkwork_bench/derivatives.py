@@ -1,4 +1,4 @@
-"""`linkwork bench derivatives`: Jacobians of inverse and forward dynamics beside Pinocchio's C++, on the same states.
+"""`linkwork bench derivatives`: Jacobians of inverse and forward dynamics beside Pinocchio's C++.
 
 Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
 over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds.
@@ -127,7 +127,7 @@ def derivatives(
     rounds: RoundsOption = None,
     processor_time: ProcessorOption = False,
 ) -> None:
-    """Derivatives of inverse and forward dynamics, one state and batches, beside Pinocchio's C++ (one thread)."""
+    """Derivatives of dynamics, one state and batches, beside Pinocchio's C++ (one thread)."""
     known, found = find(peers or ()), list[Figure]()
     with in_processor_time() if processor_time else nullcontext() as environment:
         host = Host(None, environment)

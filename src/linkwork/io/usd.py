@@ -1,4 +1,4 @@
-"""USD: rigid bodies and joints of UsdPhysics, as an articulation whose loops are joints excluded from it.
+"""USD: rigid bodies and joints of UsdPhysics; loops are joints excluded from the articulation.
 
 Joints may form any graph: those with `excludeFromArticulation` become closures of their own type, and further loops
 are cut by the rule for SDF (spanning.py). A joint's two frames coincide at zero, wherever the file has its bodies.
@@ -35,7 +35,7 @@ FREEDOM = {"fixed": 0, "revolute": 1, "prismatic": 1, "spherical": 3}
 def read_usd(
     root: Element, path: Path, base: str | None = None, cut: Sequence[str] = (), model: str | None = None
 ) -> Builder:
-    """The articulation of a stage, called `model` where there are several; `root` stands for the file in errors."""
+    """The articulation of a stage, called `model` if there are several; errors name the file `root`."""
     try:
         from pxr import Usd
     except ImportError:
@@ -83,7 +83,7 @@ class _Reader:
         self.builder = Builder(name, self._gravity(prims), strict=False)
 
     def _articulation(self, prims: list[Any], model: str | None) -> Any:
-        """The path below which the robot is: an articulation root, or its parent where that is a body or joint."""
+        """The path below which the robot is: an articulation root, or its parent if that is a body or joint."""
         found = {}
         for p in prims:
             if p.HasAPI(self.physics.ArticulationRootAPI):

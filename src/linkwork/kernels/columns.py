@@ -1,4 +1,4 @@
-"""Programs with a loop over columns: start, then the same straight-line code for each column of some matrices.
+"""Programs with a loop over columns: a start, then the same code for each column of some matrices.
 
     start:   inputs -> outputs, shared values, matrices R_g (b x n_g)
     body:    shared values, one column of R_g -> one column of X_g,      for all columns of all groups g
@@ -36,7 +36,7 @@ COLUMN, FOUND, SHARED = "column", "found", "shared"
 
 
 class Group(NamedTuple):
-    """The columns of one matrix: the start's output that has them, and the program's outputs that they become."""
+    """The columns of one matrix: the start's output that has them, and the outputs that they become."""
 
     right: str
     outputs: tuple[Port, ...]
@@ -145,7 +145,7 @@ def columns(program: Program, groups: Sequence[Group], outputs: Sequence[str]) -
 
 
 class Loop(NamedTuple):
-    """Where the loop over a group's columns finds and leaves them, in bytes of the workspace; and how many."""
+    """Where the loop over a group's columns finds and leaves them, bytes of the workspace; how many."""
 
     right: int
     left: int

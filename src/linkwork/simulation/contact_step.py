@@ -175,7 +175,7 @@ class After(NamedTuple):
 
 
 def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
-    """dt, or NaN if it is not above zero or a coefficient of friction is negative or NaN: no result hides these."""
+    """dt, or NaN if it is not above zero, or if a coefficient of friction is negative or NaN."""
     h = xp.where(x["dt"][0, 0] > 0, x["dt"][0, 0], float("nan"))
     for k in range(x["friction"].shape[0]):
         h = xp.where(x["friction"][k, 0] >= 0, h, float("nan"))

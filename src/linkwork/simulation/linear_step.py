@@ -51,7 +51,7 @@ class Linearization(NamedTuple):
 
 
 class DiscreteStep:
-    """`step(q, v, u)` and `step.linearize(q, v, u)`: for one state, or arrays with any axes before, as (T, B, n)."""
+    """`step(q, v, u)` and `step.linearize(q, v, u)`, for arrays with any axes before, as (T, B, n)."""
 
     def __init__(self, model: Model, dt: float, stabilisation: Any, options: dict[str, Any]) -> None:
         self.model, self.dt = model, dt
@@ -116,9 +116,9 @@ def discrete_step(
     dtype: str = "float64",
     threads: int | None = None,
 ) -> DiscreteStep:
-    """`step(q, v, u) -> (q, v)` and `step.linearize(q, v, u) -> (q, v, A, B)`: a semi-implicit step of `dt` seconds.
+    """`step(q, v, u) -> (q, v)`, a semi-implicit step, and `step.linearize(q, v, u) -> (q, v, A, B)`.
 
-    `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
+    The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
     and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du, the step leads to
     q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
     """
@@ -196,7 +196,7 @@ def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width:
 
 
 def _tangent(model: Model, q: Array, dq: Array, xp: Ops) -> Array:
-    """Changes of the entries of q as changes in the chart of `integrate`: the rates of all joints are orthogonal."""
+    """Changes of q's entries in the chart of `integrate`: the rates of all joints are orthogonal."""
     t, rows = model.topology, [dq[0:0, :]]
     for i in t.links:
         joint, at = model.links[i].joint, t.q_slices[i]

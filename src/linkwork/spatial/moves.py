@@ -122,7 +122,7 @@ class Turn(Rotate):
 
 
 class Product:
-    """Several moves as one, by a 6 x 6 matrix: where zeros cost as much as other numbers, one product costs least."""
+    """Several moves as one, by a 6 x 6 matrix: for where zeros cost as much as other numbers."""
 
     def __init__(self, moves: tuple[Move, ...], xp: Ops) -> None:
         X, R, p = xp.eye(6), xp.eye(3), xp.zeros(3)

@@ -96,7 +96,7 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
 
 
 def _relative(motion: Motion, c: Cluster) -> Array:
-    """0, or NaN if the forces K^T of a cluster's rows have a sum at the last body that carries them, if that moves."""
+    """0, or NaN if the forces K^T of a cluster's rows have a sum at the body that carries them and moves."""
     xp, t, guard = motion.xp, motion.model.topology, motion.xp.zeros(1)
     for rows in (evaluated(motion, n) for n in c.constraints):
         root, parent = t.common_ancestor(*rows.links) if rows.links else 0, t.parent
