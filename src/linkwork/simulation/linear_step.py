@@ -118,9 +118,9 @@ def discrete_step(
 ) -> DiscreteStep:
     """`step(q, v, u) -> (q, v)`, a semi-implicit step, and `step.linearize(q, v, u) -> (q, v, A, B)`.
 
-    The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
-    and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du, the step leads to
-    q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
+    and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
+    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
     """
     return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
 

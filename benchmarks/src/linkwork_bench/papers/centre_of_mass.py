@@ -1,4 +1,4 @@
-"""Carpentier, Budhiraja and Mansard, figs. 10 and 11: inverse dynamics with a reference centre of mass.
+"""Carpentier, Budhiraja, Mansard, figs. 10, 11: inverse dynamics with a reference centre of mass.
 
 Robots stand on their limbs; rows for contacts and for the centre of mass give accelerations (`prox_ltl`), inverse
 dynamics with the contacts alone the torques, and these move the robot. See examples/13_centre_of_mass.py.
