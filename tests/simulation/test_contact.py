@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import InputError, UnsupportedError
+from linkwork.errors import ConvergenceWarning, InputError, UnsupportedError
 from linkwork.model import Limits
 from linkwork.robots.mechanisms import quadruped
 
@@ -219,3 +219,17 @@ def test_rollouts_take_empty_batches_and_pickle(sliding_cube: lw.Rollout) -> Non
     v0 = np.array([1.0, 0, 0, 0, 0, 0])
     again = pickle.loads(pickle.dumps(sliding_cube))
     assert np.array_equal(again(at(0.05), v0, steps=3).q, sliding_cube(at(0.05), v0, steps=3).q)
+
+
+def test_a_limit_that_a_loop_forbids_is_no_solution() -> None:
+    """A hinge is welded at 0 and has to be above 0.3: the weld would open, and the result says so."""
+    b = lw.Builder("held")
+    b.link("arm", joint="revolute", axis="y", inertia=lw.BodyInertia(1.0, (0.5, 0, 0), 0.02 * np.eye(3)))
+    model = b.build().with_constraints(lw.Weld("arm", "world"))
+    assert lw.step(model)([0.0], [0.0], [0.0], [1e-3]).converged
+    model = replace(model, links=(model.links[0], replace(model.links[1], limits=Limits(lower=0.3))))
+    for backend in ("kernel", "numpy"):
+        step = lw.step(model, backend=backend)
+        with pytest.warns(ConvergenceWarning):
+            result = step([0.0], [0.0], [0.0], [1e-3])
+        assert not result.converged

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
@@ -149,6 +150,10 @@ class Solving:
         p, violation, speed = self.loop.finish(x)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
+        if self.step.model.constraints:
+            open_by = largest(xp, self.problem.opened(kick))
+            fast = speed + largest(xp, self.motion.v + h * inside)
+            violation = xp.where(open_by > OPEN * fast, open_by, violation)
         a = self.within.acceleration(inside, xp)
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
@@ -172,6 +177,10 @@ class After(NamedTuple):
     work: Array
     violation: Array
     speed: Array
+
+
+OPEN = 1e-4
+"""The share of velocities with which loops may open before that is a violation: redundant rows are damped."""
 
 
 def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
