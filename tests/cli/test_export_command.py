@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import linkwork as lw
 from linkwork.cli.export import factories
 from linkwork.cli.main import app
+from linkwork.errors import InputError
 from linkwork.robots.mechanisms import arm, four_bar
 
 URDF = """<robot name="swing"><link name="base"/><link name="bob"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
@@ -40,11 +41,19 @@ def test_every_function_can_be_exported(robot, function):
     contact = [] if function == "inverse_dynamics" else ["--contact", "bob:3d"]
     needed = signature(factories()[function]).parameters.get("frames")
     frame = ["--frame", "bob"] if needed is not None and needed.default is Parameter.empty else []
-    told = run("export", "swing.urdf", "-o", "out", "--function", function, *contact, *frame)
+    term = ["--term", "M", "--term", "com"] if function == "terms" else []
+    told = run("export", "swing.urdf", "-o", "out", "--function", function, *contact, *frame, *term)
     assert f"swing_{function}.h" in told
     if COMPILER:
         strict = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O0"]
         subprocess.run([COMPILER, *strict, "-c", "-o", "out.o", f"out/swing_{function}.c"], check=True)
+
+
+@pytest.mark.parametrize(("function", "option"), [("terms", "--term"), ("frame_jacobian", "--frame")])
+def test_what_a_function_needs_is_said(robot, function, option):
+    done = CliRunner().invoke(app, ["export", "swing.urdf", "-o", "out", "--function", function])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == f"{function} needs {option}"
 
 
 def test_several_functions_and_robots_share_a_folder(robot):

@@ -11,6 +11,7 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
+from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
 
 
 @pytest.fixture(scope="module")
@@ -170,3 +171,30 @@ def test_reverse_products_cost_about_three_functions(model):
     """One more solve and a sweep back, for any number of inputs; less is counted for real robots (tests/counts)."""
     f = lw.forward_dynamics(model.without_constraints())
     assert f.vjp().operations <= 3.5 * f.operations
+
+
+@pytest.mark.parametrize("joint", [Composite(Revolute("x"), Prismatic("y"), Revolute("z")), SphericalZYX()], ids=str)
+def test_joints_whose_subspace_has_a_rate_but_no_slopes(joint):
+    """Their subspaces depend on q: equations are differentiated operation by operation."""
+    body = lw.BodyInertia(1.3, (0.1, 0.2, 0.05), np.diag([0.02, 0.03, 0.025]))
+    b = lw.Builder("composed")
+    for name, parent, by in (("base", "world", "free"), ("x", "base", joint), ("y", "x", "revolute")):
+        b.link(name, parent, by, placement=lw.Placement.at((0.3, 0.1, 0.2)), inertia=body)
+    model = b.build()
+    q, v, tau = random_state(model, 5)
+    dq, dv, w = np.random.default_rng(6).normal(size=(3, model.nv))
+
+    def moved(f, h):
+        return f(model.integrate(q, h * dq), v + h * dv, tau)[0]
+
+    for tied in (model, model.with_constraints(lw.point("y"))):
+        for f, first in ((lw.forward_dynamics(tied), "a"), (lw.inverse_dynamics(model), "tau")):
+            expected = derivative(partial(moved, f))
+            r, changes = f.derivatives(("q", "v"))(q, v, tau), f.jvp(("q", "v"))(q, v, tau, dq, dv)
+            found = getattr(r, f"d{first}_dq") @ dq + getattr(r, f"d{first}_dv") @ dv
+            weights = (w, np.zeros(tied.rows)) if first == "a" else (w,)
+            back = f.vjp(("q", "v"))(q, v, tau, *weights)
+            size = float(np.abs(expected).max())
+            assert_close(found, expected, 1e4, scale=size, eps=FIVE_POINT)
+            assert_close(changes[0], expected, 1e4, scale=size, eps=FIVE_POINT)
+            assert_close(back[0] @ dq + back[1] @ dv, w @ expected, 1e4, scale=size, eps=FIVE_POINT)

@@ -70,3 +70,22 @@ def test_by_parameters() -> None:
         np.testing.assert_allclose(getattr(slopes, f"da_d{n}")[:, k], change, atol=1e-4 * (1 + np.abs(change).max()))
     right = lw.forward_dynamics(mech.arm(3), method="aba").derivatives()(q, v, tau).da_dq
     np.testing.assert_allclose(slopes.da_dq, right, atol=1e-9 * float(np.abs(right).max()))
+
+
+def test_by_softness_and_targets() -> None:
+    """J a + R lam = k + targets, by R and the targets: Jacobians and both products."""
+    model, rng = sprung(True), np.random.default_rng(2)
+    q, (v, tau, w), x = model.random_q(1), rng.normal(size=(3, model.nv)), rng.normal(size=3)
+    given = {"softness": np.array([0.3, 0.5, 0.2]), "targets": rng.normal(size=3)}
+    fd = lw.forward_dynamics(model, R=0.1, parameters=tuple(given))
+    slopes = fd.derivatives([*given])(q, v, tau, **given)
+    for n in given:
+        there, back = (fd(q, v, tau, **given | {n: given[n] + s * H * x}) for s in (1, -1))
+        for output in ("a", "lam"):
+            change = (getattr(there, output) - getattr(back, output)) / (2 * H)
+            assert np.abs(change).max() > 1e-3
+            np.testing.assert_allclose(getattr(slopes, f"d{output}_d{n}") @ x, change, atol=1e-7)
+        along = fd.jvp([n])(q, v, tau, x, **given)
+        np.testing.assert_allclose(along.da, getattr(slopes, f"da_d{n}") @ x, atol=1e-10)
+        pulled = fd.vjp([n])(q, v, tau, w, np.zeros(3), **given)
+        np.testing.assert_allclose(getattr(pulled, f"g_{n}"), w @ getattr(slopes, f"da_d{n}"), atol=1e-10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import linkwork as lw
 from linkwork.algorithms.tree.aba import aba
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
@@ -37,16 +38,8 @@ def gap(model: Model, q: np.ndarray | None = None) -> float:
 
 
 def close(model: Model, q: np.ndarray, held: str) -> np.ndarray:
-    """The nearest closed position in which the joint `held` stays where it is: Gauss-Newton with short steps.
-
-    Whole steps leap about where a ring is nearly flat, and rounding decides where they end.
-    """
-    others = np.delete(np.arange(model.nv), model.topology.v_slices[model.joint(held)])
-    for _ in range(60):
-        m, step = motion(model, q), np.zeros(model.nv)
-        step[others] = -np.linalg.lstsq(jacobian(m)[:, others], position_error(m)[:, 0], rcond=1e-10)[0]
-        q = model.integrate(q, step * min(1.0, 0.1 / np.abs(step).max(initial=1e-300)))
-    return q
+    """A closed position near q in which the joint `held` stays where it is."""
+    return lw.assemble(model, q, locked=[held])
 
 
 # each: the model, then links, nv, constraints, rows, depth and mobility as the documentation says

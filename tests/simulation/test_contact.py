@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import ConvergenceWarning, InputError, UnsupportedError
 from linkwork.model import Limits
 from linkwork.robots.mechanisms import quadruped
 
@@ -172,3 +174,62 @@ def test_wrong_arguments() -> None:
         lw.rollout(model, contacts=corners, record=("lam",))
     with pytest.raises(lw.LinkworkError, match="friction"):
         lw.Contact("cube", friction=-1.0)
+
+
+def test_times_and_coefficients_that_mean_nothing_are_refused() -> None:
+    model, contacts = cube()
+    rest, still = at(0.05), np.zeros(6)
+    for backend in ("kernel", "numpy"):
+        step = lw.step(model, contacts, backend=backend)
+        for dt in (0.0, -1e-3):
+            with pytest.raises(InputError, match="'dt' is a time above 0 s"):
+                step(rest, still, still, [dt])
+        for bad, why in ((-1.0, "negative"), (np.nan, "NaN")):
+            for height in (0.05, 5.0):  # where nothing touches, too
+                with pytest.raises(InputError, match=f"'friction'.*{why}"):
+                    step(at(height), still, still, [1e-3], friction=[0.5, bad, 0.5, 0.5])
+    with pytest.raises(InputError, match="'friction' has negative entries"):
+        lw.rollout(model, contacts=contacts)(rest, still, steps=2, friction=-np.ones(4))
+
+
+def test_contacts_of_what_does_not_move_are_refused() -> None:
+    model, _ = cube()
+    with pytest.raises(InputError, match="fixed to the world"):
+        lw.step(model, [lw.Contact("world")])
+
+
+def test_what_rollouts_with_contacts_cannot_do_is_said() -> None:
+    model, contacts = cube()
+    with pytest.raises(UnsupportedError, match="parameters"):
+        lw.rollout(model, contacts=contacts, parameters=("inertia",))
+    with pytest.raises(InputError, match="iterations"):
+        lw.rollout(model, contacts=contacts, iterations=3)
+    with pytest.raises(InputError, match="a rollout with contacts has no input 'inertia'"):
+        lw.rollout(model, contacts=contacts)(at(1), np.zeros(6), steps=2, inertia=np.zeros((1, 10)))
+    step = lw.step(model, contacts)
+    for make in (step.derivatives, step.jvp, step.vjp):
+        with pytest.raises(UnsupportedError, match="contacts"):
+            make()
+
+
+def test_rollouts_take_empty_batches_and_pickle(sliding_cube: lw.Rollout) -> None:
+    empty = sliding_cube(np.zeros((0, 7)), np.zeros((0, 6)), steps=3)
+    assert empty.q.shape == (0, 3, 7)
+    assert empty.forces.shape == (0, 3, 4, 3)
+    v0 = np.array([1.0, 0, 0, 0, 0, 0])
+    again = pickle.loads(pickle.dumps(sliding_cube))
+    assert np.array_equal(again(at(0.05), v0, steps=3).q, sliding_cube(at(0.05), v0, steps=3).q)
+
+
+def test_a_limit_that_a_loop_forbids_is_no_solution() -> None:
+    """A hinge is welded at 0 and has to be above 0.3: the weld would open, and the result says so."""
+    b = lw.Builder("held")
+    b.link("arm", joint="revolute", axis="y", inertia=lw.BodyInertia(1.0, (0.5, 0, 0), 0.02 * np.eye(3)))
+    model = b.build().with_constraints(lw.Weld("arm", "world"))
+    assert lw.step(model)([0.0], [0.0], [0.0], [1e-3]).converged
+    model = replace(model, links=(model.links[0], replace(model.links[1], limits=Limits(lower=0.3))))
+    for backend in ("kernel", "numpy"):
+        step = lw.step(model, backend=backend)
+        with pytest.warns(ConvergenceWarning):
+            result = step([0.0], [0.0], [0.0], [1e-3])
+        assert not result.converged

@@ -18,9 +18,18 @@ def free():
     return random_model(3, 4, ("revolute", "spherical", "planar", "universal"), base="free")
 
 
+def springy():
+    """Damping of 40 N m s/rad at 10 ms: an explicit step of it would be unstable."""
+    model = free()
+    for link in model.links[2:]:
+        model = model.with_damping(link.joint_name, 40.0).with_springs(link.joint_name, 300.0)
+    return model
+
+
 CASES = {
     "arm": lambda: random_model(1, 4, ("revolute", "prismatic")),
     "flying": free,
+    "springy": springy,
     "standing": lambda: free().with_constraints(lw.point("f2", stabilisation=lw.Stabilisation(0.3))),
 }
 

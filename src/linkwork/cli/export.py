@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +25,9 @@ from linkwork.kernels.c_project import PROJECT
 
 console = terminal()
 
+OPTIONS = {"method": "--method", "frames": "--frame", "names": "--term", "reference": "--reference"}
+"""Arguments of functions, and what they are called here."""
+
 
 def export_command(
     file: FileArg,
@@ -39,6 +42,10 @@ def export_command(
     frame: Annotated[
         list[str] | None, typer.Option("--frame", help="A frame, for kinematics and Jacobians; repeat for more.")
     ] = None,
+    term: Annotated[
+        list[str] | None,
+        typer.Option("--term", help="A term, such as M or com, for --function terms; repeat for more."),
+    ] = None,
     reference: Annotated[str | None, typer.Option(help="The axes that velocities and Jacobians are in.")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
@@ -51,11 +58,14 @@ def export_command(
     known = factories()
     if function not in known:
         raise not_found("function to export", function, known)
-    options = {"method": method, "frames": frame, "reference": reference}
+    options = {"method": method, "frames": frame, "names": term, "reference": reference}
     given = {n: x for n, x in options.items() if x is not None}
-    for n in given:
-        if n not in signature(known[function]).parameters:
-            raise InputError(f"{function} has no option --{n.removesuffix('s')}; leave it out")
+    takes = signature(known[function]).parameters
+    for n, option in OPTIONS.items():
+        if n in given and n not in takes:
+            raise InputError(f"{function} has no option {option}; leave it out")
+        if n not in given and n in takes and takes[n].default is Parameter.empty:
+            raise InputError(f"{function} needs {option}")
     written = known[function](model, **given).export(output, name)
     for path in written:
         console.print(printable(path), soft_wrap=True)

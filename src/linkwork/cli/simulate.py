@@ -100,6 +100,7 @@ def simulate_command(
         "states": len(run),
         "simulated": float(run.t[-1]),
         "seconds": seconds,
+        "constrained": bool(model.constraints),
         "largest_gap": gap,
         "events": [[e.t, e.kind, e.contact] for e in run.events],
         "q": run.q[-1].tolist(),
@@ -175,4 +176,5 @@ def _show(run: lw.Trajectory, facts: dict[str, Any]) -> None:
         console.print(f"{t:8.4f} s  {kind}  {contact}", highlight=False)
     if len(facts["events"]) > 12:
         console.print(f"... {len(facts['events'])} events in all")
-    console.print(f"constraints held within {facts['largest_gap']:.2e} (m, rad)")
+    if facts["constrained"]:
+        console.print(f"constraints held within {facts['largest_gap']:.2e} (m, rad)")

@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, array, checked_class, instance, number, several
+from linkwork.errors import InputError
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.lazy import cached_property
 from linkwork.values import Value
@@ -80,8 +81,12 @@ class Contact(Value):
         object.__setattr__(self, "name", self.name or self.frame)
 
     def check(self, model: Model) -> None:
-        """Raise unless the model has the frame."""
-        model.frame(self.frame)
+        """Raise unless the model has the frame, on a link that moves."""
+        i = model.frame(self.frame).link
+        while i and not model.links[i].joint.nv:
+            i = model.links[i].parent
+        if not i:
+            raise InputError(f"contact '{self.name}' is fixed to the world: name a frame on a link that moves")
 
     def evaluate(self, motion: Motion, ground: Ground) -> Touch:
         """Rows and distance in this configuration."""

@@ -81,11 +81,13 @@ def _remembering(make: Callable[..., Any], made: Function[Any], *args: Any) -> F
 class Differentiated(Function[Any]):
     """Derivatives of a function by some of its inputs; `FIXED` ones have none."""
 
-    FIXED = ("active",)
+    FIXED = ("active", "lam0")
 
     def __init__(self, suffix: str, of: Function[Any], wrt: Sequence[str] | None, more: Mapping[str, int]) -> None:
         if of.backend == "casadi":
             raise UnsupportedError("derivatives are for backend='kernel' or 'numpy'; CasADi has its own: f.casadi()")
+        if not of.differentiable:
+            raise UnsupportedError(f"derivatives of {of.name} through its contacts are not available")
         if isinstance(of, Differentiated):
             raise UnsupportedError("derivatives of derivatives are not available")
         free = [n for n in of.inputs if n not in self.FIXED]
@@ -210,7 +212,7 @@ class Problem:
         return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
 
     def balance(self, solved: Implicit) -> tuple[Array, Array]:
-        """M a + c - J^T lam and J a - k, as functions of the state."""
+        """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""
         motion, xp, f = self.motion, self.xp, solved.factor
         needed = rnea(motion, solved.a, self.fext, self.passive) - f.rows_to_joints(solved.multipliers, solved.columns)
         a, residual = motion.accelerations(solved.a), [xp.zeros(0)]
@@ -219,6 +221,9 @@ class Problem:
             for i, G in r.joints.items():
                 total = total + G @ solved.a[motion.model.topology.v_slices[i], :]
             residual.append(total)
+        if self.softness is not None:
+            soft = zip(self.softness, solved.by_constraint, strict=True)
+            residual[1:] = [r + R * y for r, (R, y) in zip(residual[1:], soft, strict=True)]
         return needed, xp.vstack(residual)
 
 

@@ -88,6 +88,7 @@ class Function(Generic[R]):
     """
 
     prox: Prox | None = None
+    differentiable = True
     recipe: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = None
 
     @checked(**OPTIONS)
@@ -305,7 +306,8 @@ class Function(Generic[R]):
                 "the constraint rows depend on each other, or the posture is singular for them or leaves loops "
                 "open. Methods with a proximal term (prox_pv, constrained_aba, ...) or kkt can"
             )
-        return SingularError(f"{self.name}: {self.method} found no solution{where}: {why}")
+        by = f"{self.method} found" if self.method else "there is"
+        return SingularError(f"{self.name}: {by} no solution{where}: {why}")
 
     # programs and kernels
 

@@ -54,9 +54,10 @@ class Joint(Value):
     def constant_subspace(self) -> bool:
         """Whether S is the same in all positions.
 
-        If not, `subspace_slope` and `bias_slopes` are its derivatives.
+        If not, `subspace_slope` and `bias_slopes` are its derivatives, where the joint has them.
         """
-        return type(self).bias is Joint.bias
+        own = type(self)
+        return own.bias is Joint.bias and own.subspace_rate is Joint.subspace_rate
 
     def subspace_slope(self, q: Array, x: Array, xp: Ops) -> Array:
         """(dS/dq) x, 6 x nv: the derivative of S(q) x for a constant x, by each degree of freedom."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
@@ -126,7 +127,7 @@ class Solving:
     """The contact problem of one step, and the state after it for given impulses."""
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
-        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, x["dt"][0, 0]
+        self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, _valid_step(x, xp)
         self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
         self.tau = x["tau"]
         if step.pd:
@@ -154,6 +155,10 @@ class Solving:
         p, violation, speed = self.loop.finish(x)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
+        if self.step.model.constraints:
+            open_by = largest(xp, self.problem.opened(kick))
+            fast = speed + largest(xp, self.motion.v + h * inside)
+            violation = xp.where(open_by > OPEN * fast, open_by, violation)
         a = self.within.acceleration(inside, xp)
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
@@ -182,6 +187,18 @@ class After(NamedTuple):
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}
 """The largest violation of a law in any step, relative to velocities, of a motion that has converged: a sweep that
 changes velocities by TOLERANCE may leave more than that (of tumbling cubes, 2e-7 in the worst of 1500 steps)."""
+
+OPEN = 1e-4
+"""The share of velocities with which loops may open before that is a violation: redundant rows are damped."""
+
+
+def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
+    """dt, or NaN if it is not above zero, or if a coefficient of friction is negative or NaN."""
+    h = xp.where(x["dt"][0, 0] > 0, x["dt"][0, 0], float("nan"))
+    for k in range(x["friction"].shape[0]):
+        h = xp.where(x["friction"][k, 0] >= 0, h, float("nan"))
+    return h
+
 
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""

@@ -2,6 +2,7 @@
 
     x = (q, v),   u = tau,   v+ = v + h a(q, v, u),   q+ = q (+) h v+          (semi-implicit, as `rollout` does it)
 
+where springs and damping are implicit, too: a is that of a model with more armature (model/passive.py).
 All in tangent space: rows of A and B, and columns of A, are those of dq (nv, in the chart of `integrate`), then of dv.
 Accelerations are differentiated at the solution (functions/derivatives.py), the rest of the step by its operations.
 """
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.backends import Array, Ops
+from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional
 from linkwork.constraints import Constraint
 from linkwork.constraints.base import STABILISATION, Stabilisation, Stepped
@@ -28,6 +29,7 @@ from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL
+from linkwork.model.passive import implicit_inertia
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.step import stabilised
 
@@ -55,7 +57,7 @@ class DiscreteStep:
         self.model, self.dt = model, dt
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = _discretised(stabilised(model, stabilisation, dt), dt)
-        self.dynamics = forward_dynamics(stepped, **options)
+        self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
         self.slopes = self.dynamics.derivatives()
         self._chain = _linear(stepped, dt, options)
         self._next = _next(stepped, dt, options)
@@ -116,9 +118,9 @@ def discrete_step(
 ) -> DiscreteStep:
     """`step(q, v, u) -> (q, v)`, `step.linearize(q, v, u) -> (q, v, A, B)`: semi-implicit, `dt` seconds.
 
-    `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon and a batch: (T, B, n). A
-    and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du, the step leads to
-    q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
+    and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
+    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
     """
     return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
 
@@ -131,6 +133,17 @@ def _discretised(model: Model, dt: float) -> Model:
         return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, dt))  # type: ignore[type-var]
 
     return replace(model, constraints=tuple(map(with_step, model.constraints)))
+
+
+def _stiffened(model: Model, dt: float) -> Model:
+    """The model with the armature that makes springs and damping implicit (model/passive.py)."""
+    extra, t = implicit_inertia(model, np.array(dt), get("numpy")), model.topology
+    if extra is None:
+        return model
+    for i in t.links:
+        if (more := extra[t.v_slices[i], 0]).any():
+            model = model.with_armature(model.links[i].joint_name, model.links[i].armature + more)
+    return model
 
 
 def _stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:

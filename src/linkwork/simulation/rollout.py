@@ -7,9 +7,9 @@ kernel runs it over time for each lane of each tile (kernels/rollout.py); Python
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, listing, not_found, warn_unsolved, warn_violated
+from linkwork.errors import InputError, UnsupportedError, listing, not_found, warn_unsolved, warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
@@ -115,6 +115,10 @@ class Rollout:
         )
         return f"<rollout of '{self.model.name}' by {known} and {self.integrator}, {self.backend}>"
 
+    def __reduce__(self) -> Any:
+        made = self.dt, self.steps, self.every, self.backend, self.dtype, self.threads, self.limit
+        return Rollout, (replace(self.step), *made)
+
     @property
     def method(self) -> str:
         """The name of the method of forward dynamics, planned when first needed."""
@@ -186,8 +190,8 @@ class Rollout:
         if "worst" in others:
             out["residual"] = others["worst"][:, -1, 0]
             out["converged"] = self._converged(out["residual"], survived == n, batch)
-        if "forces" in out:
-            out["forces"] = out["forces"].reshape(count, n // k, -1, 3)
+        if "forces" in out and isinstance(self.step, ContactStep):
+            out["forces"] = out["forces"].reshape(count, n // k, len(self.step.contacts), 3)
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
@@ -269,8 +273,15 @@ def rollout(
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
-        if method is not None or modes or prox is not None or integrator != "semi_implicit":
-            raise InputError("a rollout with contacts takes neither method, modes nor prox, and is semi-implicit")
+        if method is not None or modes or prox is not None or iterations is not None or integrator != "semi_implicit":
+            raise InputError(
+                "a rollout with contacts takes neither method, modes, prox nor iterations: it is semi-implicit"
+            )
+        if parameters:
+            raise UnsupportedError(
+                f"parameters={tuple(parameters)!r} cannot be inputs of a rollout with contacts: these compute with the "
+                "model's own; friction is an input"
+            )
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")

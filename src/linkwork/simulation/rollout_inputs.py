@@ -14,6 +14,9 @@ from linkwork.model import Model
 TIMED = ("tau", "active", "target", "target_v")
 """Inputs that may change with time."""
 
+PD = ("target", "target_v", "kp", "kd")
+"""Inputs of joint control."""
+
 DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses": 0.0, "worst": 0.0}
 
 
@@ -25,9 +28,11 @@ def taken(
     `own` are the defaults of parameters, which may have several axes, and are flattened.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
+    if unknown and "friction" in sizes and unknown[0] not in PD:
+        raise InputError(f"a rollout with contacts has no input '{unknown[0]}'")
     if unknown:
         option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
-        if unknown[0] not in ("active", "friction", "target", "target_v", "kp", "kd"):
+        if unknown[0] not in ("active", "friction", *PD):
             option = f"parameters=('{unknown[0]}',)"
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
@@ -35,6 +40,8 @@ def taken(
         x = _numbers(name, size, given.get(name), dtype, own.get(name))
         if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
+        if name == "friction" and (x < 0).any():
+            raise InputError("'friction' has negative entries")
         if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:

@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import warn_unsolved
+from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.results import StepResult
 from linkwork.model import Model
@@ -57,6 +57,8 @@ def step(
 
 class StepFunction(Function[StepResult]):
     """A step as a function; see `step`."""
+
+    differentiable = False
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
@@ -107,6 +109,14 @@ class StepFunction(Function[StepResult]):
         good = 1.0 if violation <= self.of.tolerance * speed else np.nan
         ends = {name: np.asarray(getattr(after, name)) for name in StepResult._fields}
         return {**ends, "report": np.array([used, violation, good])}
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        x = super()._checked(name, value)
+        if name == "dt" and not (x > 0).all():
+            raise InputError(f"{self.name}: 'dt' is a time above 0 s")
+        if name == "friction" and (x < 0).any():
+            raise InputError(f"{self.name}: 'friction' has negative entries")
+        return x
 
     def _results(self, names: tuple[str, ...]) -> Results:
         from linkwork.kernels.kernel import Results

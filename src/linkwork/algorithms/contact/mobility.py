@@ -40,6 +40,7 @@ class Mobility:
             self.DYE = scaled(self.factor, self.YE)
             sizes = [c.rows for c in self.model.constraints]
             damping = [self.xp.constant([DAMPING / unit] * n) for unit, n in zip(units(self.model), sizes, strict=True)]
+            self.damping = self.xp.vstack(damping)
             self.held = self.xp.factor_spd(gram(self.YE, self.DYE, sizes, self.xp).plus_diagonal(damping).matrix())
 
     def accelerations(self, tau: Array) -> Array:
@@ -56,6 +57,12 @@ class Mobility:
         if not self.E:
             return a
         return a - self.factor.solve(transposed(self.E, self.held.solve(times(self.E, a, self.xp)), self.motion))
+
+    def opened(self, force: Array) -> Array:
+        """E N f: what the damping leaves of the velocities of the model's own rows, m x 1."""
+        if not self.E:
+            return self.xp.zeros(0)
+        return self.damping * self.held.solve(times(self.E, self.factor.solve(force), self.xp))
 
     def gram(self, J: Sequence[Columns], sizes: Sequence[int]) -> Pairs:
         """J N J^T, by blocks."""

@@ -39,7 +39,8 @@ SLOW = 1e-2
 class Problem:
     """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
 
-    `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step.
+    `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
+    velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids.
     """
 
     G: Pairs
@@ -47,6 +48,7 @@ class Problem:
     laws: list[Law]
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
+    opened: Callable[[Array], Array]
 
     def others(self, i: int, p: Sequence[Array]) -> Array:
         """The velocity of contact i without its own impulse."""
@@ -103,7 +105,7 @@ def contact_problem(
     def accelerations(impulse: Array) -> Array:
         return a_free + mobility.applied(impulse) / h
 
-    return Problem(G, g, laws, impulse, accelerations)
+    return Problem(G, g, laws, impulse, accelerations, mobility.opened)
 
 
 def turning(model: Model, v: Array, xp: Ops) -> Array:
