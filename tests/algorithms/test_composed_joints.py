@@ -58,7 +58,8 @@ def test_dynamics_are_those_of_the_chain(name, backend):
     for method in ("ltl", "prox_pv", "constrained_aba") if backend == "numpy" else ("constrained_aba",):
         a, b = (lw.forward_dynamics(m, method=method, backend=backend)(q, v, tau) for m in (whole, chain))
         J = lw.constraint_jacobian(chain, backend="numpy")(q).J
-        assert_close(a.a, b.a, cond(M) * cond(J) ** 2, scale=1e3 * np.abs(b.a).max())
+        lost = lw.Prox().mu if method == "constrained_aba" else 1e2  # a penalty loses as many digits as it has
+        assert_close(a.a, b.a, cond(M) * cond(J) ** 2, scale=10 * lost * np.abs(b.a).max())
     integrated = [m.integrate(q, 0.1 * v) for m in (whole, chain)]
     assert_close(integrated[0], integrated[1])
 

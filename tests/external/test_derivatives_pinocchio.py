@@ -24,7 +24,7 @@ def tree(name):
     if isinstance(name, int):
         return random_model(name, 8, TREES)
     try:
-        return lw.load(name, base=None if name in ("ur5", "panda") else "free").without_constraints()
+        return lw.load(name, base=None if name in ("ur5", "panda") else "free", passive=False).without_constraints()
     except LinkworkError as problem:
         pytest.skip(str(problem))
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.algorithms import registry
+from linkwork.algorithms.common.iteration import Step
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.backends import get
 from linkwork.constraints.units import units
@@ -42,9 +43,11 @@ def _accelerations(motion: Motion, method: str, state: State, mu: float, iterati
     solve = registry.methods("forward_dynamics")[method].load()
     unit = float(np.exp(np.mean(np.log(units(motion.model)))))
     iteration = solve(motion, state[2][:, None], mu=mu / unit)
-    lam, out = np.zeros((iteration.rows, 1)), []
+    lam, out = iteration.start, []
     for _ in range(iterations):
-        done = iteration.step(lam)
+        # the whole step from these multipliers: the first one, and what changes in it
+        change = iteration.change(lam - iteration.start)
+        done = Step(*(x + y for x, y in zip(iteration.first, change, strict=True)))
         lam = done.lam
         out.append(iteration.finish(lam, done.found)[0])
     return out

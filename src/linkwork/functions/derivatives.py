@@ -27,6 +27,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
 from linkwork.checks import checked
 from linkwork.errors import InputError, UnsupportedError, not_found
+from linkwork.functions.choice import Choice
 from linkwork.functions.function import WRT, Function
 from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.parameters import GROUPS
@@ -247,7 +248,7 @@ class Jacobians(Differentiated):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         if isinstance(self.of, SolverFunction):
             out = self._of_solution(xp, inputs, symbol)
-        elif self.of.name == "inverse_dynamics" and self.of.method == "rnea" and self._analytic:
+        elif self._of_tree_forces and self._analytic:
             out = self._of_forces(xp, inputs)
         else:
             return self._by_operations(xp, inputs)
@@ -309,6 +310,12 @@ class Jacobians(Differentiated):
             "fext": lambda: -_pushes(rooted),
         }
         return {f"dtau_d{n}": known[n]() for n in self.wrt}
+
+    @property
+    def _of_tree_forces(self) -> bool:
+        """Whether it differentiates inverse dynamics of all joints, without constraints."""
+        choice = self.of.choice
+        return self.of.name == "inverse_dynamics" and isinstance(choice, Choice) and choice.method.rows == "none"
 
     @property
     def _analytic(self) -> bool:

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 
 from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
 from linkwork.algorithms.common.householder import Compression, Reflection, compression, reflection
-from linkwork.backends.ops import Array, threshold
+from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.constraints.units import units
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
-ROUNDING = 1e-14
-"""Pivots that are rounding, in units of effective inertia. Reflections keep K1 right to all digits, so that a pivot of
-1e-13 is as good as one of 1: penalising such rows took a second solver iteration in every tenth state of humanoids."""
+ROUNDING, SINGLE = 1e-14, 1e-6
+"""Pivots that are rounding, in units of effective inertia, in float64 and float32. Reflections keep K1 right to all
+digits, so that a pivot of 1e-13 is as good as one of 1: penalising such rows took a second solver iteration in every
+tenth state of humanoids. In float32 pivots below ten roundings cost three digits of accelerations."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,6 @@ def _eliminate_dof(
     Q = reflection(e, motion.xp)
     turned = (Q @ KT.T).T
     K1, p = turned[:, 0:1] - dof.V * Q.length, Q.length * Q.length * dof.d_inv
-    moves = p > threshold(motion.xp, ROUNDING) / unit
+    moves = p > (SINGLE if motion.xp.single else ROUNDING) / unit
     p_inv = motion.xp.where(moves, 1 / motion.xp.where(moves, p, 1.0), mu * unit)
     return IA.minus(K1 * -p_inv, K1), turned[:, 1:], Eliminated(dof, Q, K1, p_inv)
