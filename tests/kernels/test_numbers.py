@@ -57,7 +57,7 @@ def test_a_second_output_that_is_not_a_number_is_an_error(backend: str) -> None:
     with np.errstate(divide="ignore"):
         for _ in range(2):
             np.testing.assert_array_equal(f(good).lam, [1.0, 0.5])
-            with pytest.raises(SingularError, match="found no solution:"):
+            with pytest.raises(SingularError, match="no solution:"):
                 f(bad)
             with pytest.raises(SingularError, match="in 2 of 3 states"):
                 f(np.array([bad, good, bad]))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.algorithms import registry
-from linkwork.algorithms.common.iteration import Step
+from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
-from linkwork.backends import get
+from linkwork.backends import Array, get
 from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
 
@@ -34,6 +34,12 @@ def accuracy(model: Model, method: str, state: State, penalties: Sequence[float]
     return out
 
 
+def plain_step(iteration: Iteration, lam: Array) -> Step:
+    """The whole step from these multipliers: the first one, and what changes in it."""
+    change = iteration.change(lam - iteration.start)
+    return Step(*(x + y for x, y in zip(iteration.first, change, strict=True)))
+
+
 def _motion(model: Model, state: State) -> Motion:
     return Motion(model, state[0][:, None], state[1][:, None], get("numpy"))
 
@@ -45,9 +51,7 @@ def _accelerations(motion: Motion, method: str, state: State, mu: float, iterati
     iteration = solve(motion, state[2][:, None], mu=mu / unit)
     lam, out = iteration.start, []
     for _ in range(iterations):
-        # the whole step from these multipliers: the first one, and what changes in it
-        change = iteration.change(lam - iteration.start)
-        done = Step(*(x + y for x, y in zip(iteration.first, change, strict=True)))
+        done = plain_step(iteration, lam)
         lam = done.lam
         out.append(iteration.finish(lam, done.found)[0])
     return out

@@ -91,7 +91,8 @@ def contenders(case: Contest, method: str | None, conditions: Conditions) -> tup
     timed = rng.normal(size=(BATCH, STEPS, case.model.nv))
 
     def rolling(tau: np.ndarray, every: int) -> Timed:
-        inputs = {"q": q, "v": v, "work": np.zeros(2), "tau": tau, "dt": np.array([DT]), "limit": np.array([1e6])}
+        inputs = {"q": q, "v": v, "work": np.zeros(2), "worst": np.zeros(1), "tau": tau}
+        inputs |= {"dt": np.array([DT]), "limit": np.array([1e6])}
         return Timed(lambda: run.kernel(STEPS, every, inputs, BATCH), STEPS * BATCH, conditions)
 
     made: dict[str, Any] = {

@@ -18,6 +18,7 @@ from linkwork.functions.function import Function
 from linkwork.model import Model, Motion
 from linkwork.robots.mechanisms import all_coupled_loops, chain_of_loops, ring, star_of_loops
 from linkwork.robots.scenarios import SCENARIOS
+from linkwork_bench.convergence import plain_step
 from linkwork_bench.inputs import SEED
 from linkwork_bench.papers.experiment import (
     NO_NUMBERS,
@@ -322,9 +323,9 @@ def _iterates(method: str) -> Function:
         motion = Motion(model, x["q"], x["v"], xp)
         J, k = joint_space(motion)
         iteration = solve(motion, x["tau"], mu=x["mu"][0, 0] / unit)
-        lam, out = xp.zeros(iteration.rows), {}
+        lam, out = iteration.start, {}
         for step in range(1, ITERATIONS + 1):
-            done = iteration.step(lam)
+            done = plain_step(iteration, lam)
             lam = done.lam
             a = iteration.finish(lam, done.found)[0]
             out[f"error{step}"] = J @ a - k
