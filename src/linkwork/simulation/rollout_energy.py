@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwork.simulation.contact_step import ContactStep
 from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, counts_springs, energies_of, share, warn_of_energy
-from linkwork.simulation.step import JOULE, Step
+from linkwork.simulation.step import JOULE
+from linkwork.simulation.time_step import TimeStep
 
 SLOW = 0.1
 """Squares of the angles that links turn by in one step, summed over all steps, below which energy cannot grow."""
 
 
 def audit(
-    step: Step | ContactStep,
+    step: TimeStep,
     backend: str,
     inputs: Mapping[str, np.ndarray],
     out: dict[str, np.ndarray],
