@@ -10,10 +10,10 @@ cannot move a row, its pivot is zero, the row is penalised with weight `mu`, whi
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.columns import split, stacked
+from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.early_rows import LinkRecord, eliminate
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.weights import left_over, over_links, starting, without_targets
+from linkwork.algorithms.common.weights import change_of, left_over, over_links, starting
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
@@ -34,8 +34,7 @@ def pv_early(
         return Step(stacked(motion, new), stacked(motion, errors), size, vdot)
 
     def change(d: Array) -> Step:
-        none, still = [xp.zeros(6)] * len(motion.X), without_targets(motion, rows)
-        return step(motion.at_rest, xp.zeros(motion.model.nv), none, still, split(d, rows))
+        return step(motion.at_rest, *change_of(motion, rows, d))
 
     start = starting(motion, rows, lam0, None)
     first = step(motion, tau, motion.bias(fext), rows, start)
