@@ -376,9 +376,9 @@ class Either(Kind):
                 return kind.checked(name, value, given)
             except LinkworkError as refusal:
                 refusals.append(refusal)
-        told = [r for r in refusals if not isinstance(r, InputError)]  # a choice that lists what is near
-        if told or len(refusals) == 1 + any(kind is NOTHING for kind in self.kinds):
-            raise (told or refusals)[0]
+        specific = [r for r in refusals if not isinstance(r, InputError)]  # a choice that lists what is near
+        if specific or len(refusals) == 1 + any(kind is NOTHING for kind in self.kinds):
+            raise (specific or refusals)[0]
         raise InputError(f"{name} is {self.what}, not {shown(value)}")
 
 

@@ -5,7 +5,9 @@ most six rows are ever propagated, and few beyond their own limb.
 
 sathya2023_pv_lqr section VIII. Departures: joints with several degrees of freedom pass one at a time; sign(0) = +1, so
 no pivoting (remark 7); more than six rows on a link are compressed by QR (remark 9: least squares); and where a joint
-cannot move a row, its pivot is zero, the row is penalised with weight `mu`, which the iteration makes exact.
+cannot move a row, its pivot is zero, the row is penalised with weight `mu`, which the iteration makes exact: all lanes
+run the same operations, so none can let the row pass. The knee of a straight leg is such a joint. The first solution is
+off by 3e-4 of the rows' terms then (the row carries the whole robot), and two more solver iterations follow.
 """
 
 from __future__ import annotations
