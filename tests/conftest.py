@@ -1,7 +1,9 @@
-"""Settings of the whole suite: the same random mechanisms on every run and every machine; a browser where asked for."""
+"""Settings of the whole suite: the same random mechanisms on every run and every machine; one cache; a browser."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("linkwork")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Machine code is compiled once for all workers and the next run, and not into the cache of the user.
+
+    ``LINKWORK_CACHE`` names another folder. Workers and processes that tests start inherit it.
+    """
+    if "LINKWORK_CACHE" not in os.environ:
+        kept = getattr(config, "cache", None)  # none with -p no:cacheprovider
+        os.environ["LINKWORK_CACHE"] = str(kept.mkdir("kernels")) if kept else tempfile.mkdtemp(prefix="linkwork-")
 
 
 @pytest.fixture
