@@ -30,7 +30,7 @@ def ball() -> lw.Model:
 
 
 @pytest.mark.parametrize(("make", "duration", "integrator", "bound"), [
-    (four_bar, 2.0, "rk4", 1e-6), (bricard, 2.0, "rk4", 1e-6), (loaded_cassie, 0.5, "semi_implicit", 1e-4),
+    (four_bar, 2.0, "rk4", 1e-6), (bricard, 2.0, "rk4", 1e-6), (loaded_cassie, 0.2, "semi_implicit", 1e-4),
 ], ids=["four-bar", "bricard", "cassie"])  # fmt: skip
 def test_drift_with_projection_and_with_stabilisation(make, duration, integrator, bound):
     model = make()
