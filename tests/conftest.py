@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser, page
+from surroundings import Environment, environment, in_tmp_path, missing, type_command
 
-__all__ = ["browser", "page"]
+__all__ = ["browser", "environment", "in_tmp_path", "missing", "page", "type_command"]
 
 settings.register_profile(
     "linkwork",
@@ -35,9 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path: Path, environment: Environment) -> Path:
     """A cache of its own for one test."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("LINKWORK_CACHE", str(folder))
+    environment["LINKWORK_CACHE"] = str(folder)
     return folder

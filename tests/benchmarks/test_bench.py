@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 import linkwork as lw
 from linkwork.cli.bench import relative_errors
-from linkwork.cli.main import app, main
+from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError, LoadError, NotFound
 from linkwork_bench import inputs, measure, ours, peers, records, suites
 from linkwork_bench.lines import lines
 from linkwork_bench.targets import targets
+from surroundings import Environment, Missing, Typed
 
 PLACE = "0 0 0 1 0 0 0 1 0 0 0 1"
 MODEL = f"""pbmodel 1
@@ -76,11 +77,10 @@ NOBODY = peers.Peers([], None)
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(environment: Environment, missing: Missing) -> None:
     """A machine without peers."""
-    monkeypatch.delenv(peers.VARIABLE, raising=False)
-    monkeypatch.setattr(peers, "python_peers", lambda *_: [])
-    monkeypatch.setitem(sys.modules, "pinocchio", None)
+    environment.pop(peers.VARIABLE, None)
+    missing("pinocchio")
 
 
 BRIEF = suites.Settings(rounds=1, budget=0.0, threads=2)
@@ -387,11 +387,9 @@ def test_scaling_is_not_judged_on_a_busy_machine() -> None:
     assert "busy" in verdict.text
 
 
-def test_the_command_line_measures_shows_and_compares(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_measures_shows_and_compares(folder: Path, tmp_path: Path, environment: Environment) -> None:
     build = harness(folder, tmp_path)
-    monkeypatch.setenv(peers.VARIABLE, str(build))
+    environment[peers.VARIABLE] = str(build)
     file = str(tmp_path / "run.jsonl")
     run = CliRunner()
     done = run.invoke(app, ["bench", "kernels", "-r", "toy", "-f", "aba", "--quick", "--rounds", "1", "--json", file])
@@ -405,15 +403,11 @@ def test_the_command_line_measures_shows_and_compares(
     assert "geometric mean 1.000 x" in same.output
 
 
-def test_wrong_robots_end_with_one_sentence(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_robots_end_with_one_sentence(folder: Path, tmp_path: Path, type_command: Typed) -> None:
     build = str(harness(folder, tmp_path))
-    monkeypatch.setattr("sys.argv", ["linkwork", "bench", "kernels", "-r", "tyo", "--peers", build])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "Did you mean 'toy'" in capsys.readouterr().err
+    code, said = type_command("linkwork", "bench", "kernels", "-r", "tyo", "--peers", build)
+    assert code == 2
+    assert "Did you mean 'toy'" in said
 
 
 def test_interrupting_keeps_what_was_measured(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -456,8 +450,8 @@ def test_processor_time_does_not_pass_while_waiting() -> None:
     assert float(peers.Host().run([sys.executable, "-c", wait])) > 0.25
 
 
-def test_processor_time_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+def test_processor_time_needs_a_compiler(environment: Environment) -> None:
+    environment["PATH"] = ""
     with pytest.raises(LinkworkError, match="C compiler"), measure.processor_time():
         pass
 

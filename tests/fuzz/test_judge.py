@@ -169,7 +169,7 @@ def test_what_is_right_is_not_called_wrong() -> None:
     assert set(_Broken(lambda made: (made.verdict.a, made.verdict.lam)).verdicts(SEEDS)) == {"right"}
 
 
-def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_and_reports_are_judged() -> None:
     """NaN, a false SingularError, an untyped error, and a residual that is not |J a - k|."""
     from linkwork.algorithms.common.iteration import Prox
     from linkwork.errors import SingularError
@@ -185,7 +185,7 @@ def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
         def evaluate(what: str):
             raise problem
 
-        monkeypatch.setattr(made, "evaluate", evaluate)
+        made.evaluate = evaluate
         return made.run("forward_dynamics:pv").verdict
 
     assert made.judged(None, (at.a, nan), None).verdict == "not numbers"

@@ -13,7 +13,6 @@ from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
 from nasty_names import NASTY, check
 
-
 BODY = lw.BodyInertia(1.0, np.array([0.1, 0, 0]), 0.1 * np.eye(3))
 
 
