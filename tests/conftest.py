@@ -32,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if "LINKWORK_CACHE" not in os.environ:
         kept = getattr(config, "cache", None)  # none with -p no:cacheprovider
-        os.environ["LINKWORK_CACHE"] = str(kept.mkdir("kernels")) if kept else tempfile.mkdtemp(prefix="linkwork-")
+        folder = Path(kept.mkdir("kernels") if kept else tempfile.mkdtemp(prefix="linkwork-"))
+        folder.chmod(0o700)  # a cache that others can write to is not used
+        os.environ["LINKWORK_CACHE"] = str(folder)
 
 
 @pytest.fixture
