@@ -198,11 +198,14 @@ def test_errors_and_reports_are_judged() -> None:
 
 def test_a_basis_of_forbidden_directions_is_any_basis() -> None:
     """Solutions do not depend on which one the rows use."""
+    compared = 0
     for seed in SEEDS:
         recipe = recipes.draw(seed)
         ours, theirs = (judge.solve(judge.equations(r)) for r in (recipe, with_directions(recipe, build(recipe))))
         if ours.decided and not ours.conflict:
+            compared += 1
             assert ours.error(theirs.a) <= C * ours.rounding() * ours.kappa
+    assert compared > len(SEEDS) / 2
 
 
 def _in_pinocchio(pin, recipe: dict):
