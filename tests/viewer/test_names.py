@@ -70,7 +70,8 @@ def test_the_panel_has_no_markdown(kind: str, monkeypatch: pytest.MonkeyPatch) -
         return real(self, content, **options)
 
     monkeypatch.setattr(viser.GuiApi, "add_html", add_html)
-    lw.view(robot(NASTY[kind]), port=8500, q=np.zeros(2)).stop()
+    model = robot(NASTY[kind])
+    lw.view(model, port=8500, q=zeros(model)).stop()
     assert sent
     for content in sent:
         bare = content.replace("<div style=", "").replace("</div>", "")
