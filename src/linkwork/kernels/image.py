@@ -13,8 +13,8 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
-from linkwork.kernels.objects import object_module
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function

@@ -44,9 +44,9 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.program import Node, Port, Program
+from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
