@@ -182,6 +182,9 @@ class Tracer(WrittenOut):
     def atan2(self, y: Array, x: Array) -> Matrix:
         return _elementwise(self.values, lambda a, b: self.values.apply("atan2", a, b), y, x)
 
+    def apply(self, function: str, x: Array) -> Matrix:
+        return self._each(function, x)
+
     def where(self, condition: Array, yes: Array, no: Array) -> Matrix:
         parts = [_matrix(self.values, x) for x in (condition, yes, no)]
         rows, columns = next((p.shape for p in parts if p.shape != (1, 1)), (1, 1))
