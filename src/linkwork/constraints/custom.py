@@ -6,7 +6,7 @@ phi(q) = 0,   J v = (dphi/dq) qdot,   drift = d/dt (dphi/dq qdot) at vdot = 0
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,55 +112,58 @@ def _examined(phi: Callable[..., Any], kinds: tuple[Joint, ...]) -> _Examined:
         if problem.name != "casadi":
             raise
         raise MissingExtra("casadi", "casadi", "a Custom relation that imports CasADi") from None
-    except Exception:
-        if "casadi" not in sys.modules:
+    except Exception as problem:
+        function = _in_casadi(phi, kinds, problem) if "casadi" in sys.modules else None
+        if function is None:
             raise
-        function = _in_casadi(phi, kinds)
         return _Examined(function.size1_out(0), function)
 
 
 def _differentiated(
     phi: Callable[..., Any], kinds: Sequence[Joint], q: Sequence[Array], v: Sequence[Array], xp: Ops
 ) -> tuple[Array, Array, Array]:
-    """phi, J and the drift, from one run of phi on jets with a direction for every joint velocity, and time."""
-    arguments, first = [], 0
+    """phi, J = (dphi/dq) (dq/dv) and the drift, from one run of phi on jets that move along v."""
     with np.errstate(all="ignore"):
-        for kind, qi, vi in zip(kinds, q, v, strict=True):
-            columns = [kind.rate(qi, xp.constant(e), xp) for e in np.eye(kind.nv)]  # dq/dv: rates are linear in v
-            arguments.append(_moving(kind, qi, vi, {first + k: c for k, c in enumerate(columns)}, xp))
-            first += kind.nv
-        found = phi(*(a[0] if len(a) == 1 else a for a in arguments))
+        starts = np.cumsum([0, *(kind.nq for kind in kinds)]).tolist()
+        moving = [_moving(kind, qi, vi, first, xp) for kind, qi, vi, first in zip(kinds, q, v, starts, strict=False)]
+        found = phi(*(x[0] if len(x) == 1 else x for x in moving))
         jets = [x if isinstance(x, Jet) else Jet(xp, xp.constant([[float(x)]])[0, 0]) for x in np.ravel(found)]
         if not jets:
             raise TypeError("it returns no number")
-        zero = xp.zeros(1)[0, 0]
-        J = xp.matrix([[jet.d.get(k, zero) for k in range(first)] for jet in jets])
+        zero, J = xp.zeros(1)[0, 0], [xp.zeros(len(jets), 0)]
+        for kind, qi, first in zip(kinds, q, starts, strict=False):
+            by_q = xp.matrix([[jet.d.get(first + e, zero) for e in range(kind.nq)] for jet in jets])
+            J += [by_q @ kind.rate(qi, xp.constant(e), xp) for e in np.eye(kind.nv)]  # rates are linear in v
         drift = xp.matrix([[zero if jet.dd is None else jet.dd] for jet in jets])
-        return xp.matrix([[jet.x] for jet in jets]), J, drift
+        return xp.matrix([[jet.x] for jet in jets]), xp.hstack(J), drift
 
 
-def _moving(kind: Joint, q: Array, v: Array, columns: Mapping[int, Array], xp: Ops) -> np.ndarray:
-    """A joint's position as an array of jets: qdot = rate(q, v), and qddot from the derivative of that."""
-
+def _moving(kind: Joint, q: Array, v: Array, first: int, xp: Ops) -> np.ndarray:
+    """A joint's position as jets, a direction for each entry: qdot = rate(q, v), and qddot is its derivative."""
     qdot = kind.rate(q, v, xp)
     at = np.array([[Jet(xp, q[e, 0], {TIME: qdot[e, 0]})] for e in range(kind.nq)]).reshape(kind.nq, 1)
     speed = np.array([[Jet(xp, v[k, 0])] for k in range(kind.nv)]).reshape(kind.nv, 1)
-    bent = kind.rate(at, speed, JETS)[:, 0]
-    out = np.empty(kind.nq, dtype=object)
-    for e, rate in enumerate(bent):
-        d = {k: column[e, 0] for k, column in {**columns, TIME: qdot}.items() if not xp.is_zero(column[e, 0])}
+    one, out = xp.eye(1)[0, 0], np.empty(kind.nq, dtype=object)
+    for e, rate in enumerate(kind.rate(at, speed, JETS)[:, 0]):
+        d = {first + e: one} if xp.is_zero(qdot[e, 0]) else {first + e: one, TIME: qdot[e, 0]}
         out[e] = Jet(xp, q[e, 0], d, rate.d.get(TIME) if isinstance(rate, Jet) else None)
     return out
 
 
-def _in_casadi(phi: Callable[..., Any], kinds: tuple[Joint, ...]) -> Any:
-    """The CasADi function (q, v) -> phi, J, drift."""
+def _in_casadi(phi: Callable[..., Any], kinds: tuple[Joint, ...], problem: Exception) -> Any:
+    """The CasADi function (q, v) -> phi, J, drift; None if phi does not return what is CasADi's."""
     from linkwork.backends.casadi_ import CASADI, casadi
 
     q = [casadi.SX.sym(f"q{i}", k.nq) for i, k in enumerate(kinds)]
     v = [casadi.SX.sym(f"v{i}", k.nv) for i, k in enumerate(kinds)]
     all_q, all_v = casadi.vertcat(*q), casadi.vertcat(*v)
-    value = casadi.SX(phi(*q))
+    try:
+        found = phi(*q)
+    except Exception as theirs:
+        raise type(problem)(f"{problem}; by CasADi: {theirs}") from None
+    if not any(isinstance(x, casadi.SX | casadi.DM) for x in (found if isinstance(found, list | tuple) else [found])):
+        return None
+    value = casadi.SX(casadi.vertcat(*found) if isinstance(found, list | tuple) else found)
     value = casadi.densify(value.reshape((value.numel(), 1)))
     qdot = casadi.vertcat(*(k.rate(qi, vi, CASADI) for k, qi, vi in zip(kinds, q, v, strict=True)))
     rate = casadi.jtimes(value, all_q, qdot)

@@ -27,6 +27,8 @@ _FORMS = {
     "eq": "({}=={})",
     "ne": "({}!={})",
     "not": "({}==0)",
+    "and": "({}!=0 and {}!=0)",
+    "or": "({}!=0 or {}!=0)",
     "select": "({1} if {0} else {2})",
     "if_else_zero": "({1} if {0} else 0.0)",
 }
@@ -48,7 +50,8 @@ def python_function(program: Program) -> Callable[..., tuple[Array, ...]]:
     def evaluate(*arrays: Array) -> tuple[Array, ...]:
         flat = np.zeros(len(wanted))
         try:
-            flat[places] = function(*(x for a in arrays for x in a.ravel().tolist()))
+            with np.errstate(all="ignore"):
+                flat[places] = function(*(x for a in arrays for x in a.ravel().tolist()))
         except (ArithmeticError, ValueError):
             return program.interpret(*arrays)
         parts = np.split(flat, ends)
