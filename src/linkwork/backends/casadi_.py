@@ -1,4 +1,4 @@
-"""CasADi's SX records every scalar operation of an algorithm: for users of CasADi (the extra `casadi`)."""
+"""CasADi's SX records every scalar operation of an algorithm, for users of CasADi (an extra)."""
 
 from __future__ import annotations
 

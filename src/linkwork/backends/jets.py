@@ -1,7 +1,8 @@
-"""Numbers with derivatives, on top of any backend: a relation in plain NumPy is differentiated while it runs.
+"""Numbers with derivatives, on top of any backend.
 
-A jet has a value x of a backend (a float, or a reference of a trace), first derivatives in several directions, and a
-second one along one of these, time. Each operation applies the chain rule,
+With them a relation in plain NumPy is differentiated while it runs. A jet has a value x of a backend (a float, or a
+reference of a trace), first derivatives in several directions, and a second one along one of these, time. Each operation
+applies the chain rule,
 
     df = f' dx,    d2f/dt2 = f' d2x/dt2 + f'' (dx/dt)^2,
 
@@ -25,7 +26,7 @@ TIME = -1
 
 
 class Jet:
-    """A number `x` of the backend `xp`, its derivatives `d` by direction, and the second one `dd` along TIME."""
+    """A number `x` of a backend, its derivatives `d` by direction, and the second one `dd` along TIME."""
 
     __slots__ = ("d", "dd", "x", "xp")
     __hash__ = None  # type: ignore[assignment]

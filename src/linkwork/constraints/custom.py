@@ -1,4 +1,4 @@
-"""Any relation between joint positions, written as a Python function that is differentiated while it runs.
+"""Any relation between joint positions: a Python function that is differentiated while it runs.
 
 phi(q) = 0,   J v = (dphi/dq) qdot,   drift = d/dt (dphi/dq qdot) at vdot = 0
 """
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 @checked_class(phi=FUNCTION, joints=NAMES, name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True, eq=False, repr=False)
 class Custom(Constraint):
-    """phi(*positions) = 0: a function of the positions of `joints`; returns one number, or several as a list or array.
+    """phi(*positions) = 0, a function of the positions of `joints`.
+
+    It returns one number, or several as a list or an array.
 
     >>> Custom(lambda a, b: np.sin(a) - b, joints=("crank", "rod"))
 
@@ -96,7 +98,7 @@ class Custom(Constraint):
 
 
 class _Examined(NamedTuple):
-    """How many numbers a phi returns, and the CasADi function (q, v) -> phi, J, drift if it is written in CasADi."""
+    """How many numbers a phi returns; if it is written in CasADi, its (q, v) -> phi, J, drift."""
 
     rows: int
     casadi: Any = None
@@ -139,7 +141,7 @@ def _differentiated(
 
 
 def _moving(kind: Joint, q: Array, v: Array, first: int, xp: Ops) -> np.ndarray:
-    """A joint's position as jets, a direction for each entry: qdot = rate(q, v), and qddot is its derivative."""
+    """A joint's position as jets, a direction for each entry; qddot is the derivative of rate(q, v)."""
     qdot = kind.rate(q, v, xp)
     at = np.array([[Jet(xp, q[e, 0], {TIME: qdot[e, 0]})] for e in range(kind.nq)]).reshape(kind.nq, 1)
     speed = np.array([[Jet(xp, v[k, 0])] for k in range(kind.nv)]).reshape(kind.nv, 1)

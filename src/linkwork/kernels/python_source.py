@@ -1,4 +1,4 @@
-"""Programs as Python functions: for those evaluated some dozen times, which machine code would keep waiting.
+"""Programs as Python functions, for those that are evaluated some dozen times.
 
 A value that is used once is written where it is used, any other is a local. That takes some 5 us an operation to write
 and compile, a tenth of what LLVM needs, and 20 ns an operation to run. Where Python raises and NumPy gives NaN or
