@@ -60,6 +60,9 @@ class CasadiOps(WrittenOut):
     def is_zero(self, a: Array) -> bool:
         return bool(a.is_zero())
 
+    def held(self, a: Array) -> Array:
+        return a
+
     def symmetric(self, a: Array) -> Array:
         return casadi.tril2symm(casadi.tril(a))
 

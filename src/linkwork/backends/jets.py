@@ -1,8 +1,8 @@
 """Numbers with derivatives, on top of any backend.
 
 With them a relation in plain NumPy is differentiated while it runs. A jet has a value x of a backend (a float, or a
-reference of a trace), first derivatives in several directions, and a second one along one of these, time. Each operation
-applies the chain rule,
+reference of a trace), first derivatives in several directions, and a second one along one of these, time. Operations
+apply the chain rule,
 
     df = f' dx,    d2f/dt2 = f' d2x/dt2 + f'' (dx/dt)^2,
 

@@ -85,6 +85,10 @@ class Ops(Protocol):
         """Whether all entries are zero, for this state or, traced, for every state."""
         ...
 
+    def held(self, a: Array) -> Array:
+        """`a` as values of their own: a trace that holds them fixed must not cancel them against their origin."""
+        ...
+
     def symmetric(self, a: Array) -> Array:
         """`a`, known to be symmetric: a tracing backend computes one triangle only."""
         ...

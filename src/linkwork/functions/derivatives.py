@@ -73,6 +73,14 @@ def vjp(function: Function[Any], wrt: Sequence[str] | None = None) -> Function[A
     return _remembering(vjp, Reverse(function, wrt), function, wrt)
 
 
+@checked(wrt=WRT)
+def hvp(function: Function[Any], wrt: Sequence[str] | None = None) -> Function[Any]:
+    """Changes of the gradients of a function, along changes of its inputs: see `Function.hvp`."""
+    from linkwork.functions.second_order import SecondOrder
+
+    return _remembering(hvp, SecondOrder(function, wrt), function, wrt)
+
+
 def _remembering(make: Callable[..., Any], made: Function[Any], *args: Any) -> Function[Any]:
     """The function with the recipe by which it is pickled."""
     made.recipe = make.__module__, make.__qualname__, args, {}
@@ -128,7 +136,8 @@ class Differentiated(Function[Any]):
         return {port.name: port.size for port in self.of._cached_program.outputs}
 
     def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-        found = self.program.interpret(*arrays)
+        ports = self.program.inputs
+        found = self.program.interpret(*(x.reshape(port.shape) for x, port in zip(arrays, ports, strict=True)))
         return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
 
     def casadi(self) -> Any:

@@ -194,6 +194,11 @@ class Tracer(WrittenOut):
     def is_zero(self, a: Array) -> bool:
         return not any(a.refs)
 
+    def held(self, a: Array) -> Matrix:
+        """With a = x / m, the trace of m a is x: a `guarded` node in between keeps that a product."""
+        refs = [self.values.apply("guarded", ref & ~1, ref & ~1) ^ (ref & 1) for ref in a.refs]
+        return Matrix(self.values, a.shape, refs)
+
     def symmetric(self, a: Array) -> Matrix:
         n, refs = a.shape[0], a.refs
         return Matrix(self.values, a.shape, [refs[max(i, j) * n + min(i, j)] for i in range(n) for j in range(n)])
