@@ -235,7 +235,7 @@ class Function(Generic[R]):
 
     @checked(wrt=WRT)
     def hvp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
-        """The function `(q, v, ..., w_a, w_lam, ..., dq, dv, ...) -> h_q, h_v, ...`: derivatives of second order.
+        """The function `(q, ..., w_a, w_lam, dq, ...) -> h_q, h_v, ...`: products of second order.
 
         h is how the gradients of `vjp` change with the inputs `wrt`: the derivative of g(integrate(q, t dq), v + t dv,
         ...) by t at zero, for fixed weights. For a vector space that is the Hessian of sum w a + ... times the change.

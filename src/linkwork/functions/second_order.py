@@ -31,7 +31,7 @@ from linkwork.model import Motion
 
 
 class SecondOrder(Reverse):
-    """Changes h_{input} of the gradients g_{input} of sum w_{output} output, along changes d{input} of the inputs."""
+    """Changes h_{input} of the gradients of sum w_{output} output, along changes d{input}."""
 
     def __init__(self, of: Function[Any], wrt: Sequence[str] | None) -> None:
         self.of, self.model = of, of.model
