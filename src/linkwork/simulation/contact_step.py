@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
@@ -51,6 +52,7 @@ class ContactStep:
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
+    solver: str = "gauss_seidel"
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
     unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
@@ -114,7 +116,8 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        how = self.pd, self.extras, self.dtype, self.solver
+        content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
     @property
@@ -138,7 +141,7 @@ class Solving:
         self.problem = contact_problem(
             self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
-        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
 
     def solved(self) -> tuple[Array, int]:
         """The state of the loop when it ends, and the sweeps it took, by NumPy."""
@@ -200,6 +203,9 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
+SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
+"""By name."""
+
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
@@ -212,9 +218,10 @@ def contact_step(
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
+    solver: str | None = None,
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, solver or "gauss_seidel")

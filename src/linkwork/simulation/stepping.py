@@ -16,7 +16,7 @@ from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
+SOLVER = optional(choice("solver for contacts", tuple(SOLVERS)))
 
 
-@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, **{**OPTIONS, "backend": BACKEND})
+@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, solver=SOLVER, **{**OPTIONS, "backend": BACKEND})
 @factory
 def step(
     model: Model,
@@ -34,6 +35,7 @@ def step(
     *,
     ground: Ground | None = None,
     pd: bool = False,
+    solver: str | None = None,
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -52,7 +54,8 @@ def step(
     Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
+    of = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, solver=solver)
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -70,12 +73,12 @@ class StepFunction(Function[StepResult]):
             of.model,
             sizes,
             self._solving,
-            method="gauss_seidel",
+            method=of.solver,
             backend=backend,
             dtype=of.dtype,
             threads=threads,
             defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd),
+            identity=(of.contacts, of.ground, of.pd, of.solver),
             result=StepResult,
         )
 

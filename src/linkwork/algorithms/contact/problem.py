@@ -58,6 +58,12 @@ class Problem:
                 out = out + (self.G[i, j] @ pj if i < j else self.G[j, i].T @ pj)
         return out
 
+    def block(self, i: int, j: int, xp: Ops) -> Array:
+        """G_ij."""
+        if i <= j:
+            return self.G[i, j] if (i, j) in self.G else xp.zeros(self.laws[i].rows, self.laws[j].rows)
+        return self.block(j, i, xp).T
+
 
 def contact_problem(
     motion: Motion,
