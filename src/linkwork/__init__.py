@@ -10,6 +10,9 @@ from linkwork.closure.approximate import approximate
 from linkwork.closure.assembly import assemble, project_velocity, random_state
 from linkwork.closure.expansion import expand
 from linkwork.constraints import (
+    Ball,
+    Block,
+    BoxContact,
     CentreOfMass,
     Closure,
     Connect,
@@ -17,13 +20,18 @@ from linkwork.constraints import (
     Coupling,
     Custom,
     Distance,
+    EllipsoidContact,
     Ground,
     Hinge,
     LinkRows,
+    Pair,
+    RimContact,
+    Rod,
     Stabilisation,
     Weld,
     point,
     surface,
+    touching,
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
 from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
@@ -58,6 +66,7 @@ from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
     from linkwork.functions.kkt import KKTCholesky
+    from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
@@ -71,7 +80,10 @@ __version__ = "0.2.0"
 __all__ = [
     "ActuationError",
     "AssemblyError",
+    "Ball",
+    "Block",
     "BodyInertia",
+    "BoxContact",
     "Builder",
     "CentreOfMass",
     "Closure",
@@ -80,6 +92,7 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "EllipsoidContact",
     "Event",
     "Ground",
     "Hinge",
@@ -87,9 +100,12 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Pair",
     "Part",
     "Placement",
     "Prox",
+    "RimContact",
+    "Rod",
     "Rollout",
     "RolloutResult",
     "Stabilisation",
@@ -108,6 +124,7 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "contacts",
     "coriolis_matrix",
     "delassus",
     "discrete_step",
@@ -138,6 +155,7 @@ __all__ = [
     "step",
     "surface",
     "terms",
+    "touching",
     "view",
     "write_html",
 ]
@@ -149,6 +167,7 @@ LATER = {
     "RolloutResult": "simulation.rollout",
     "Trajectory": "simulation.trajectory",
     "Viewer": "viewer.server",
+    "contacts": "simulation.candidates",
     "discrete_step": "simulation.linear_step",
     "rollout": "simulation.rollout",
     "simulate": "simulation.simulate",

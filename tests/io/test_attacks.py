@@ -21,8 +21,8 @@ from linkwork.model.visual import MeshFile
 from linkwork.viewer import collada as view_collada
 from linkwork.viewer import meshes
 from linkwork.viewer import scene as view_scene
-from linkwork.viewer.files import locate
-from linkwork.viewer.meshes import read_mesh
+from linkwork.io.mesh_files import locate
+from linkwork.io.meshes import read_mesh
 from linkwork.viewer.scene import MAX_VISUALS, make_scene
 from linkwork.viewer.surface import CROWD, smooth
 

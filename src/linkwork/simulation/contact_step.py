@@ -19,6 +19,7 @@ from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -45,7 +46,7 @@ class ContactStep:
     """
 
     model: Model
-    contacts: tuple[Contact, ...]
+    contacts: tuple[Contact | Pair, ...]
     ground: Ground
     tolerance: float
     max_iterations: int
@@ -168,8 +169,7 @@ class Solving:
         work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
         passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
         work = work if passive is None else work + passive[0, 0]
-        axes = xp.constant(self.step.ground.axes)
-        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
+        forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
 
 
@@ -212,7 +212,7 @@ TOLERANCE, SWEEPS = 1e-8, 200
 
 def contact_step(
     model: Model,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     *,
     pd: bool = False,

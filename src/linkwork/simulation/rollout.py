@@ -30,7 +30,8 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, UnsupportedError, listing, not_found, warn_unsolved, warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
@@ -242,7 +243,7 @@ def rollout(
     iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
-    contacts: Sequence[Contact] | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),

@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import OPTIONS, Function, factory
 from linkwork.functions.results import StepResult
@@ -27,11 +28,13 @@ BACKEND = choice("backend for steps", ("kernel", "numpy"))
 SOLVER = optional(choice("solver for contacts", tuple(SOLVERS)))
 
 
-@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, solver=SOLVER, **{**OPTIONS, "backend": BACKEND})
+@checked(
+    model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, solver=SOLVER, **(OPTIONS | {"backend": BACKEND})
+)
 @factory
 def step(
     model: Model,
-    contacts: Sequence[Contact] = (),
+    contacts: Sequence[Contact | Pair] = (),
     *,
     ground: Ground | None = None,
     pd: bool = False,
