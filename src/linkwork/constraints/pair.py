@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import NAME, NOT_NEGATIVE, array, checked_class, instance, optional, several
+from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
 from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
@@ -67,6 +67,7 @@ class Block(Value):
 
 
 Body = Ball | Rod | Block
+BODY = instance((Ball, Rod, Block), "a Ball, Rod or Block")
 
 
 class Nearest(NamedTuple):
@@ -79,10 +80,11 @@ class Nearest(NamedTuple):
 
 
 @checked_class(
-    a=instance((Ball, Rod, Block), "a Ball, Rod or Block"),
-    b=instance((Ball, Rod, Block), "a Ball, Rod or Block"),
+    a=BODY,
+    b=BODY,
     friction=NOT_NEGATIVE,
     restitution=RESTITUTION,
+    corner=whole(0, 3, "a number from 0 to 3"),
     name=NAME,
 )
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +144,7 @@ class Pair(Value):
         return Nearest(first - a.radius * n, second + b.radius * n, n, distance - (a.radius + b.radius))
 
 
+@checked(a=BODY, b=BODY, friction=NOT_NEGATIVE, restitution=RESTITUTION)
 def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) -> list[Pair]:
     """The contacts that two bodies need: 1, for rods on blocks 2 (their ends), for two blocks 8 (corners of two faces).
 

@@ -11,9 +11,10 @@ import numpy as np
 from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
 from linkwork.constraints.contact import Contact
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
-from linkwork.errors import LoadError, LoadWarning
+from linkwork.errors import LoadError
 from linkwork.io.mesh_files import locate
 from linkwork.io.meshes import read_mesh
+from linkwork.io.xml import LoadWarning
 from linkwork.model import Model
 from linkwork.model.body import Placement
 from linkwork.model.model import MODEL
@@ -99,7 +100,7 @@ def _corners(shape: Mesh | MeshFile, X: Placement) -> np.ndarray:
             warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=2)
             return np.zeros((0, 3))
         points = extreme(np.vstack(pieces) * np.asarray(shape.scale))
-    return points @ X.R.T + X.p
+    return np.asarray(points @ X.R.T + X.p)
 
 
 def extreme(vertices: np.ndarray) -> np.ndarray:
@@ -108,4 +109,4 @@ def extreme(vertices: np.ndarray) -> np.ndarray:
     middle = (x.max(axis=0) + x.min(axis=0)) / 2
     size = np.ptp(x, axis=0)
     far = np.argmax((x - middle) @ (CORNERS / np.where(size > 0, size, 1.0)).T, axis=0)
-    return x[np.unique(far)]
+    return np.asarray(x[np.unique(far)])

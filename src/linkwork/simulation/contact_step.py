@@ -53,7 +53,7 @@ class ContactStep:
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
-    solver: str = "gauss_seidel"
+    method: str = "gauss_seidel"
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
     unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
@@ -117,7 +117,7 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        how = self.pd, self.extras, self.dtype, self.solver
+        how = self.pd, self.extras, self.dtype, self.method
         content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
@@ -142,7 +142,7 @@ class Solving:
         self.problem = contact_problem(
             self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
-        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
+        self.loop = SOLVERS[step.method](self.problem, x["impulses"], xp)
 
     def solved(self) -> tuple[Array, int]:
         """The state of the loop when it ends, and the sweeps it took, by NumPy."""
@@ -206,6 +206,9 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
 SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
 """By name."""
 
+FEW = 4
+"""Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
+
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
@@ -218,10 +221,12 @@ def contact_step(
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
-    solver: str | None = None,
+    method: str | None = None,
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, solver or "gauss_seidel")
+    few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
+    method = method or ("gauss_seidel" if few else "active_set")
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, method)

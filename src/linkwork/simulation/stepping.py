@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
-SOLVER = optional(choice("solver for contacts", tuple(SOLVERS)))
+METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
 
 
 @checked(
-    model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, solver=SOLVER, **(OPTIONS | {"backend": BACKEND})
+    model=MODEL,
+    contacts=CONTACTS,
+    ground=optional(GROUND),
+    pd=FLAG,
+    **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
 )
 @factory
 def step(
@@ -38,26 +42,27 @@ def step(
     *,
     ground: Ground | None = None,
     pd: bool = False,
-    solver: str | None = None,
+    method: str | None = None,
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
 ) -> Function[StepResult]:
     """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
-    `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
-    hold for the velocities of all contacts, without relaxation:
+    `contacts` may touch the `ground` (default: the plane z = 0) and, as a `Pair`, each other. At the end of the step
+    Signorini's and Coulomb's laws hold for the velocities of all contacts, without relaxation:
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
     Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
     world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
     `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
-    violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
-    Quaternions in `q` are [x y z w].
+    violation of a law, m/s) and `converged`. `method` is "gauss_seidel", the default for up to four contacts with the
+    ground, or "active_set", which also solves many contacts, stacks and large mass ratios in few iterations. `pd=True`
+    adds `kp`, `kd`, `target`, `target_v` of joint control. Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    of = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, solver=solver)
+    of = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, method=method)
     return StepFunction(of, backend, threads)
 
 
@@ -76,12 +81,12 @@ class StepFunction(Function[StepResult]):
             of.model,
             sizes,
             self._solving,
-            method=of.solver,
+            method=of.method,
             backend=backend,
             dtype=of.dtype,
             threads=threads,
             defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd, of.solver),
+            identity=(of.contacts, of.ground, of.pd, of.method),
             result=StepResult,
         )
 

@@ -23,8 +23,8 @@ from linkwork.backends.ops import Array
 SWEEPS = 4
 """Before each solve: fewer find the active set later, more cost more than the solve."""
 
-DAMPING = 1e-12
-"""Relative to what rows feel: contacts of one body may be redundant."""
+DAMPING = 1e-9
+"""Of the way from the impulses of the sweeps, relative to what rows feel: contacts of one body may be redundant."""
 
 
 class ActiveSet(GaussSeidel):
@@ -62,6 +62,6 @@ class ActiveSet(GaussSeidel):
             own = h.active * (h.slip + DAMPING * law.scale) + (1.0 - h.active) * law.scale
             row[i] = row[i] + xp.eye(law.rows) * own
             H.append(xp.hstack(row))
-            b.append(h.active * (h.velocity - problem.others(i, given)))
+            b.append(h.active * (h.velocity - problem.others(i, given) + DAMPING * law.scale * p[i]))
         ahead = self._split(xp.factor_spd(xp.vstack(H)).solve(xp.vstack(b)))
         return xp.vstack([law.inside(h.impulse + x) for law, h, x in zip(problem.laws, held, ahead, strict=True)])

@@ -38,7 +38,7 @@ class GaussSeidel:
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         self.problem, self.xp, self.start = problem, xp, start
-        self.rows, self.memory = (sum(getattr(l, n) for l in problem.laws) for n in ("rows", "memory"))
+        self.rows, self.memory = sum(law.rows for law in problem.laws), sum(law.memory for law in problem.laws)
         self.kept = self.rows + self.memory
         self.speed = problem.speed + TINY
 

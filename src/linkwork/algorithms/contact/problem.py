@@ -32,6 +32,9 @@ RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
 two steps."""
 
+CLOSED = 1e-9
+"""Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
+
 SLOW = 1e-2
 """Normal velocities (m/s) below which nothing bounces."""
 
@@ -98,6 +101,7 @@ def contact_problem(
     recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
         offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
+        offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
         if c.restitution:
             before = times([J[k]], motion.v, xp)[2, 0]
             hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
