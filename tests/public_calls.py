@@ -13,7 +13,7 @@ import linkwork as lw
 from linkwork import interop, joints, scale
 from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Passive, Visual
-from linkwork.model.visual import Box
+from linkwork.model.visual import Box, Collider
 from linkwork.robots import mechanisms, scenarios
 
 NUMPY_BACKEND = {"backend": "numpy"}
@@ -141,7 +141,7 @@ def _models() -> Iterator[Call]:
     def with_more(**given: Any) -> lw.Model:
         b = lw.Builder()
         b.link("bob", joint="revolute", inertia=body)
-        {"frame": b.frame, "load": b.load, "visual": b.visual}[given.pop("_")](*given.values())
+        {"frame": b.frame, "load": b.load, "visual": b.visual, "collider": b.collider}[given.pop("_")](*given.values())
         return b.build()
 
     yield Call("Builder.frame", partial(with_more, _="frame"), {"name": "f", "link": "bob", "placement": place})

@@ -53,14 +53,18 @@ class Touch(NamedTuple):
     axes: Array  # 3 x 3, in world axes
 
 
-@checked_class(
-    frame=NAME,
-    offset=array(3, what="a place (3,) in the axes of the frame, in metres"),
-    radius=NOT_NEGATIVE,
-    friction=NOT_NEGATIVE,
-    restitution=RESTITUTION,
-    name=NAME,
-)
+CONTACT = {
+    "frame": NAME,
+    "offset": array(3, what="a place (3,) in the axes of the frame, in metres"),
+    "radius": NOT_NEGATIVE,
+    "friction": NOT_NEGATIVE,
+    "restitution": RESTITUTION,
+    "name": NAME,
+}
+"""The arguments of every contact."""
+
+
+@checked_class(**CONTACT)
 @dataclass(frozen=True, eq=False, repr=False)
 class Contact(Value):
     """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.

@@ -146,7 +146,9 @@ class Pair(Value):
 
 @checked(a=BODY, b=BODY, friction=NOT_NEGATIVE, restitution=RESTITUTION)
 def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) -> list[Pair]:
-    """The contacts that two bodies need: 1, for rods on blocks 2 (their ends), for two blocks 8 (corners of two faces).
+    """The contacts that two bodies need: mostly 1.
+
+    For rods on blocks there are 2, at their ends, for two blocks 8, the corners of two faces.
 
     Two blocks touch with corners on faces; two edges that cross each other do not touch.
     """
@@ -160,7 +162,10 @@ def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) 
 
 
 def axes(n: Array, xp: Ops) -> Array:
-    """[t1 t2 n], without a branch (Duff et al. 2017): t1 turns steadily but where n_z changes its sign."""
+    """[t1 t2 n], without a branch (Duff et al. 2017).
+
+    t1 turns steadily but where n_z changes its sign.
+    """
     x, y, z = n[0, 0], n[1, 0], n[2, 0]
     sign = xp.where(z < 0, -1.0, 1.0)
     c = -1.0 / (sign + z)
@@ -184,7 +189,10 @@ def _line(body: Ball | Rod, motion: Motion) -> tuple[Array, Array | None]:
 
 
 def nearest_points(one: tuple[Array, Array | None], other: tuple[Array, Array | None], xp: Ops) -> tuple[Array, Array]:
-    """The nearest points of two segments x + s d, 0 <= s <= 1 (Ericson, Real-time collision detection, 5.1.9)."""
+    """The nearest points of two segments x + s d, 0 <= s <= 1.
+
+    Ericson, Real-time collision detection, 5.1.9.
+    """
     (x, d), (y, e) = one, other
     r = x - y
     if d is None and e is None:
@@ -255,7 +263,7 @@ def ball_on_block(centre: Array, radius: float, block: Block, motion: Motion) ->
 
 
 def corner_on_block(one: Block, other: Block, corner: int, motion: Motion) -> Nearest:
-    """A corner of one block's face towards the other, over the face of the other one that separates the two most.
+    """A corner of one block's face towards the other, over the face that separates the two most.
 
     Of the six face normals of both blocks the one along which they overlap least is the normal (separating axes). A
     corner that is not over the face is FAR.

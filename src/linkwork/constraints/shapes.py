@@ -1,4 +1,4 @@
-"""Candidates of contact of boxes, discs and ellipsoids: which point of them touches depends on how they are turned.
+"""Candidates of contact of boxes, discs and ellipsoids, which touch where they are lowest.
 
 A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional, whole
-from linkwork.constraints.contact import Contact
+from linkwork.constraints.contact import CONTACT, Contact
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.model.body import PLACEMENT, Placement
 
@@ -20,15 +20,17 @@ FLAT = 1e-12
 
 
 @checked_class(
+    **CONTACT,
     corner=whole(0, 3, "the number of a corner of the lowest face, 0 to 3"),
     size=array(3, what="three edges (3,), in metres"),
     placement=optional(PLACEMENT),
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class BoxContact(Contact):
-    """A corner of the lowest face of a box with edges `size` along the axes of `placement` in `frame`.
+    """A corner of the lowest face of a box.
 
-    Four of them let it stand on a face, an edge or a corner, whichever side is down.
+    The box has edges `size` along the axes of `placement` in `frame`. Four of them let it stand on a face, an edge or a
+    corner, whichever side is down.
     """
 
     size: object = (1.0, 1.0, 1.0)
@@ -42,7 +44,7 @@ class BoxContact(Contact):
 
 
 def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
-    """One of the four corners of the face of a box that is farthest along -n; n and the corner in the box's axes."""
+    """One of the four corners of the face of a box that is farthest along -n, in the box's axes."""
     square = [n[k, 0] * n[k, 0] for k in range(3)]
     first = xp.where(square[0] >= square[1], xp.where(square[0] >= square[2], 1.0, 0.0), 0.0)
     second = (1.0 - first) * xp.where(square[1] >= square[2], 1.0, 0.0)
@@ -54,10 +56,10 @@ def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
     )
 
 
-@checked_class(axis=AXIS, rim=NOT_NEGATIVE, turn=NUMBER)
+@checked_class(**CONTACT, axis=AXIS, rim=NOT_NEGATIVE, turn=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
 class RimContact(Contact):
-    """A point of the rim of a disc, or of the end of a cylinder: the lowest one, or one `turn` rad further on.
+    """A point on the rim of a disc or cylinder: the lowest one, or one `turn` rad further on.
 
     The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
     a third of a turn apart, let it stand on its rim, roll, and lie flat. Lowest is where e = (n - a a^T n) / |...| is
@@ -80,10 +82,13 @@ class RimContact(Contact):
         return xp.constant(np.array(self.offset)) - self.rim * e
 
 
-@checked_class(radii=array(3, what="three half axes, in metres"), placement=optional(PLACEMENT))
+@checked_class(**CONTACT, radii=array(3, what="three half axes, in metres"), placement=optional(PLACEMENT))
 @dataclass(frozen=True, eq=False, repr=False)
 class EllipsoidContact(Contact):
-    """An ellipsoid with half axes `radii` D along the axes of `placement` in `frame`: it touches at -D^2 n / |D n|."""
+    """An ellipsoid, which touches at -D^2 n / |D n|.
+
+    It has the half axes `radii` D along the axes of `placement` in `frame`.
+    """
 
     radii: object = (0.0, 0.0, 0.0)
     placement: Placement | None = None

@@ -112,7 +112,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Look:
-    """Visuals or colliders of a link that are read when they are needed: most never are, and loading stays fast."""
+    """Visuals or colliders of a link that are read when they are needed.
+
+    Most never are, and loading stays fast.
+    """
 
     read: Callable[[], Iterable[Any]]
     placement: Placement | None = None

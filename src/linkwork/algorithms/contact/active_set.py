@@ -50,7 +50,7 @@ class ActiveSet(GaussSeidel):
         return xp.vstack([p, s]), xp.where(after < before, after, before) / self.speed
 
     def _solved(self, p: list[Array], s: Array) -> Array:
-        """The impulses of all laws in the part of them that is in force at p, moved to where they are possible."""
+        """The impulses of what is in force of all laws at p, moved to where they are possible."""
         xp, problem, held, k = self.xp, self.problem, list[Held](), 0
         for i, law in enumerate(problem.laws):
             held.append(law.held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0))
