@@ -1,4 +1,4 @@
-"""The visuals and collision shapes of robot files: shapes, placements, colours, friction, and meshes by name.
+"""Visuals and collision shapes of robot files: shapes, placements, colours, friction, meshes by name.
 
 They are read when they are needed (`Look`). One that cannot be read is left out with a warning.
 """

@@ -1,4 +1,4 @@
-"""Contact with friction by sweeps that find which contacts are active, and solves of all active contacts at once.
+"""Contact with friction by sweeps that find the active contacts, and solves of all of these at once.
 
 Gauss-Seidel (gauss_seidel.py) finds quickly which contacts are open, which stick and which slip, with
 s = |u_t| / (mu p_n), but passes impulses on slowly through a stack of bodies. With all of that known the problem is
