@@ -35,9 +35,9 @@ def simulate_contacts(
     every: int,
     progress: bool | None,
 ) -> Trajectory:
-    """The motion under `forces(t, q, v)`; its `lam` are contact forces in world axes, `active` says which push.
+    """The motion under `forces(t, q, v)`.
 
-    A contact that begins to push is a "touchdown", one that ceases to is a "lift-off".
+    X
     """
     model, contacts = scene.model, scene.contacts
     advance = step(model, contacts, ground=scene.ground, method=scene.method, backend=scene.backend)

@@ -22,7 +22,10 @@ TINY = 1e-150
 
 
 class Held(NamedTuple):
-    """The part of a law that is in force: u + diag(slip) p = velocity if `active` is 1, p = impulse if it is 0."""
+    """The part of a law that is in force.
+
+    u + diag(slip) p = velocity if `active` is 1, p = impulse if it is 0.
+    """
 
     active: Array  # a scalar
     slip: Array  # rows x 1, as velocity and impulse
