@@ -36,8 +36,10 @@ if TYPE_CHECKING:
         touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.base_parameters import base_parameters, excitation
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+    from linkwork.functions.identify import identify
     from linkwork.functions.inverse_kinematics import ik
     from linkwork.functions.kinematics import (
         constraint_error,
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from linkwork.functions.kkt import KKTCholesky, kkt_solve
     from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
     from linkwork.functions.planning import plan
+    from linkwork.functions.regressors import regressor, regressor_pattern
     from linkwork.functions.terms import (
         bias_forces,
         centre_of_mass,
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from linkwork.io.load import load
     from linkwork.model import BodyInertia, Builder, Model, Placement
     from linkwork.model.combine import Part, combine
+    from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
@@ -115,6 +119,7 @@ __all__ = [
     "__version__",
     "approximate",
     "assemble",
+    "base_parameters",
     "best_cuts",
     "bias_forces",
     "centre_of_mass",
@@ -129,6 +134,7 @@ __all__ = [
     "delassus",
     "discrete_step",
     "energy",
+    "excitation",
     "expand",
     "factored_solve",
     "forward_dynamics",
@@ -137,6 +143,7 @@ __all__ = [
     "frame_jacobian",
     "frame_velocity",
     "gravity_forces",
+    "identify",
     "ik",
     "impulse",
     "inverse_dynamics",
@@ -146,10 +153,13 @@ __all__ = [
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
+    "parameter_vector",
     "plan",
     "point",
     "project_velocity",
     "random_state",
+    "regressor",
+    "regressor_pattern",
     "rollout",
     "simulate",
     "step",
@@ -190,8 +200,10 @@ MODULES = {
         "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.base_parameters": ("base_parameters", "excitation"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
+    "functions.identify": ("identify",),
     "functions.inverse_kinematics": ("ik",),
     "functions.kinematics": (
         "constraint_error",
@@ -203,6 +215,7 @@ MODULES = {
     "functions.kkt": ("KKTCholesky", "kkt_solve"),
     "functions.operational_space": ("delassus", "factored_solve", "operational_space_inertia"),
     "functions.planning": ("plan",),
+    "functions.regressors": ("regressor", "regressor_pattern"),
     "functions.terms": (
         "bias_forces",
         "centre_of_mass",
@@ -219,6 +232,7 @@ MODULES = {
     "io.load": ("load",),
     "model": ("BodyInertia", "Builder", "Model", "Placement"),
     "model.combine": ("Part", "combine"),
+    "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
