@@ -39,6 +39,14 @@ PACKAGES = {
 }
 """Pages for modules that are imported by themselves: their public members."""
 
+GIVEN = """Examples on these pages run as they are, after
+
+```python
+import numpy as np
+import linkwork as lw
+from linkwork.robots.mechanisms import *
+```"""
+
 COPIED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 OUTSIDE = re.compile(r"\]\((?:\.\./)*((?:(?:examples|src|tools|tests|benchmarks)/|CITATION|LICENSE)[^)#\s]*)\)")
 """Links to files that are no pages."""
@@ -85,7 +93,7 @@ def on_files(files: Files, config: Any) -> Files:
         rows.append(f"| [{title}]({page}.md) | `{module}` |")
     table = "| page | names |\n|---|---|\n" + "\n".join(sorted(rows))
     made["reference/index.md"] = (
-        f"# Reference\n\nEvery public name of `linkwork`, made from its docstring.\n\n{table}\n"
+        f"# Reference\n\nEvery public name of `linkwork`, made from its docstring.\n\n{table}\n\n{GIVEN}\n"
     )
     for page in list(files.documentation_pages()):
         _sources(Path(page.abs_src_path).read_text() if page.abs_src_path else "", made)

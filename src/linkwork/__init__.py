@@ -158,8 +158,13 @@ LATER = {
 }
 """Names that are imported when they are first asked for, and from where: who only computes need not wait for them."""
 
+MODULES = ("interop", "scale")
+"""Packages that need not be imported by themselves: `lw.interop.pinocchio(...)`."""
+
 
 def __getattr__(name: str) -> Any:
+    if name in MODULES:
+        return import_module(f"linkwork.{name}")
     if name not in LATER:
         raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
     found = getattr(import_module(f"linkwork.{LATER[name]}"), name)
@@ -168,4 +173,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATER})
+    return sorted({*globals(), *LATER, *MODULES})

@@ -83,6 +83,7 @@ def cases() -> dict[str, Case]:
         made[name] = Case((name,), (name,))
     made["M"] = Case(("M",), ("M-full-local", "M-full-world"))
     made["M, theirs upper"] = Case(("M",), ("M-upper-local", "M-upper-world"))
+    made["M, packed"] = Case(("entries",), ("M-upper-local", "M-upper-world"))
     made["Minv"] = Case(("Minv",), ("Minv-full",))
     made["Minv, theirs upper"] = Case(("Minv",), ("Minv-upper",))
     every = ("M", "c", "g", "com", "com_J", "h", "A", "kinetic_energy", "potential_energy", "J")
@@ -131,13 +132,15 @@ def program(build: Build) -> Path:
 
 
 def frames_of(robot: Robot) -> list[str]:
-    """The ends of the case with the most contacts, none of which is a loop; the native side has the same rule."""
+    """The ends of the case with the most contacts and no loop; the native side has the same rule."""
     contacts = [cs for cs in robot.cases.values() if all(c.b == "world" for c in cs)]  # type: ignore[attr-defined]
     return [c.a for c in max(contacts, key=len)]  # type: ignore[attr-defined]
 
 
 def function(robot: Robot, case: Case) -> Function:
     """Our function of these terms."""
+    if case.names == ("entries",):
+        return lw.mass_matrix(robot.model, packed=True)
     return lw.terms(robot.model, case.names, frames_of(robot) if case.frames else (), reference=case.reference)
 
 
@@ -151,6 +154,11 @@ def apart(f: Function, robot: Robot, command: Sequence[str], case: Case, host: H
     out = f(*(x[chosen] for x in inputs(f, robot)))
     if case.names == ("positions", "rotations"):
         ours = np.concatenate([out[0], out[1].reshape(*out[1].shape[:-2], 9)], axis=-1).reshape(CHECKED, -1)
+    elif case.names == ("entries",):
+        rows, columns = lw.mass_pattern(robot.model)
+        M = np.zeros((CHECKED, robot.model.nv, robot.model.nv))
+        M[:, rows, columns] = M[:, columns, rows] = out[0]
+        ours = M.reshape(CHECKED, -1)
     else:
         ours = np.concatenate([np.reshape(x, (CHECKED, -1)) for x in out], axis=1)
     worst = 0.0
@@ -205,7 +213,7 @@ def terms(
     cpu: CpuOption = None,
     processor_time: ProcessorOption = False,
 ) -> None:
-    """Placements, Jacobians, momentum, M, C, energies: one state and batches beside Pinocchio's C++ (one thread)."""
+    """Placements, Jacobians, momentum, M, C, energies beside Pinocchio's C++, one thread."""
     build = next((b for b in find(peers or ()).builds if b.role == "best" and b.inputs is not None), None)
     if build is None or build.inputs is None:
         raise InputError("terms are compared in C++: give the harness's build folder with --peers or in LINKWORK_PEERS")

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 class Custom(Constraint):
     """phi(*positions) = 0, a CasADi column per joint in `joints`; returns one number or a column.
 
-    >>> Custom(lambda a, b: casadi.sin(a) - b, joints=("crank", "rod"))
+    Examples:
+        >>> import casadi
+        >>> rule = lw.Custom(lambda a, b: casadi.sin(a) - b, joints=("link1_joint", "link2_joint"))
+        >>> lw.constraint_error(chain(2).with_constraints(rule))([0.0, 0.5], [0.0, 0.0]).phi
+        array([-0.5])
     """
 
     phi: Callable[..., Any]

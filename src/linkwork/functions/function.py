@@ -206,9 +206,11 @@ class Function(Generic[R]):
         the chart of `integrate`: the derivative of f(integrate(q, dq)) by dq at zero. Solutions (`a`, `lam`) come with
         them. Implicit, at the solution, whatever the method and its iterations.
 
-        >>> d = fd.derivatives()
-        >>> r = d(q, v, tau)
-        >>> r.da_dq, r.dlam_dtau
+        Examples:
+            >>> fd = lw.forward_dynamics(chain(3).with_constraints(lw.point("linktip")), method="prox_ltl")
+            >>> d = fd.derivatives()(np.ones(3), np.zeros(3), np.zeros(3))
+            >>> d.da_dq.shape, d.dlam_dtau.shape
+            ((3, 3), (3, 3))
         """
         from linkwork.functions import derivatives
 
@@ -216,7 +218,13 @@ class Function(Generic[R]):
 
     @checked(wrt=WRT)
     def jvp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
-        """The function `(q, v, ..., dq, dv, ...) -> da, dlam, ...`: how outputs change with the inputs `wrt`."""
+        """The function `(q, v, ..., dq, dv, ...) -> da, dlam, ...`: how outputs change with the inputs `wrt`.
+
+        Examples:
+            >>> change = lw.inverse_dynamics(chain(3)).jvp(["q"])
+            >>> change(np.ones(3), np.zeros(3), np.zeros(3), np.array([0.01, 0, 0])).dtau.shape
+            (3,)
+        """
         from linkwork.functions import derivatives
 
         return derivatives.jvp(self, wrt)
@@ -228,6 +236,11 @@ class Function(Generic[R]):
         By the inputs `wrt`.
 
         Weights of matrices are flat, row by row. One call costs a few times the function, for any number of inputs.
+
+        Examples:
+            >>> gradient = lw.energy(chain(3)).vjp(["q"])
+            >>> gradient(np.ones(3), np.zeros(3), [0.0], [1.0]).g_q.shape
+            (3,)
         """
         from linkwork.functions import derivatives
 
@@ -368,7 +381,12 @@ class Function(Generic[R]):
 
     @checked(name=optional(NAME))
     def c_source(self, name: str | None = None) -> str:
-        """The same function as standalone C99, called `name`; without one, after its robot and itself."""
+        """The same function as standalone C99, called `name`; without one, after its robot and itself.
+
+        Examples:
+            >>> "void mass(" in lw.mass_matrix(chain(3)).c_source("mass")
+            True
+        """
         from linkwork.kernels.c_source import c_source
 
         return c_source(self.program, name or self._symbol)
@@ -379,6 +397,10 @@ class Function(Generic[R]):
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
         one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
+
+        Examples:
+            >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
+            ['CMakeLists.txt', 'mass.c', 'mass.h']
         """
         from linkwork.functions.exported import described
         from linkwork.kernels.c_project import export

@@ -52,10 +52,12 @@ class _Draft:
 class Builder:
     """Collects links, frames and constraints.
 
-    >>> b = Builder("pendulum")
-    >>> b.link("bob", joint="revolute", axis="y", inertia=BodyInertia(1.0, np.array([0, 0, -0.5]), np.eye(3) * 1e-3))
-    >>> b.build().nv
-    1
+    Examples:
+        >>> b = lw.Builder("pendulum")
+        >>> body = lw.BodyInertia(1.0, np.array([0, 0, -0.5]), 1e-3 * np.eye(3))
+        >>> b.link("bob", joint="revolute", axis="y", inertia=body)
+        >>> b.build()
+        Model('pendulum': 1 links, nq=1, nv=1, 0 constraints with 0 rows, 1 kg)
     """
 
     name: str = "model"

@@ -118,6 +118,11 @@ def simulate(
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
     singular postures.
+
+    Examples:
+        >>> run = lw.simulate(chain(3), np.zeros(3), dt=1e-3, duration=0.1)
+        >>> run.q.shape
+        (101, 3)
     """
     options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
     kept = model.nq + 2 * model.nv + model.rows

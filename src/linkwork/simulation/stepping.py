@@ -50,6 +50,16 @@ def step(
     `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
     violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = quadruped()
+        >>> legs = ("front_left", "front_right", "rear_left", "rear_right")
+        >>> feet = [lw.Contact(f"{leg}_foot", friction=0.8) for leg in legs]
+        >>> step = lw.step(model, feet)
+        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), [1e-3])
+        >>> again = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
+        >>> again.forces.shape, bool(again.converged)
+        ((12,), True)
     """
     model.check_forward()
     return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
