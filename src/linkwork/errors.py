@@ -67,8 +67,9 @@ class AssemblyError(LinkworkError):
     """Loops that stay open: names and errors (m, rad) in `gaps`, largest first; `q` is the best found.
 
     Examples:
+        >>> torn = four_bar().with_constraints(lw.Distance("crank", "world", length=9.0))
         >>> try:
-        ...     lw.assemble(four_bar().with_constraints(lw.Distance("crank", "world", length=9.0)), [0.1, 0.2, 0.3], attempts=1)
+        ...     lw.assemble(torn, [0.1, 0.2, 0.3], attempts=1)
         ... except lw.AssemblyError as error:
         ...     print(len(error.gaps) > 0)
         True

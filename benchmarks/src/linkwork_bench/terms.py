@@ -149,7 +149,7 @@ def inputs(f: Function, robot: Robot) -> list[np.ndarray]:
 
 
 def apart(f: Function, robot: Robot, command: Sequence[str], case: Case, host: Host) -> float:
-    """The largest difference of both sides' results in checked states, relative to each state's largest entry."""
+    """The largest difference of both sides' results, relative to each state's largest entry."""
     chosen = [k * len(robot.q) // CHECKED for k in range(CHECKED)]
     out = f(*(x[chosen] for x in inputs(f, robot)))
     if case.names == ("positions", "rotations"):
