@@ -86,3 +86,18 @@ def test_every_member_of_a_public_class_is_in_an_example() -> None:
             if not inside and not re.search(rf"\.{name}\b|\b{name}=", code):
                 missing.append(f"{kind.__name__}.{name}")
     assert missing == []
+
+
+EVERYWHERE = {"model", "frames", "backend", "dtype", "threads", "options"}
+"""Arguments that the first lines of the reference explain for all."""
+
+
+def test_every_argument_of_a_public_function_is_explained() -> None:
+    missing = []
+    for name in NAMES:
+        function = getattr(lw, name)
+        if inspect.isfunction(function):
+            text = (inspect.getdoc(function) or "").split("Examples:")[0]
+            given = [n for n in inspect.signature(function).parameters if n not in EVERYWHERE]
+            missing += [f"{name}({n})" for n in given if not re.search(rf"\b{n}\b", text)]
+    assert missing == []

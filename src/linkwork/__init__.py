@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -166,7 +167,8 @@ def __getattr__(name: str) -> Any:
     if name in MODULES:
         return import_module(f"linkwork.{name}")
     if name not in LATER:
-        raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
+        # with name and object Python proposes names like it
+        raise AttributeError(f"module 'linkwork' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
     found = getattr(import_module(f"linkwork.{LATER[name]}"), name)
     globals()[name] = found
     return found

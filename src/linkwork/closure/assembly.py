@@ -73,9 +73,9 @@ def assemble(
 
     `q`, of shape (nq,) or (batch, nq), has quaternions as [x y z w] and may be far from closed. Joints named in
     `locked` keep their positions. All constraints with a position are closed, contacts with the world among them, or
-    those named in `only`; rows may be redundant. If the search does not converge, it starts again from `q`
-    moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says which constraints stay
-    open and by how much, and has the best position found. Joint limits are ignored.
+    those named in `only`; rows may be redundant. If the search does not converge within `max_iterations` steps, it
+    starts again from `q` moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says
+    which constraints stay open and by how much, and has the best position found. Joint limits are ignored.
 
     Examples:
         >>> model = four_bar()
@@ -133,9 +133,9 @@ def random_state(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A random position in which the constraints (those in `only`) hold, and a velocity that all allow.
 
-    Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that
-    is moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in
-    every posture. The same seed gives the same state; `batch` gives as many, as rows.
+    Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that is
+    moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in every
+    posture. The same seed gives the same state; `batch` gives as many, as rows; `tolerance` is that of `assemble`.
     Quaternions in q are [x y z w].
 
     Examples:

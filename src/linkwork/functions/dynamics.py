@@ -174,8 +174,8 @@ def inverse_dynamics(
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Passive
-    forces are those of springs and damping. `parameters` are those of `forward_dynamics`, without rows. Quaternions in
-    `q` are [x y z w].
+    forces are those of springs and damping. `external_forces` and `parameters` are those of `forward_dynamics`, without
+    rows; `method` is "rnea", or one for clusters. Quaternions in `q` are [x y z w].
 
     Examples:
         >>> model = chain(3)
@@ -234,6 +234,7 @@ def constrained_inverse_dynamics(
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
     much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless underactuated=True; then
     a call with accelerations that the actuators cannot cause is one (`residual` is the relative error of the equation).
+    `external_forces` and `parameters` are those of `forward_dynamics`.
     Quaternions in `q` are [x y z w].
 
     Examples:
@@ -298,7 +299,8 @@ def impulse(
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs.
+    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs. `prox` is
+    that of `forward_dynamics`.
 
     Examples:
         >>> model = four_bar()

@@ -35,7 +35,8 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
 
     With `packed=True` the result is `(entries,)`, only the structural nonzeros of the lower triangle, at the rows and
     columns that `mass_pattern(model)` gives: in large batches most of the time is spent on writing zeros otherwise.
-    `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults.
+    `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults. There is one
+    `method`, "crba".
 
     Examples:
         >>> model = chain(3)

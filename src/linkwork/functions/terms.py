@@ -116,8 +116,8 @@ def terms(
 ) -> Function[Any]:
     """`f(q, v, a) -> (...)`: any terms of kinematics and dynamics, by name, in one function.
 
-    Its inputs are those that the terms need: `q`, `q, v` or `q, v, a`; quaternions in `q` are [x y z w]. The result has
-    the terms by name, in the order given. Constraints do not matter.
+    `names` are one or several of those below. Its inputs are those that the terms need: `q`, `q, v` or `q, v, a`;
+    quaternions in `q` are [x y z w]. The result has the terms by name, in the order given. Constraints do not matter.
 
     Of each frame, (F, ...) for a list of frames, without that axis for one name:
 
@@ -179,6 +179,7 @@ def frame_acceleration(
 
     In "local" and "world" that is the spatial acceleration, in "world_aligned" that of the frame's origin; with
     `classical=True` it is that of the point in all three. Gravity is not in it: an accelerometer reads less g.
+    `reference` is one of these three (see `terms`).
 
     Examples:
         >>> fa = lw.frame_acceleration(chain(3), ["link2", "linktip"])

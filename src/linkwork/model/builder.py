@@ -110,6 +110,9 @@ class Builder:
 
         The link's frame follows the joint.
 
+        `joint` is a kind ("revolute", "free", ...) or a joint, `axis` its axis in the link ("x", "y", "z" or three
+        numbers), `joint_name` its name (default: the link's with "_joint"), `limits` those of position, velocity and
+        effort, `armature` the rotor's inertia as felt at the joint; `actuated` says whether a motor drives it.
         `weightless` is the part of its inertia that gravity does not pull. The joint's damping, the stiffness of its
         spring and its dry friction are numbers, or one for each degree of freedom; the spring has no force at the
         position `rest` (default: neutral).

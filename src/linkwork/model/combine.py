@@ -68,7 +68,7 @@ def combine(*parts: Model | Part, name: str | None = None, gravity: object = Non
     Constraints are kept, with the new names of their links, frames and joints; their "world" becomes what the part is
     attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in q, those of a
     carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it. `merge_fixed`
-    makes all links behind fixed joints part of their parents.
+    makes all links behind fixed joints part of their parents. Without `name` it is called after its parts.
 
     Examples:
         >>> hand = chain(2, base="free")

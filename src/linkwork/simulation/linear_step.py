@@ -120,7 +120,8 @@ def discrete_step(
 
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
-    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
+    are those of `rollout`.
 
     Examples:
         >>> step = lw.discrete_step(chain(3), dt=1e-2)

@@ -105,13 +105,16 @@ def simulate(
 ) -> Trajectory:
     """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
+    - Steps take `dt` seconds, for `duration` seconds. `method` and `prox` are those of `forward_dynamics`, `iterations`
+      the solver iterations of a step.
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
       the controller acts continuously; neither projection nor ground).
     - `stabilisation=True` (a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay; `projection=True` removes them after every step, in position and velocity.
     - `ground` is the height of a plane: contacts with the world touch down and lift off (see simulation/contacts.py).
-      Without it all constraints hold all the time.
+      Without it all constraints hold all the time. `restitution` is the share of the normal velocity with which a
+      contact bounces back.
     - `progress` shows a bar; None shows it on a terminal, after a second.
 
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its

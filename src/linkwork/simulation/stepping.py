@@ -47,7 +47,8 @@ def step(
 
     Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
     world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
-    `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
+    `impulses` (4 for each contact, 1 for each joint with limits; zeros), from which the solver starts: give it those of
+    the last result, as below, and most steps take one sweep. The result also has `iterations`, `residual` (the largest
     violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     Quaternions in `q` are [x y z w].
 

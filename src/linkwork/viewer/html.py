@@ -47,6 +47,7 @@ def write_html(
 ) -> Path:
     """Write a page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
+    `path` is the file, `trajectory` the motion, `title` what stands above it (default: the model's name).
     `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
     the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
     `q` are [x y z w]. Needs no package beyond the core ones.

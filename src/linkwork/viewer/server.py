@@ -62,6 +62,7 @@ def view(
     loops stay closed while one is moved. With one there are play, pause, time and speed. Quaternions in `q` are
     [x y z w]. Links look as their file says, or as inertia ellipsoids, bones and joint axes. The page is served to this
     machine only unless `host` says otherwise ("0.0.0.0": to the network); where the port is taken, it is the next one.
+    `open_browser=True` opens it. A motion is shown at `fps`, meshes with about `triangles` in all.
     Needs the extra `view`; `lw.write_html` needs none.
 
     Examples:
