@@ -92,11 +92,11 @@ def test_without_a_cluster_it_is_a_local_rollout(shards):
         np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
 
 
-def test_without_a_cluster_no_dask_is_needed(monkeypatch):
+def test_without_a_cluster_no_dask_is_needed(missing):
     import sys
 
     for name in [n for n in sys.modules if n.split(".")[0] in ("dask", "distributed")] or ["distributed"]:
-        monkeypatch.setitem(sys.modules, name, None)
+        missing(name)
     model = four_bar()
     assert run_of(model)(model.neutral(), np.zeros(3)).ok
     with pytest.raises(ImportError, match=r"linkwork\[cluster\]"):
