@@ -55,6 +55,20 @@ def test_many_unclosed_comments_take_no_time():
 # URDF
 
 
+def test_an_inertial_without_anything_is_none():
+    text = '<robot name="r"><link name="cube"><inertial><density value="500"/></inertial></link></robot>'
+    with pytest.warns(LoadWarning, match="no <mass>; the link is massless"):
+        model = lw.load(text, base="free")
+    assert model.links[model.link("cube")].inertia == lw.BodyInertia()
+
+
+def test_room_for_simulating_does_not_matter():
+    """Old files reserve thousands of rows, contacts and numbers."""
+    size = '<size njmax="8000" nconmax="5000" nstack="600000"/>'
+    body = "<worldbody><body><joint/><geom size='1'/></body></worldbody>"
+    assert lw.load(f"<mujoco>{size}{body}</mujoco>").nv == 1
+
+
 def test_an_inertial_without_inertia_is_a_point_mass():
     text = PAIR.replace('<inertia ixx="1" iyy="1" izz="1"/>', "", 1)
     with pytest.warns(LoadWarning, match="no <inertia>; the link is a point mass"):

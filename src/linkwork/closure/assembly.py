@@ -72,9 +72,15 @@ def assemble(
 
     `q`, of shape (nq,) or (batch, nq), has quaternions as [x y z w] and may be far from closed. Joints named in
     `locked` keep their positions. All constraints with a position are closed, contacts with the world among them, or
-    those named in `only`; rows may be redundant. If the search does not converge, it starts again from `q`
-    moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says which constraints stay
-    open and by how much, and has the best position found. Joint limits are ignored.
+    those named in `only`; rows may be redundant. If the search does not converge within `max_iterations` steps, it
+    starts again from `q` moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says
+    which constraints stay open and by how much, and has the best position found. Joint limits are ignored.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q = lw.assemble(model, [0.3, 0.0, 0.0], locked=["crank_joint"])
+        >>> np.allclose(q, [0.3, -0.3, 0.3])
+        True
     """
     start = np.array(q, dtype=float)
     closing, free = _closing(model, only), _free(model, locked)
@@ -92,6 +98,13 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     norm="joint" it is nearest in the sum of squares of joint velocities, which needs no mass. Shapes are (nq,) and
     (nv,), or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and
     constraints do not determine their velocities, norm="mass" ends with an error that names them.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, _ = lw.random_state(model, 0)
+        >>> v = lw.project_velocity(model, q, np.ones(3))
+        >>> bool(np.abs(lw.constraint_error(model)(q, v).rate).max() < 1e-9)
+        True
     """
     at, speed = np.array(q, dtype=float), np.array(v, dtype=float)
     if at.ndim not in (1, 2) or at.shape[-1] != model.nq or speed.shape != (*at.shape[:-1], model.nv):
@@ -119,10 +132,15 @@ def random_state(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A random position in which the constraints (those in `only`) hold, and a velocity that all allow.
 
-    Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that
-    is moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in
-    every posture. The same seed gives the same state; `batch` gives as many, as rows.
+    Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that is
+    moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in every
+    posture. The same seed gives the same state; `batch` gives as many, as rows; `tolerance` is that of `assemble`.
     Quaternions in q are [x y z w].
+
+    Examples:
+        >>> q, v = lw.random_state(four_bar(), 0, batch=5)
+        >>> q.shape, v.shape
+        ((5, 3), (5, 3))
     """
     rng = np.random.default_rng(seed)
     if batch is not None:

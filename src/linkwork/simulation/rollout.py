@@ -67,6 +67,11 @@ class RolloutResult:
     says whether it is within the bound of the method and the precision: 1e-5 for methods that penalise all rows (1e-4
     in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-6 for contacts (1e-4). Both are None without
     constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+
+    Examples:
+        >>> result = lw.rollout(chain(3), dt=1e-3)(np.zeros((4, 3)), np.zeros(3), steps=10)
+        >>> result.q.shape, bool(result.ok.all())
+        ((4, 10, 3), True)
     """
 
     t: np.ndarray
@@ -87,7 +92,13 @@ BACKEND = choice("backend for rollouts", ("kernel", "numpy"))
 
 
 class Rollout:
-    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed."""
+    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> isinstance(run, lw.Rollout), run.operations > 0
+        (True, True)
+    """
 
     @checked(
         step=instance((Step, ContactStep), "a step, as lw.rollout makes it"),
@@ -259,6 +270,12 @@ def rollout(
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> result = run(np.zeros((64, 3)), np.zeros(3), steps=100, every=50)
+        >>> result.q.shape
+        (64, 2, 3)
     """
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
