@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
+from linkwork.functions.parameters import impossible
 from linkwork.model import Model
 
 TIMED = ("tau", "active", "target", "target_v")
@@ -42,6 +43,8 @@ def taken(
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
         if name == "friction" and (x < 0).any():
             raise InputError("'friction' has negative entries")
+        if name in own and (why := impossible(model, name, x)):
+            raise InputError(why)
         if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:
