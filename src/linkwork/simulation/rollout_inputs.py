@@ -59,6 +59,11 @@ def taken(
     return inputs, next(iter(batches.values()), None)
 
 
+def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    """The checked inputs of some states of a batch."""
+    return {n: x[which] if x.ndim == (3 if n in TIMED else 2) else x for n, x in inputs.items()}
+
+
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
     """One input as an array of finite numbers; a single number stands for all entries."""
     if value is None and own is not None:
