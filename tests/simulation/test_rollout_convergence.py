@@ -37,7 +37,7 @@ def quietly(run: lw.Rollout, *state: np.ndarray, **options: object) -> lw.Rollou
         return run(*state, **options)
 
 
-@pytest.mark.parametrize(("dtype", "right", "bound"), [("float64", 1e-5, 1e-10), ("float32", 2e-4, 2e-4 / 1e8**0.25)])
+@pytest.mark.parametrize(("dtype", "right", "bound"), [("float64", 1e-5, 1e-10), ("float32", 2e-4, 2e-4 / 1e5**0.5)])
 def test_quadrupeds_near_singular_postures_say_so(dtype, right, bound):
     """Legs stretch on the way: what is off is among what did not converge, and most states are right and say so."""
     model = on_feet()
@@ -59,7 +59,7 @@ def test_states_that_have_not_converged_are_rolled_out_once_more():
     q, v = crowded(model, 3, 48)
     once, exact = (quietly(lw.rollout(model, iterations=n), q, 0.3 * v, **STEPS) for n in (1, 8))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", ConvergenceWarning)
         found = lw.rollout(model)(q, 0.3 * v, **STEPS)
     assert not once.converged.all()
     assert found.converged.all()
