@@ -38,7 +38,9 @@ INDEFINITE = 1e-9
 
 
 def impossible(model: Model, name: str, value: np.ndarray) -> str:
-    """Why no body and no joint has these values of a parameter, flat or behind an axis for states; "" if they can be.
+    """Why no body and no joint has these values of a parameter; "" if they can be.
+
+    They are flat, or behind an axis for states.
 
     Links whose inertia in the model itself is impossible, by the fault of a file, may keep it so.
     """
@@ -60,7 +62,7 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
 
 
 def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
-    """Zero, or NaN where `impossible` has something to say: machine code looks at these inputs in no time."""
+    """Zero, or NaN where `impossible` has something to say; for machine code."""
     good, nan = xp.zeros(1), xp.constant([[np.nan]])
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
@@ -77,7 +79,7 @@ def _possible(own: np.ndarray) -> bool:
 
 
 def _signs(row: Array, own: np.ndarray, slack: float) -> tuple[Array, ...]:
-    """What is not negative if a body has this inertia: its mass, and leading minors of its inertia about c.
+    """What is not negative if a body has this inertia: its mass, and minors of I about c.
 
         m I_c = m I - (h.h E - h h^T)
 

@@ -207,7 +207,7 @@ class Rollout:
 
     @cached_property
     def retried(self) -> Rollout | None:
-        """The rollout of states that have not converged by this one, with more solver iterations in a step."""
+        """The rollout of states that have not converged by this one, with more iterations in a step."""
         step = self.step.retried
         if step is None:
             return None

@@ -142,7 +142,10 @@ class Step:
 
     @property
     def retried(self) -> Step | None:
-        """The step with more solver iterations, for motions that have not converged; None where users chose them."""
+        """The step with more solver iterations, for motions that have not converged.
+
+        None where users chose them.
+        """
         chosen = self.iterations is not None or self.prox is not None or self.dtype != "float64"
         return None if chosen or "lam0" not in self.carried else replace(self, iterations=RETRIED)
 
