@@ -125,6 +125,34 @@ def test_xacro_is_recognised_without_its_package(tmp_path, missing):
     )  # expanded already
 
 
+BOMBS = {
+    "macros": "".join(
+        f'<xacro:macro name="m{k}"><xacro:m{k - 1}/><xacro:m{k - 1}/></xacro:macro>'
+        if k
+        else '<xacro:macro name="m0"><link name="a"/></xacro:macro>'
+        for k in range(40)
+    )
+    + "<xacro:m39/>",
+    "itself": '<xacro:macro name="m"><xacro:m/><xacro:m/></xacro:macro><xacro:m/>',
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_hostile_xacro_takes_no_more_than_five_seconds(tmp_path, kind):
+    pytest.importorskip("xacro")
+    resource = pytest.importorskip("resource")
+    (tmp_path / "bomb.xacro").write_text(f"{HEAD}{BOMBS[kind]}</robot>")
+
+    def used() -> float:
+        child = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return child.ru_utime + child.ru_stime
+
+    before = used()
+    with pytest.raises(LoadError, match="xacro"):
+        lw.load(tmp_path / "bomb.xacro")
+    assert used() - before < 5.0
+
+
 def test_xacro_is_expanded(tmp_path):
     pytest.importorskip("xacro")
     (tmp_path / "arm.xacro").write_text(ARM)

@@ -149,8 +149,12 @@ class Traced(Arguments):
         outputs = self._traced(xp, inputs, symbol)
         if "q" in inputs:
             name = next(n for n in outputs if n not in STEP)
-            outputs[name] = marked(xp, outputs[name], _unit_guard(self.model, inputs["q"], xp))
+            outputs[name] = marked(xp, outputs[name], self._guard(xp, inputs))
         return outputs
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        """Zero, or NaN where inputs are invalid, though what is computed of them is a number."""
+        return _unit_guard(self.model, inputs["q"], xp)
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""

@@ -360,7 +360,7 @@ def _limits(joint: Element) -> Limits:
     if joint.get("type").strip() == "continuous":
         return Limits(effort=effort, velocity=velocity)
     lower, upper = element.number("lower", 0.0, bounded=False), element.number("upper", 0.0, bounded=False)
-    return Limits(lower, upper, effort, velocity)
+    return Limits(*element.ordered(lower, upper), effort, velocity)
 
 
 def _dynamics(joint: Element) -> dict[str, Any]:
