@@ -44,8 +44,8 @@ GIVEN = {"lw": lw, "np": np, **{n: f for n, f in vars(mechanisms).items() if ins
 INSIDE = {
     "Function": {"differentiable", "kernel", "program", "recipe", "traced"},
     "Model": {"check_forward", "check_position", "reach", "row_span", "topology", "unit_parts"},
-    "Rollout": {"kernel", "program"},
-    "Builder": {"strict", "look", "visual"},
+    "Rollout": {"kernel", "program", "retried"},
+    "Builder": {"strict", "look", "outline", "visual"},
     "BodyInertia": {"check"},
     "KKTCholesky": {"forces_to_rows", "rows_to_joints"},
     "Viewer": {"wait"},
