@@ -81,8 +81,10 @@ def base_parameters(model: Model, parameters: Sequence[str] = ("inertia",)) -> B
     `parameters` are groups as `lw.regressor` takes them. Loops count as there: forces are those of the independent
     joints. Gravity is the model's own.
 
-    >>> base = lw.base_parameters(model)
-    >>> base.rank, base.names[0]
+    Examples:
+        >>> base = lw.base_parameters(chain(3))
+        >>> base.rank, base.B.shape, base.names[1]
+        (15, (15, 30), 'link2.hx + 0.3 link3.m')
     """
     if not parameters:
         raise InputError("name at least one group of parameters")
@@ -102,8 +104,14 @@ def excitation(
 ) -> float:
     """How well a motion excites the base parameters: the condition number of Y_b stacked over its states.
 
-    `q`, `v` and `a` have one row for each state. Columns have length one, so that units do not matter. Below 100 is
-    good; infinite if some base parameters are not excited at all.
+    `q`, `v` and `a` have one row for each state; `parameters` are groups as `lw.regressor` takes them. Columns have
+    length one, so that units do not matter. Below 100 is good; infinite if some base parameters are not excited at all.
+
+    Examples:
+        >>> model, rng = chain(3), np.random.default_rng(0)
+        >>> q, v, a = rng.normal(size=(3, 100, model.nv))
+        >>> lw.excitation(model, q, v, a) < 100, lw.excitation(model, q, 0 * v, 0 * a) < 100
+        (True, False)
     """
     states = [np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a)]
     if len({len(x) for x in states}) > 1:

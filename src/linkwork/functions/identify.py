@@ -109,8 +109,14 @@ def identify(
     Returns an `Identification`: the new `model`, base parameters with standard deviations, noise, and the condition
     number of the data.
 
-    >>> found = lw.identify(model, q, v, a, tau)
-    >>> found.model, found.values, found.std
+    Examples:
+        >>> robot, rng = chain(3), np.random.default_rng(0)
+        >>> q, v, a = rng.normal(size=(3, 100, robot.nv))
+        >>> tau = lw.inverse_dynamics(robot)(q, v, a).tau + 0.01 * rng.normal(size=q.shape)
+        >>> believed = robot.with_inertia("link3", lw.BodyInertia(2.0, [0.2, 0, 0], 0.01 * np.eye(3)))
+        >>> found = lw.identify(believed, q, v, a, tau)
+        >>> found.converged, bool((abs(found.values - lw.base_parameters(robot).values) < 5 * found.std).all())
+        (True, True)
     """
     data = [np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, v, a, tau)]
     if len({len(x) for x in data}) > 1:

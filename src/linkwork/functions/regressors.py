@@ -68,6 +68,13 @@ def regressor(
 
     With `packed=True` the result is `(entries,)`, only those that are not zero in every state, at the rows and columns
     that `lw.regressor_pattern` gives with the same arguments: most of the time is spent on writing zeros otherwise.
+
+    Examples:
+        >>> model = chain(3)
+        >>> q, v, a = np.random.default_rng(0).normal(size=(3, model.nv))
+        >>> Y = lw.regressor(model)(q, v, a).Y
+        >>> np.allclose(Y @ lw.parameter_vector(model), lw.inverse_dynamics(model)(q, v, a).tau)
+        True
     """
     names = _checked_groups(model, kind, parameters)
     loops = projected and kind != "energy" and bool(model.constraints)
@@ -100,7 +107,13 @@ def regressor_pattern(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries of `lw.regressor(packed=True)`: those not zero in every state.
 
-    Entries are analytic in the state: what is zero in a random one is zero in all.
+    `kind`, `parameters` and `projected` are those of the function. Entries are analytic in the state: what is zero in a
+    random one is zero in all.
+
+    Examples:
+        >>> rows, columns = lw.regressor_pattern(chain(3))
+        >>> Y = np.zeros((3, 30))
+        >>> Y[rows, columns] = lw.regressor(chain(3), packed=True)(np.ones(3), np.ones(3), np.ones(3)).entries
     """
     if kind == "energy":
         raise InputError("regressors of energy have few zeros, and no pattern")

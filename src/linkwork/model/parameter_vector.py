@@ -19,7 +19,14 @@ OF_A_LINK = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 @checked(model=MODEL, parameters=GROUPS)
 def parameter_vector(model: Model, parameters: Sequence[str] = ("inertia",)) -> np.ndarray:
-    """pi (p,): groups of `model.parameters()` one after another: the columns of `lw.regressor`."""
+    """pi (p,): groups of `model.parameters()` one after another: the columns of `lw.regressor`.
+
+    `parameters` names the groups: "inertia", "armature", "damping", "stiffness", "friction".
+
+    Examples:
+        >>> lw.parameter_vector(chain(2), ("inertia", "damping")).shape
+        (22,)
+    """
     known = model.parameters()
     return np.concatenate([np.zeros(0), *(known[n].ravel() for n in parameters)])
 
