@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import UnsupportedError
 from linkwork_bench.mjcf import mjcf_text
 from linkwork_bench.papers.mechanisms import tube_chain
 
@@ -20,5 +21,5 @@ def test_a_chain_with_a_welded_tip() -> None:
     ours = lw.forward_dynamics(model.without_constraints(), backend="numpy")(q, v, tau).a
     np.testing.assert_allclose(data.qacc_smooth, ours, rtol=1e-9)
     assert data.nefc == model.rows
-    with pytest.raises(lw.UnsupportedError, match="points and welds"):
+    with pytest.raises(UnsupportedError, match="points and welds"):
         mjcf_text("hinge", model.with_constraints(lw.Hinge(model.links[3].name)))
