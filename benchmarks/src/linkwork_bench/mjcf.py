@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import Closure
 from linkwork.errors import UnsupportedError
 from linkwork.model import Model
-from linkwork.model.body import Placement
 from linkwork.model.link import Link
 from linkwork.spatial.rotations import matrix_quaternion
 
@@ -33,26 +33,29 @@ def mjcf_text(name: str, model: Model) -> str:
     ET.SubElement(root, "size", memory="8M")
     bodies = [ET.SubElement(root, "worldbody")]
     for i, link in enumerate(model.links[1:], 1):
-        bodies.append(_body(bodies[link.parent], f"b{i}", link))
+        bodies.append(_body(bodies[link.parent], i, link))
     equality = ET.SubElement(root, "equality")
     for c in model.constraints:
         _tie(equality, model, c)
     return ET.tostring(root, encoding="unicode")
 
 
-def _body(parent: ET.Element, name: str, link: Link) -> ET.Element:
-    body = ET.SubElement(parent, "body", name=name, **_place(link.placement))
+def _body(parent: ET.Element, i: int, link: Link) -> ET.Element:
+    """Link i; the harness finds its joint by the name "j" + its number."""
+    x, y, z, w = np.asarray(matrix_quaternion(link.placement.R, NUMPY))[:, 0]
+    pose = {"pos": _numbers(link.placement.p), "quat": _numbers((w, x, y, z))}
+    body = ET.SubElement(parent, "body", {"name": f"b{i}", **pose})
     I, weight = link.inertia.I, link.inertia
     full = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
     ET.SubElement(body, "inertial", pos=_numbers(weight.com), mass=_numbers([weight.mass]), fullinertia=_numbers(full))
     if link.joint.kind == "free":
-        ET.SubElement(body, "freejoint")
+        ET.SubElement(body, "freejoint", name=f"j{i}")
         return body
     if link.joint.kind not in JOINTS:
         raise UnsupportedError(f"MuJoCo's file has no {link.joint.kind} joint here ('{link.joint_name}')")
     axis = link.joint.axis  # type: ignore[attr-defined]
     kind = JOINTS[link.joint.kind]
-    ET.SubElement(body, "joint", type=kind, axis=_numbers(axis), armature=_numbers(link.armature))
+    ET.SubElement(body, "joint", name=f"j{i}", type=kind, axis=_numbers(axis), armature=_numbers(link.armature))
     return body
 
 
@@ -65,17 +68,11 @@ def _tie(equality: ET.Element, model: Model, c: object) -> None:
         if b.link:
             raise UnsupportedError("welds are with the world only")
         anchor = _numbers(a.placement.p)  # a weld's is in the frame of its second body
-        ET.SubElement(equality, "weld", body1="world", body2=f"b{a.link}", anchor=anchor, **HARD)
+        ET.SubElement(equality, "weld", {"body1": "world", "body2": f"b{a.link}", "anchor": anchor, **HARD})
         return
     other = {"body2": f"b{b.link}"} if b.link else {}
-    ET.SubElement(equality, "connect", body1=f"b{a.link}", anchor=_numbers(a.placement.p), **other, **HARD)
-
-
-def _place(X: Placement) -> dict[str, str]:
-    from linkwork.backends.numpy_ import NUMPY
-
-    x, y, z, w = np.asarray(matrix_quaternion(X.R, NUMPY))[:, 0]
-    return {"pos": _numbers(X.p), "quat": _numbers((w, x, y, z))}
+    ends = {"body1": f"b{a.link}", "anchor": _numbers(a.placement.p), **other}
+    ET.SubElement(equality, "connect", {**ends, **HARD})
 
 
 def _numbers(x: Iterable[float]) -> str:

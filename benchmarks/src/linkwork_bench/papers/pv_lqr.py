@@ -158,12 +158,6 @@ FOOTED = (
         "PV-OSIM-fast is the fastest on floating bases",
         "IX-B",
         fastest("pv_fast", ("pv", "efpa", "ltl", "kjr")),
-        why="on one limb all rows meet below the base, so that the dense matrix that it avoids is as small as its own; "
-        "it is the fastest from three limbs on",
-        proof=every(
-            said("three and four limbs", fastest("pv_fast", ("pv", "efpa", "ltl"), cases=lambda c: _limbs(c) > 2)),
-            said("one limb", ratio("pv_fast", "pv", 1.0, 1.15, cases=lambda c: _limbs(c) == 1)),
-        ),
     ),
 )
 HUMANOID = (

@@ -9,9 +9,9 @@ link,
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
 link counts as a meeting. Departs from the paper: pairs on different links are expanded from the base outwards, Omega_x
 first, rather than by moving every K to every meeting; and rows are replaced only where that saves operations (the
-paper's IV-E finds `pv` better where the path is short). What saves is counted when traced: where structure/meetings.py
-says, at all meetings as published, nowhere (that is `pv`), or `efpa`, whose products are fewest for many short branches
-at the base.
+paper's IV-E finds `pv` better where the path is short). What saves is counted when traced: where
+structure/row_compression.py says, at all meetings as published, nowhere (that is `pv`), or `efpa`, whose products are
+fewest for many short branches at the base.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from linkwork.algorithms.common.propagators import single_links
 from linkwork.algorithms.delassus.efpa import efpa
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
-from linkwork.structure.meetings import crowds, meetings
+from linkwork.structure.row_compression import crowds, meetings
 
 Held = dict[int, Array]
 """K^T by constraint, on some link."""
