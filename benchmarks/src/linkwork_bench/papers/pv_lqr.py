@@ -515,15 +515,11 @@ TABLE2 = Times(
             "PV-e needs nearly 50 % less than LTL on large robots with many rows (here: 40 to 70 %)",
             "IX-C-1",
             ratio("pv_early", "ltl", 0.3, 0.6, cases=HEAVY),
-            why=IN_OPERATIONS,
-            proof=every(operations("pv_early", "ltl", 0.3, 0.6, cases=HEAVY), WITHOUT_ROWS),
         ),
         Relation(
             "PV-e needs nearly 30 % less than PV there (here: 20 to 40 %)",
             "IX-C-1",
             ratio("pv_early", "pv", 0.6, 0.8, cases=HEAVY),
-            why=IN_OPERATIONS,
-            proof=every(operations("pv_early", "pv", 0.6, 0.8, cases=HEAVY), WITHOUT_ROWS),
         ),
         Relation(
             "PV-s is nearly twice as fast as LTL-s there (here: 1.5 to 2.5)",
