@@ -1,4 +1,4 @@
-"""A tree with points and welds as MuJoCo reads it: what the harness needs to time MuJoCo on a model of ours.
+"""A tree with points and welds as MuJoCo reads it, for the harness that times MuJoCo.
 
 One body per link; no geometry, so nothing collides. Constraints are as hard as MuJoCo takes them, without a reference
 acceleration, and pull with neither stiffness nor damping: J a = k as nearly as a soft constraint can have it.
@@ -24,7 +24,7 @@ HARD = {"solref": "-1e-9 -1e-9", "solimp": "0.9999 0.9999 0.001 0.5 2"}
 
 
 def mjcf_text(name: str, model: Model) -> str:
-    """The MJCF file of a model with hinges, slides and free joints; UnsupportedError for what it has else."""
+    """The MJCF file of a model with hinges, slides and free joints; else UnsupportedError."""
     root = ET.Element("mujoco", model=name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="false", balanceinertia="true")
     option = ET.SubElement(root, "option", gravity=_numbers(model.gravity), timestep="0.001")

@@ -122,7 +122,7 @@ class Ops(Protocol):
         ...
 
     def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
-        """The result of the candidate with the fewest operations; all compute the same, and the first is the guess.
+        """The result of the candidate with the fewest operations; all compute the same, the first is a guess.
 
         The tracer of kernels traces all of them, and those not taken leave nothing behind; others take the guess.
         """

@@ -95,7 +95,7 @@ class Constraint(Value):
 
     @property
     def coefficients(self) -> np.ndarray:
-        """The numbers K over links that the rows are, and that can be inputs of functions, n x 6; none for most."""
+        """The numbers K over links that can be inputs of functions, n x 6; most constraints have none."""
         return np.zeros((0, 6))
 
     def check(self, model: Model) -> None:

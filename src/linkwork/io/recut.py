@@ -36,7 +36,7 @@ CUTTABLE = ("revolute", "prismatic", "helical", "cylindrical", "universal", "sph
 
 
 def recut(model: Model, cut: Sequence[str]) -> Model:
-    """The same mechanism, cut at the joints named; where these are fewer than loops, the model's other cuts stay.
+    """The same mechanism, cut at the joints named; where these are fewer than loops, other cuts stay.
 
     A name of a closure is that of a joint which is cut already, also where a joint of the tree has the same name.
     Raises ModelError for joints that are in no loop, that are independent, or that have what a closure cannot have:
@@ -198,7 +198,7 @@ def _joint(closure: Closure) -> Joint | None:
 
 
 def _as_joint(model: Model, closure: Closure, a_inside: bool) -> tuple[Joint, Placement, Placement]:
-    """The joint in place of a closure, its frame on the outer link, and the inner link in the frame that it moves."""
+    """The joint in place of a closure, its frame on the outer link, and the inner link in its frame."""
     joint = _joint(closure)
     assert joint is not None
     a, b = model.frame(closure.a).placement, model.frame(closure.b).placement
@@ -227,7 +227,7 @@ def _standing(model: Model, closure: Closure) -> Placement:
 
 
 def _as_closure(link: Link, end: str, closure: Closure) -> Closure:
-    """The closure in place of a link's joint: the link's frame against `end` on its former parent."""
+    """The closure in place of a link's joint: the link's frame against `end` on its old parent."""
     joint: Any = link.joint
     return Closure(
         link.name,

@@ -75,7 +75,7 @@ class Values:
 
     @contextmanager
     def aside(self, worth: int) -> Iterator[None]:
-        """Record what may not be used: it does not count as part of the program, and ends after `worth` nodes."""
+        """Record what may not be used: it does not count for the limit, and ends after `worth` nodes."""
         limit, before = self._limit, len(self.nodes)
         self._limit = before + worth
         with suppress(Outgrown):

@@ -30,7 +30,7 @@ BASES = ("free", "planar", "fixed")
 
 @dataclass(frozen=True)
 class Cuts:
-    """The joints to cut, and predicted us per state: with these (`us`), and with those of the rule or file (`rule`)."""
+    """The joints to cut, and predicted us per state: with these, and with the rule's or file's (`rule`)."""
 
     joints: tuple[str, ...]
     us: float

@@ -113,7 +113,7 @@ def _undecided(experiment: Times, case: Case, records: list[Record]) -> bool:
 
 
 def _about(program: Program | IterativeProgram) -> dict[str, float]:
-    """What else is known of a program: cycles that wait; operations and such cycles of a further solver iteration."""
+    """What else is known of a program: cycles that wait; operations and cycles of a further iteration."""
     if isinstance(program, Program):
         return {"chain": chain(program)}
     return {
