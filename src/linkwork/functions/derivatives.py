@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.derivatives.forward_derivatives import forward_derivatives
 from linkwork.algorithms.derivatives.implicit import Implicit
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
@@ -34,7 +35,7 @@ from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.kernels.columns import COLUMN, FOUND, Group, columns
-from linkwork.kernels.differentiate import Tangent, adjoints, tangents
+from linkwork.kernels.differentiate import Tangent, adjoints, held, tangents
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.values import ZERO
@@ -212,20 +213,24 @@ class Problem:
         c = rnea(self.motion, None, self.fext, self.passive)
         return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
 
-    def balance(self, solved: Implicit) -> tuple[Array, Array]:
-        """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""
+    def balance(self, solved: Implicit) -> tuple[Array, Array, list[int]]:
+        """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters.
+
+        The last result are the entries of a and lam in them, which are to be held fixed.
+        """
         motion, xp, f = self.motion, self.xp, solved.factor
-        needed = rnea(motion, solved.a, self.fext, self.passive) - f.rows_to_joints(solved.multipliers, solved.columns)
-        a, residual = motion.accelerations(solved.a), [xp.zeros(0)]
+        vdot, lam = (held(x) for x in (solved.a, solved.multipliers))
+        needed = rnea(motion, vdot, self.fext, self.passive) - f.rows_to_joints(lam, solved.columns)
+        a, residual = motion.accelerations(vdot), [xp.zeros(0)]
         for r in solved.rows:
             total = sum((K @ a[l] for l, K in r.links.items()), -r.k)
             for i, G in r.joints.items():
-                total = total + G @ solved.a[motion.model.topology.v_slices[i], :]
+                total = total + G @ vdot[motion.model.topology.v_slices[i], :]
             residual.append(total)
         if self.softness is not None:
-            soft = zip(self.softness, solved.by_constraint, strict=True)
+            soft = zip(self.softness, split(lam, solved.rows), strict=True)
             residual[1:] = [r + R * y for r, (R, y) in zip(residual[1:], soft, strict=True)]
-        return needed, xp.vstack(residual)
+        return needed, xp.vstack(residual), [r for x in (vdot, lam) for r in x.refs if x.values.value(r) is None]
 
 
 class Jacobians(Differentiated):
@@ -356,9 +361,9 @@ class Jacobians(Differentiated):
         xp = p.xp
         assert isinstance(xp, Tracer)
         solved = p.solved()
-        needed, residual = p.balance(solved)
+        needed, residual, still = p.balance(solved)
         seeds, places = self._seeds(xp, p.inputs)
-        seeds.update({r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None})
+        seeds.update({r >> 1: {} for r in still})
         found = tangents(xp.values, [r >> 1 for x in (needed, residual) for r in x.refs], seeds)
         sides = {
             w: (-_columns(xp, found, needed, place), -_columns(xp, found, residual, place))
@@ -410,8 +415,8 @@ class Forward(Differentiated):
     def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array], seeds: Columns) -> dict[str, Array]:
         p = Problem(self.of, xp, inputs)
         solved = p.solved()
-        needed, residual = p.balance(solved)
-        seeds |= {r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None}
+        needed, residual, still = p.balance(solved)
+        seeds |= {r >> 1: {} for r in still}
         found = tangents(xp.values, [r >> 1 for x in (needed, residual) for r in x.refs], seeds)
         b, r = (-_columns(xp, found, x, slice(0, 1)) for x in (needed, residual))
         x, y = solved.solve(b + inputs["dtau"] if "tau" in self.wrt else b, r)
@@ -441,8 +446,8 @@ class Reverse(Differentiated):
         solved = p.solved()
         first, second = (inputs["w_" + n] for n in self.outputs)
         u, s = solved.solve(first, -(second * solved.roots))
-        needed, residual = p.balance(solved)
-        out = self._swept(xp, inputs, [(needed, -u), (residual, s)], [solved.a, solved.multipliers])
+        needed, residual, still = p.balance(solved)
+        out = self._swept(xp, inputs, [(needed, -u), (residual, s)], still)
         if "tau" in self.wrt:
             out["g_tau"] = u
         if p.jump and "v" in self.wrt:
@@ -454,7 +459,7 @@ class Reverse(Differentiated):
         xp: Tracer,
         inputs: Mapping[str, Array],
         weighted: Sequence[tuple[Matrix, Matrix]],
-        fixed: Sequence[Matrix] = (),
+        still: Sequence[int] = (),
     ) -> dict[str, Array]:
         """The gradients of weighted values, with some held fixed."""
         values, weights = xp.values, dict[int, int]()
@@ -464,8 +469,7 @@ class Reverse(Differentiated):
                     signed = values.neg(weight) if r & 1 else weight
                     weights[r >> 1] = values.add(weights[r >> 1], signed) if r >> 1 in weights else signed
         ends = [r for n in self.wrt for r in inputs[n].refs]
-        held = [r for x in fixed for r in x.refs if values.value(r) is None]
-        found = dict(zip(ends, adjoints(values, weights, [r >> 1 for r in [*ends, *held]]), strict=False))
+        found = dict(zip(ends, adjoints(values, weights, [r >> 1 for r in [*ends, *still]]), strict=False))
         out = {}
         for n in self.wrt:
             g = Matrix(values, inputs[n].shape, [found[r] for r in inputs[n].refs])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from linkwork.kernels.matrices import Matrix
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.simplify import finished
 from linkwork.kernels.values import ONE, ZERO, Values
@@ -41,6 +42,16 @@ def tangents(values: Values, wanted: Iterable[int], seeds: Mapping[int, Tangent]
                 total[column] = values.add(total[column], part) if column in total else part
         known[n] = {column: d for column, d in total.items() if d != ZERO}
     return known
+
+
+def held(x: Matrix) -> Matrix:
+    """The same values as nodes of their own, to be seeds that do not change.
+
+    The algebra simplifies M (x / M) to x: what a formula makes of a solution could skip it, and hang on what it was
+    solved from.
+    """
+    v = x.values
+    return Matrix(v, x.shape, [r if v.value(r) is not None else v.apply("guarded", r, r) for r in x.refs])
 
 
 def adjoints(values: Values, weights: Mapping[int, int], of: Sequence[int]) -> list[int]:
