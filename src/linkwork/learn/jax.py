@@ -15,9 +15,7 @@ until the process ends, because XLA has no way to forget one; equal functions sh
 from __future__ import annotations
 
 import functools
-from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +25,10 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_foun
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import START, stepped
+from linkwork.learn.steps import START, arguments, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
-from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
 
 try:
     import jax
@@ -79,31 +76,14 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
     """
     family = stepped(of)
     step = _Function(family)
-    timed = [n for n in TIMED if n in of.step.inputs]
 
     def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
         dtype = _dtype(family.of)
-        known = {n: DEFAULTS[n] for n in timed if n in DEFAULTS} | {"dt": of.dt, **others}
-        if tau is not None:
-            known["tau"] = tau
-        given = {n: jnp.asarray(x, dtype) for n, x in known.items()}
-        for port in family.inputs:  # numbers stand for as many as there are
-            if port.name in given and not given[port.name].ndim:
-                given[port.name] = jnp.broadcast_to(given[port.name], port.shape)
-        moving = {n: given.pop(n) for n in timed if n in given and given[n].ndim > 1}
-        steps = {x.shape[0] for x in moving.values()} or {of.steps}
-        if len(steps) > 1 or None in steps:
-            raise InputError(
-                "rollout: time is the first axis of what changes, of one length; or give lw.rollout steps="
-            )
-        q, v = jnp.asarray(q, dtype), jnp.asarray(v, dtype)
-        leads = [q.shape[:-1], v.shape[:-1], *(x.shape[1:-1] for x in moving.values())]
-        leads += [given[p.name].shape[: given[p.name].ndim - len(p.shape)] for p in family.inputs if p.name in given]
-        lead = jnp.broadcast_shapes(*leads)
-        q, v = (jnp.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v))
+        given = {"q": q, "v": v, "tau": tau, **others}
+        x = arguments(of, family, given, lambda x: jnp.asarray(x, dtype), jnp)
 
         def after(q: Any, v: Any, start: Any, now: Mapping[str, Any]) -> Any:
-            return step(q, v, **given, **now, **({START: start} if start is not None else {}))
+            return step(q, v, **x.held, **now, **({START: start} if start is not None else {}))
 
         def advance(state: tuple[Any, Any, Any], now: Mapping[str, Any]) -> Any:
             r = after(*state, now)
@@ -111,9 +91,9 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
 
         start = None
         if of.step.guessed:
-            nothing = jnp.zeros((*lead, of.model.rows), dtype)
-            start = after(q, v, nothing, {n: x[0] for n, x in moving.items()}).start_next
-        return jax.lax.scan(advance, (q, v, start), moving, length=steps.pop())[1]  # type: ignore[no-any-return]
+            nothing = jnp.zeros((*x.lead, of.model.rows), dtype)
+            start = after(x.q, x.v, nothing, {n: y[0] for n, y in x.moving.items()}).start_next
+        return jax.lax.scan(advance, (x.q, x.v, start), x.moving, length=x.steps)[1]  # type: ignore[no-any-return]
 
     return roll
 
@@ -163,22 +143,11 @@ class _Function:
         found = _bind("value", family, (), flat, tuple(bool(own) for own in leads))
         if lead:
             found = [x.reshape(*lead, *x.shape[1:]) for x in found]
-        return self._result(*found[: len(family.outputs)], *self._converged(found))
-
-    @cached_property
-    def _result(self) -> Any:
-        names = [x.name for x in self.family.outputs]
-        known = self.of._results(tuple(names))
-        fields = getattr(known.type, "_fields", None) or tuple(names)
-        return namedtuple(known.type.__name__, (*fields, "converged") if self._solves else fields)
-
-    @property
-    def _solves(self) -> bool:
-        return self.family.reports or hasattr(self.of._results(()).type, "converged")
+        return self.family.result(*found[: len(family.outputs)], *self._converged(found))
 
     def _converged(self, found: Sequence[Any]) -> list[Any]:
         """Whether the solver has: methods that iterate report it, direct ones have if there are numbers."""
-        if not self._solves:
+        if not self.family.solves:
             return []
         return [found[-1][..., 2] == 1 if self.family.reports else jnp.isfinite(found[0]).all(-1)]
 

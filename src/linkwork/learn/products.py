@@ -14,7 +14,9 @@ each the transpose of another one, or of itself. Second ones are first ones diff
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from linkwork.backends import Array, Ops
@@ -26,6 +28,7 @@ from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port
 from linkwork.kernels.values import ZERO
+from linkwork.lazy import cached_property
 
 Symbol = Callable[[str, int], Array]
 
@@ -63,6 +66,19 @@ class Family:
         """Whether the last output of the function is a report: solver iterations, residual, 1 if that is small."""
         return self.of.kernel.outputs[-1].name == "report"
 
+    @cached_property
+    def solves(self) -> bool:
+        """Whether results say that they have `converged`."""
+        return self.reports or hasattr(self.of._results(()).type, "converged")
+
+    @cached_property
+    def result(self) -> Any:
+        """The class of results: a named tuple of the outputs, with `converged` behind them where that is said."""
+        names = tuple(x.name for x in self.outputs)
+        known = self.of._results(names).type
+        fields = known._fields if len(known._fields) == len(names) else names
+        return _tuples(known.__name__, (*fields, "converged") if self.solves else tuple(fields))
+
     @property
     def free(self) -> tuple[str, ...]:
         """The inputs that have derivatives; by the others, contact modes and forces to start from, they are zero."""
@@ -80,6 +96,11 @@ class Family:
         if key not in self._made:
             self._made[key] = KINDS[kind](self.of if kind == "value" else self.smooth, *wrt)
         return self._made[key]
+
+
+@cache
+def _tuples(name: str, fields: tuple[str, ...]) -> Any:
+    return namedtuple(name, fields)
 
 
 def value(of: Function[Any]) -> Function[Any]:

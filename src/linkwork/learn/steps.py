@@ -7,19 +7,32 @@ gradient of what the rollout computes, where rows depend on each other too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from linkwork.backends import Array, Ops
-from linkwork.errors import UnsupportedError
+from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.functions.parameters import Inputs
 from linkwork.learn.products import Family
 from linkwork.rewrite.rewritten import rewritten
 from linkwork.simulation.contact_step import ContactStep
 from linkwork.simulation.rollout import Rollout
+from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
 from linkwork.simulation.step import BY_STEP, Step
+
+
+class Arguments(NamedTuple):
+    """The arguments of a rollout: the start, what is held and what changes with time, steps, and the batch."""
+
+    q: Any
+    v: Any
+    held: dict[str, Any]
+    moving: dict[str, Any]
+    steps: int
+    lead: tuple[int, ...]
+
 
 START = "start"
 """The input for the multipliers of the last step; the one of that name in forward dynamics has no derivatives."""
@@ -33,6 +46,27 @@ def stepped(of: Rollout) -> Family:
             "derivatives, and contacts that are constraints of the model have them"
         )
     return Family(_function(of.step, of, reports=True), _function(of.step, of, reports=False))
+
+
+def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any], Any], xp: Any) -> Arguments:
+    """What a rollout is called with, as arrays of a framework: `taken` makes them, `xp` is its module."""
+    timed = [n for n in TIMED if n in of.step.inputs]
+    known = {n: DEFAULTS[n] for n in timed if n in DEFAULTS} | {"dt": of.dt}
+    arrays = {n: taken(x) for n, x in (known | {n: x for n, x in given.items() if x is not None}).items()}
+    ports = {port.name: port.shape for port in family.inputs}
+    for n in arrays:
+        if n not in ports:
+            raise not_found("input of this rollout", n, [n for n in ports if n != START])
+        if not arrays[n].ndim:  # a number stands for as many as there are
+            arrays[n] = xp.broadcast_to(arrays[n], ports[n])
+    moving = {n: arrays.pop(n) for n in timed if n in arrays and arrays[n].ndim > 1}
+    steps = {x.shape[0] for x in moving.values()} or {of.steps}
+    if len(steps) > 1 or None in steps:
+        raise InputError("rollout: time is the first axis of what changes, of one length; or give lw.rollout steps=")
+    leads = [x.shape[: x.ndim - len(ports[n])] for n, x in arrays.items()]
+    lead = tuple(xp.broadcast_shapes(*leads, *(x.shape[1:-1] for x in moving.values())))
+    q, v = (xp.broadcast_to(x, (*lead, x.shape[-1])) for x in (arrays.pop("q"), arrays.pop("v")))
+    return Arguments(q, v, arrays, moving, steps.pop() or 0, lead)
 
 
 def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
