@@ -150,7 +150,7 @@ class Kernel:
         return self
 
     def native(self, batch: bool) -> Executable:
-        """The machine code for one state or for a batch, compiled now if need be; for callers other than Python."""
+        """The machine code for one state or a batch, compiled now if need be: for callers other than Python."""
         return self._form(self.lanes if batch else 1)
 
     @property

@@ -1,4 +1,4 @@
-"""Functions of Linkwork as functions of JAX: `jit`, `vmap`, `grad`, `jvp`, `vjp`, `lax.scan`, by machine code.
+"""Functions of Linkwork as functions of JAX: `jit`, `vmap`, `grad`, `jvp`, `vjp`, `lax.scan`.
 
     import linkwork as lw
     import linkwork.learn.jax
@@ -45,13 +45,14 @@ ROLLOUT = instance(Rollout, "a rollout, as lw.rollout(model) is")
 
 @checked(of=FUNCTION)
 def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
-    """The same function for JAX: of the same inputs, in order or by name; those with a default may be left out.
+    """The same function for JAX.
 
-    Inputs may have any axes before their own, as (T, B, nq), which are broadcast as NumPy does it. Results are a named
-    tuple; of solvers, `converged` is its last field. Quaternions in `q` are [x y z w] and of length one, else results
-    are NaN; derivatives by `q` are by its entries, of the function of the normalised quaternion: gradients are
-    orthogonal to it. There are first and second derivatives. By contact modes (`active`) and forces to start from
-    (`lam0`) they are zero. Computes on a CPU, in the dtype of the function: float64 needs `jax_enable_x64`.
+    Of the same inputs, in order or by name; those with a default may be left out. Inputs may have any axes before their
+    own, as (T, B, nq), which are broadcast as NumPy does it. Results are a named tuple; of solvers, `converged` is its
+    last field. Quaternions in `q` are [x y z w] and of length one, else results are NaN; derivatives by `q` are by its
+    entries, of the function of the normalised quaternion: gradients are orthogonal to it. There are first and second
+    derivatives. By contact modes (`active`) and forces to start from (`lam0`) they are zero. Computes on a CPU, in the
+    dtype of the function: float64 needs `jax_enable_x64`.
     """
     return _Step(of) if isinstance(of, DiscreteStep) else _Function(Family(of))
 
@@ -66,13 +67,13 @@ class Motion(NamedTuple):
 
 @checked(of=ROLLOUT)
 def rollout(of: Rollout) -> Callable[..., Motion]:
-    """`roll(q, v, tau, ...)`: the states after each of T steps, as `lw.rollout` computes them, by `lax.scan`.
+    """`roll(q, v, tau, ...)`: the states after each of T steps, as `lw.rollout` computes them.
 
-    `q` (..., nq) and `v` (..., nv) are those of the start. What changes with time (`tau`, `active`, `target`,
-    `target_v`) has time as its first axis, (T, ..., n), or is (n,) and held; if all are held, the rollout's `steps` are
-    T. `dt`, `kp`, `kd` and parameters are as in forward dynamics. Gradients are those of the computation itself, solver
-    iterations and forces to start from included; they need the states of all steps in memory. States that fail are not
-    stopped: check that results are finite.
+    By `lax.scan`. `q` (..., nq) and `v` (..., nv) are those of the start. What changes with time (`tau`, `active`,
+    `target`, `target_v`) has time as its first axis, (T, ..., n), or is (n,) and held; if all are held, the rollout's
+    `steps` are T. `dt`, `kp`, `kd` and parameters are as in forward dynamics. Gradients are those of the computation
+    itself, solver iterations and forces to start from included; they need the states of all steps in memory. States
+    that fail are not stopped: check that results are finite.
     """
     family = stepped(of)
     step = _Function(family)
@@ -356,7 +357,9 @@ def _pushed(kind: str, primals: Sequence[Any], tangents: Tangents, *, family: Fa
 
 
 def _pulled(kind: str, cotangents: Sequence[Any], *operands: Any, family: Family, wrt: Wrt, batched: Any) -> Any:
-    """The rule of reverse mode: a product is linear in each group of operands after x, and its transpose is another.
+    """The rule of reverse mode.
+
+    A product is linear in each group of operands after x, and its transpose is another:
 
     forward           reverse          in w
     reverse           forward          in dx

@@ -41,7 +41,7 @@ class Output(NamedTuple):
 
 
 class Family:
-    """A compiled function with its products, made when first asked for; `wrt` names the inputs that change.
+    """A compiled function with its products, made when first asked for.
 
     `smooth` is the same function without outputs that are not to be differentiated.
     """
@@ -63,7 +63,7 @@ class Family:
 
     @property
     def reports(self) -> bool:
-        """Whether the last output of the function is a report: solver iterations, residual, 1 if that is small."""
+        """Whether the last output is a report: solver iterations, residual, and 1 if that is small."""
         return self.of.kernel.outputs[-1].name == "report"
 
     @cached_property
@@ -81,7 +81,7 @@ class Family:
 
     @property
     def free(self) -> tuple[str, ...]:
-        """The inputs that have derivatives; by the others, contact modes and forces to start from, they are zero."""
+        """The inputs that have derivatives; contact modes and forces to start from have none."""
         return tuple(n for n in self.of.inputs if n not in Differentiated.FIXED)
 
     def operands(self, kind: str, wrt: Sequence[Sequence[str]]) -> list[str]:

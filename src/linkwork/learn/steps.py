@@ -1,4 +1,4 @@
-"""The step of a rollout as a function that is differentiated operation by operation, with what it starts from.
+"""The step of a rollout as a function that is differentiated operation by operation.
 
 It is the step that `lw.rollout` loops over: so many solver iterations, from the forces of the last step, with the
 penalty that time steps have. Its derivatives are those of this computation, so that a gradient through a rollout is the
@@ -24,7 +24,7 @@ from linkwork.simulation.step import BY_STEP, Step
 
 
 class Arguments(NamedTuple):
-    """The arguments of a rollout: the start, what is held and what changes with time, steps, and the batch."""
+    """The start of a rollout, what is held and what changes with time, its steps and its batch."""
 
     q: Any
     v: Any

@@ -1,4 +1,4 @@
-"""Functions of Linkwork as operators of PyTorch: autograd of first and second order, `vmap`, `torch.compile`.
+"""Functions of Linkwork as operators of PyTorch: autograd of two orders, `vmap`, `torch.compile`.
 
     import linkwork as lw
     import linkwork.learn.torch
@@ -48,25 +48,26 @@ class Motion(NamedTuple):
 
 @checked(of=FUNCTION)
 def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
-    """The same function for PyTorch: of the same inputs, in order or by name; those with a default may be left out.
+    """The same function for PyTorch.
 
-    Inputs are tensors on the CPU of the function's dtype, with any axes before their own, as (T, B, nq), which are
-    broadcast. Results are a named tuple; of solvers, `converged` is its last field. Nothing is raised for states
-    without a solution: their results are NaN. Quaternions in `q` are [x y z w] and of length one, else results are NaN;
-    derivatives by `q` are by its entries, of the function of the normalised quaternion: gradients are orthogonal to it.
-    There are first and second derivatives, in reverse; `gradcheck` needs `q` normalised inside of what it checks.
+    Of the same inputs, in order or by name; those with a default may be left out. Inputs are tensors on the CPU of the
+    function's dtype, with any axes before their own, as (T, B, nq), which are broadcast. Results are a named tuple; of
+    solvers, `converged` is its last field. Nothing is raised for states without a solution: their results are NaN.
+    Quaternions in `q` are [x y z w] and of length one, else results are NaN; derivatives by `q` are by its entries, of
+    the function of the normalised quaternion: gradients are orthogonal to it. There are first and second derivatives,
+    in reverse; `gradcheck` needs `q` normalised inside of what it checks.
     """
     return _Step(of) if isinstance(of, DiscreteStep) else _Function(Family(of))
 
 
 @checked(of=ROLLOUT)
 def rollout(of: Rollout) -> Callable[..., Motion]:
-    """`roll(q, v, tau, ...)`: the states after each of T steps, as `lw.rollout` computes them, one call a step.
+    """`roll(q, v, tau, ...)`: the states after each of T steps, as `lw.rollout` computes them.
 
-    `q` (..., nq) and `v` (..., nv) are those of the start. What changes with time (`tau`, `active`, `target`,
-    `target_v`) has time as its first axis, (T, ..., n), or is (n,) and held; if all are held, the rollout's `steps` are
-    T. `tau` may also be a function `(q, v, k) -> tau`, a policy, called before each step. Gradients are those of the
-    computation itself, solver iterations and forces to start from included.
+    One operator a step. `q` (..., nq) and `v` (..., nv) are those of the start. What changes with time (`tau`,
+    `active`, `target`, `target_v`) has time as its first axis, (T, ..., n), or is (n,) and held; if all are held, the
+    rollout's `steps` are T. `tau` may also be a function `(q, v, k) -> tau`, a policy, called before each step.
+    Gradients are those of the computation itself, solver iterations and forces to start from included.
     """
     family = stepped(of)
     step = _Function(family)
@@ -256,7 +257,7 @@ class _Call:
 
     def run(self, *operands: torch.Tensor) -> Any:
         """The kernel, in the tensors' memory."""
-        arrays = [x.detach().numpy() for x in operands]
+        arrays = [x.detach().contiguous().numpy() for x in operands]
         self.kernel.threads = min(self.limit, torch.get_num_threads())
         found = self.kernel(*(arrays if self.sorted else [arrays[k] for k in self.order]))
         tensors = tuple(torch.from_numpy(x) for x in found)
