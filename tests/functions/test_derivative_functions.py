@@ -13,6 +13,7 @@ from helpers import FIVE_POINT, assert_close, derivative, random_model, random_s
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
 from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
 from linkwork.robots import mechanisms
+from linkwork.robots.mechanisms import chain
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,20 @@ def test_products_with_loops_and_gears():
         assert_close(pulled, w @ expected, 1e5, scale=size, eps=FIVE_POINT)
 
 
+@pytest.mark.parametrize("links", [1, 2, 3])
+def test_products_of_short_chains(links):
+    """M (1 / M) x is x: values that are held fixed must not cancel against what they were computed from."""
+    model = chain(links)
+    f = lw.forward_dynamics(model, backend="numpy")
+    q, v, tau = random_state(model, 3)
+    dq, dv, dtau, w = np.random.default_rng(0).normal(size=(4, model.nv))
+    expected = derivative(lambda t: f(q + t * dq, v + t * dv, tau + t * dtau).a)
+    size = float(np.abs(expected).max())
+    assert_close(f.jvp()(q, v, tau, dq, dv, dtau).da, expected, 1e3, scale=size, eps=FIVE_POINT)
+    back = f.vjp()(q, v, tau, w, np.zeros(0))
+    assert_close(back.g_q @ dq + back.g_v @ dv + back.g_tau @ dtau, w @ expected, 1e3, scale=size, eps=FIVE_POINT)
+
+
 def test_loops_over_columns_equal_straight_lines(model, fd, monkeypatch):
     from linkwork.functions import derivatives
 
@@ -219,14 +234,17 @@ def test_joints_whose_subspace_has_a_rate_but_no_slopes(joint):
     def moved(f, h):
         return f(model.integrate(q, h * dq), v + h * dv, tau)[0]
 
-    for tied in (model, model.with_constraints(lw.point("y"))):
-        for f, first in ((lw.forward_dynamics(tied), "a"), (lw.inverse_dynamics(model), "tau")):
-            expected = derivative(partial(moved, f))
-            r, changes = f.derivatives(("q", "v"))(q, v, tau), f.jvp(("q", "v"))(q, v, tau, dq, dv)
-            found = getattr(r, f"d{first}_dq") @ dq + getattr(r, f"d{first}_dv") @ dv
-            weights = (w, np.zeros(tied.rows)) if first == "a" else (w,)
-            back = f.vjp(("q", "v"))(q, v, tau, *weights)
-            size = float(np.abs(expected).max())
-            assert_close(found, expected, 1e4, scale=size, eps=FIVE_POINT)
-            assert_close(changes[0], expected, 1e4, scale=size, eps=FIVE_POINT)
-            assert_close(back[0] @ dq + back[1] @ dv, w @ expected, 1e4, scale=size, eps=FIVE_POINT)
+    tied = model.with_constraints(lw.point("y"))
+    for f, first, rows in (
+        (lw.forward_dynamics(model), "a", 0),
+        (lw.forward_dynamics(tied), "a", tied.rows),
+        (lw.inverse_dynamics(model), "tau", None),
+    ):
+        expected = derivative(partial(moved, f))
+        r, changes = f.derivatives(("q", "v"))(q, v, tau), f.jvp(("q", "v"))(q, v, tau, dq, dv)
+        found = getattr(r, f"d{first}_dq") @ dq + getattr(r, f"d{first}_dv") @ dv
+        back = f.vjp(("q", "v"))(q, v, tau, w, *(() if rows is None else (np.zeros(rows),)))
+        size = float(np.abs(expected).max())
+        assert_close(found, expected, 1e4, scale=size, eps=FIVE_POINT)
+        assert_close(changes[0], expected, 1e4, scale=size, eps=FIVE_POINT)
+        assert_close(back[0] @ dq + back[1] @ dv, w @ expected, 1e4, scale=size, eps=FIVE_POINT)

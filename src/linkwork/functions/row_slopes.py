@@ -20,7 +20,7 @@ from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
-from linkwork.kernels.differentiate import Tangent, held, tangents
+from linkwork.kernels.differentiate import Tangent, tangents
 from linkwork.kernels.matrices import Matrix
 from linkwork.kernels.values import ZERO
 from linkwork.model import Motion
@@ -40,7 +40,6 @@ def row_slopes(
     `v` are the velocities to differentiate by, if the motion has others (impacts).
     """
     motion, xp = rooted.motion, rooted.xp
-    vdot, lam = held(vdot), [held(y) for y in lam]
     a = motion.accelerations(vdot)
     residual = [xp.zeros(0)]
     links: dict[int, Any] = {}

@@ -44,16 +44,6 @@ def tangents(values: Values, wanted: Iterable[int], seeds: Mapping[int, Tangent]
     return known
 
 
-def held(x: Matrix) -> Matrix:
-    """The same values as nodes of their own, to be seeds that do not change.
-
-    The algebra simplifies M (x / M) to x: what a formula makes of a solution could skip it, and hang on what it was
-    solved from.
-    """
-    v = x.values
-    return Matrix(v, x.shape, [r if v.value(r) is not None else v.apply("guarded", r, r) for r in x.refs])
-
-
 def adjoints(values: Values, weights: Mapping[int, int], of: Sequence[int]) -> list[int]:
     """The derivatives of sum w_n z_n, for weights w by nodes, by the nodes `of`."""
     total = {n: w for n, w in weights.items() if w != ZERO}
@@ -63,6 +53,16 @@ def adjoints(values: Values, weights: Mapping[int, int], of: Sequence[int]) -> l
                 part = slope(total[n])
                 total[argument] = values.add(total[argument], part) if argument in total else part
     return [total.get(n, ZERO) for n in of]
+
+
+def slopes(value: Matrix, x: Matrix, by: Matrix) -> Matrix:
+    """(dvalue / dx) `by`, in a trace: columns `value` and x, and a matrix with a row for every entry of x."""
+    values, width = value.values, by.shape[1]
+    rows = [by.refs[k * width : (k + 1) * width] for k in range(len(x.refs))]
+    seeds = {ref >> 1: {c: d for c, d in enumerate(row) if d != ZERO} for ref, row in zip(x.refs, rows, strict=True)}
+    found = tangents(values, [ref >> 1 for ref in value.refs], seeds)
+    refs = [_signed(found.get(ref >> 1, {}).get(c, ZERO), ref, values) for ref in value.refs for c in range(width)]
+    return Matrix(values, (len(value.refs), width), refs)
 
 
 def jvp(program: Program, wrt: Sequence[str]) -> Program:

@@ -91,7 +91,7 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
             return (r.q_next, r.v_next, getattr(r, "start_next", None)), Motion(r.q_next, r.v_next, r.converged)
 
         start = None
-        if of.step.guessed:
+        if any(port.name == START for port in family.inputs):
             nothing = jnp.zeros((*x.lead, of.model.rows), dtype)
             start = after(x.q, x.v, nothing, {n: y[0] for n, y in x.moving.items()}).start_next
         return jax.lax.scan(advance, (x.q, x.v, start), x.moving, length=x.steps)[1]  # type: ignore[no-any-return]

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from linkwork.backends import Array, Ops
 from linkwork.errors import InputError, UnsupportedError
-from linkwork.functions.derivatives import Columns, Differentiated, Forward, Reverse
+from linkwork.functions.derivative_products import Forward, Reverse
+from linkwork.functions.differentiated import Columns, Differentiated
 from linkwork.functions.function import Function
 from linkwork.functions.row_slopes import put
 from linkwork.kernels.differentiate import tangents

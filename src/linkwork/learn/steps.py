@@ -17,7 +17,6 @@ from linkwork.functions.function import Function
 from linkwork.functions.parameters import Inputs
 from linkwork.learn.products import Family
 from linkwork.rewrite.rewritten import rewritten
-from linkwork.simulation.contact_step import ContactStep
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
 from linkwork.simulation.step import BY_STEP, Step
@@ -40,7 +39,7 @@ START = "start"
 
 def stepped(of: Rollout) -> Family:
     """(q, v, dt, tau, ..., start) -> q_next, v_next, start_next, and a report of the rows' violation."""
-    if isinstance(of.step, ContactStep):
+    if not isinstance(of.step, Step):
         raise UnsupportedError(
             "rollouts with contacts are not differentiated; lw.step(model, contacts) is a function without "
             "derivatives, and contacts that are constraints of the model have them"
@@ -71,14 +70,15 @@ def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Call
 
 def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
     step = replace(of, audited=False, extras=(), within=rewritten(of.model))
+    warm = "lam0" in step.carried
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         given = {**x, "worst": xp.zeros(1)}
-        if step.guessed:
+        if warm:
             given["lam0"] = x[START]
         after = step(xp, given)
         out = {"q_next": after["q"], "v_next": after["v"]}
-        if step.guessed:
+        if warm:
             out["start_next"] = after["lam0"]
         if reports:
             violation = after["worst"] if step.model.rows else xp.zeros(1)
@@ -88,7 +88,7 @@ def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
 
     sizes = {n: k for n, k in step.inputs.items() if n not in ("worst", *step.defaults)}
     parameters = Inputs(step.model, step.parameters, BY_STEP)
-    start = {START: step.model.rows} if step.guessed else {}
+    start = {START: step.model.rows} if warm else {}
     return Function(
         "rollout_step" if reports else "smooth_rollout_step",
         step.model,

@@ -84,7 +84,7 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
             return step(q, v, **now, **({START: start} if start is not None else {}))
 
         q, v = x.q, x.v
-        if of.step.guessed:
+        if any(port.name == START for port in family.inputs):
             start = after(q, v, torch.zeros((*x.lead, of.model.rows), dtype=q.dtype), 0).start_next
         for k in range(x.steps):
             r = after(q, v, start, k)

@@ -24,8 +24,8 @@ from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.objects import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
 from linkwork.kernels.program import Port
+from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
 

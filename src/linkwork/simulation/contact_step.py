@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.errors import warn_unsolved
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -52,14 +52,22 @@ class ContactStep:
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
 
-    integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
-    unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
+    integrator: ClassVar[str] = "semi_implicit"
+    solver: ClassVar[str] = "gauss_seidel"
+    settled: ClassVar[str] = "contact"
+    state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
+    parameters: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """What is handed to the next step: impulses to start from, and the largest error."""
+        return {"impulses": 4 * len(self.contacts) + len(limited_joints(self.model)), "worst": 1}
 
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n}
-        sizes |= {"impulses": 4 * n + len(limited_joints(m)), "work": 2, "worst": 1}
+        sizes |= {"impulses": self.carried["impulses"], "work": 2, "worst": 1}
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         return sizes
@@ -69,15 +77,19 @@ class ContactStep:
         """The largest `worst` of a motion that has converged."""
         return CONVERGED[self.dtype]
 
+    def warn(self, by: str, fine: np.ndarray | bool) -> None:
+        """Warn that laws of contact were violated in the states that are not `fine`."""
+        warn_unsolved(by, fine)
+
     @property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts])}
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """How many numbers each of EXTRAS has."""
-        return {"a": self.model.nv, "tau": self.model.nv, "forces": 3 * len(self.contacts)}
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of EXTRAS."""
+        return {"a": (self.model.nv,), "tau": (self.model.nv,), "forces": (len(self.contacts), 3)}
 
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras, by NumPy."""
