@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from linkwork.closure.assembly import assemble, project_velocity, random_state
     from linkwork.closure.expansion import expand
     from linkwork.constraints import (
+        Ball,
+        Block,
+        BoxContact,
         CentreOfMass,
         Closure,
         Connect,
@@ -19,13 +22,18 @@ if TYPE_CHECKING:
         Coupling,
         Custom,
         Distance,
+        EllipsoidContact,
         Ground,
         Hinge,
         LinkRows,
+        Pair,
+        RimContact,
+        Rod,
         Stabilisation,
         Weld,
         point,
         surface,
+        touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
     from linkwork.functions.cuts import best_cuts
@@ -57,6 +65,7 @@ if TYPE_CHECKING:
     from linkwork.io.load import load
     from linkwork.model import BodyInertia, Builder, Model, Placement
     from linkwork.model.combine import Part, combine
+    from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
@@ -71,7 +80,10 @@ __version__ = "0.2.0"
 __all__ = [
     "ActuationError",
     "AssemblyError",
+    "Ball",
+    "Block",
     "BodyInertia",
+    "BoxContact",
     "Builder",
     "CentreOfMass",
     "Closure",
@@ -80,6 +92,7 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "EllipsoidContact",
     "Event",
     "Ground",
     "Hinge",
@@ -87,9 +100,12 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Pair",
     "Part",
     "Placement",
     "Prox",
+    "RimContact",
+    "Rod",
     "Rollout",
     "RolloutResult",
     "Stabilisation",
@@ -108,6 +124,7 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "contacts",
     "coriolis_matrix",
     "delassus",
     "discrete_step",
@@ -138,6 +155,7 @@ __all__ = [
     "step",
     "surface",
     "terms",
+    "touching",
     "view",
     "write_html",
 ]
@@ -148,6 +166,9 @@ MODULES = {
     "closure.assembly": ("assemble", "project_velocity", "random_state"),
     "closure.expansion": ("expand",),
     "constraints": (
+        "Ball",
+        "Block",
+        "BoxContact",
         "CentreOfMass",
         "Closure",
         "Connect",
@@ -155,13 +176,18 @@ MODULES = {
         "Coupling",
         "Custom",
         "Distance",
+        "EllipsoidContact",
         "Ground",
         "Hinge",
         "LinkRows",
+        "Pair",
+        "RimContact",
+        "Rod",
         "Stabilisation",
         "Weld",
         "point",
         "surface",
+        "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
     "functions.cuts": ("best_cuts",),
@@ -193,6 +219,7 @@ MODULES = {
     "io.load": ("load",),
     "model": ("BodyInertia", "Builder", "Model", "Placement"),
     "model.combine": ("Part", "combine"),
+    "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),

@@ -133,11 +133,11 @@ def test_products_of_short_chains(links):
 
 
 def test_loops_over_columns_equal_straight_lines(model, fd, monkeypatch):
-    from linkwork.functions import derivatives
+    from linkwork.functions import jacobians
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
     straight = fd.derivatives()
-    monkeypatch.setattr(derivatives, "LOOPS_FROM", 0)
+    monkeypatch.setattr(jacobians, "LOOPS_FROM", 0)
     loops = fd.derivatives()
     loops._identity = None  # or the program of the other one is found by its content
     assert loops.program.columns == 3 * model.nv

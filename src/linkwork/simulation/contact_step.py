@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.errors import warn_unsolved
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -44,16 +46,16 @@ class ContactStep:
     """
 
     model: Model
-    contacts: tuple[Contact, ...]
+    contacts: tuple[Contact | Pair, ...]
     ground: Ground
     tolerance: float
     max_iterations: int
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
+    solver: str = "gauss_seidel"
 
     integrator: ClassVar[str] = "semi_implicit"
-    solver: ClassVar[str] = "gauss_seidel"
     settled: ClassVar[str] = "contact"
     state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
     parameters: ClassVar[tuple[str, ...]] = ()
@@ -126,7 +128,8 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        how = self.pd, self.extras, self.dtype, self.solver
+        content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
     @property
@@ -150,7 +153,7 @@ class Solving:
         self.problem = contact_problem(
             self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
         )
-        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
 
     def solved(self) -> tuple[Array, int]:
         """The state of the loop when it ends, and the sweeps it took, by NumPy."""
@@ -177,8 +180,7 @@ class Solving:
         work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
         passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
         work = work if passive is None else work + passive[0, 0]
-        axes = xp.constant(self.step.ground.axes)
-        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
+        forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
 
 
@@ -212,21 +214,30 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
+SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
+"""By name."""
+
+FEW = 4
+"""Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
+
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
 
 def contact_step(
     model: Model,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     *,
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
+    method: str | None = None,
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)
+    few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
+    method = method or ("gauss_seidel" if few else "active_set")
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, method)

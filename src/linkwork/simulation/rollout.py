@@ -31,7 +31,8 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.functions.choice import Choice
 from linkwork.functions.options import OPTIONS
@@ -40,7 +41,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
-from linkwork.simulation.contact_step import ContactStep, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
@@ -231,7 +232,7 @@ def rollout(
     iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
-    contacts: Sequence[Contact] | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
@@ -254,7 +255,7 @@ def rollout(
       `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
+      `method` is then "gauss_seidel" or "active_set"; `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
@@ -262,10 +263,10 @@ def rollout(
     model.check_forward()
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
-        if method is not None or modes or prox is not None or iterations is not None or integrator != "semi_implicit":
-            raise InputError(
-                "a rollout with contacts takes neither method, modes, prox nor iterations: it is semi-implicit"
-            )
+        if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
+            raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
+        if method is not None and method not in SOLVERS:
+            raise not_found("method for contacts", method, SOLVERS)
         if parameters:
             raise UnsupportedError(
                 f"parameters={tuple(parameters)!r} cannot be inputs of a rollout with contacts: these compute with the "
@@ -274,8 +275,9 @@ def rollout(
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
-        with_contacts = contact_step(model, contacts, ground or Ground(), pd=pd, extras=wanted, dtype=dtype)
-        return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
+        plane = ground or Ground()
+        of = contact_step(model, contacts, plane, pd=pd, extras=wanted, dtype=dtype, method=method)
+        return Rollout(of, dt, steps, every, backend, dtype, threads, limit)
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
     for name in record:

@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
@@ -18,7 +19,7 @@ from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -26,35 +27,45 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
+METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
 
 
-@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, **{**OPTIONS, "backend": BACKEND})
+@checked(
+    model=MODEL,
+    contacts=CONTACTS,
+    ground=optional(GROUND),
+    pd=FLAG,
+    **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
+)
 @factory
 def step(
     model: Model,
-    contacts: Sequence[Contact] = (),
+    contacts: Sequence[Contact | Pair] = (),
     *,
     ground: Ground | None = None,
     pd: bool = False,
+    method: str | None = None,
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
 ) -> Function[StepResult]:
     """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
-    `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
-    hold for the velocities of all contacts, without relaxation:
+    `contacts` may touch the `ground` (default: the plane z = 0) and, as a `Pair`, each other. At the end of the step
+    Signorini's and Coulomb's laws hold for the velocities of all contacts, without relaxation:
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
     Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
     world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
     `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
-    violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
-    Quaternions in `q` are [x y z w].
+    violation of a law, m/s) and `converged`. `method` is "gauss_seidel", the default for up to four contacts with the
+    ground, or "active_set", which also solves many contacts, stacks and large mass ratios in few iterations. `pd=True`
+    adds `kp`, `kd`, `target`, `target_v` of joint control. Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
+    of = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, method=method)
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -72,12 +83,12 @@ class StepFunction(Function[StepResult]):
             of.model,
             sizes,
             self._solving,
-            method="gauss_seidel",
+            method=of.solver,
             backend=backend,
             dtype=of.dtype,
             threads=threads,
             defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd),
+            identity=(of.contacts, of.ground, of.pd, of.solver),
             result=StepResult,
         )
 
