@@ -265,6 +265,11 @@ def test_errors_are_sentences(model, fd, states):
         fd(q, v, torque=tau)
     with pytest.raises(InputError, match="backend='kernel'"):
         learn.function(lw.forward_dynamics(model, backend="numpy"))
+    for absurd in (None, "fd", 3, model):
+        with pytest.raises(InputError, match="of is a function"):
+            learn.function(absurd)
+        with pytest.raises(InputError, match="of is a rollout"):
+            learn.rollout(absurd)
     with pytest.raises(InputError, match="time is the first axis"):
         learn.rollout(lw.rollout(model))(q, v, tau)
     with pytest.raises(UnsupportedError, match="another device"):
