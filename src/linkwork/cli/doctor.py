@@ -30,6 +30,8 @@ EXTRAS = {
     "cluster": ("distributed", "distributed", "rollouts on a Dask cluster"),
     "xacro": ("xacro", "xacro", "xacro files"),
     "usd": ("usd-core", "pxr", "USD files"),
+    "jax": ("jax", "jax", "functions for JAX"),
+    "torch": ("torch", "torch", "functions for PyTorch"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }
 """Extra: its package, the module in that, and what it is for."""

@@ -91,7 +91,7 @@ def forward_dynamics(
       became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
-      of all rows), "softness" (R). `targets=True` is short for parameters=("targets",).
+      of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
 

@@ -24,6 +24,7 @@ UNITS = {
     "rest": "rad, m, quaternions",
     "friction": "N m, N",
     "targets": "rad/s^2, m/s^2",
+    "link_rows": "1",
 }
 """The groups of parameters, and their units for rotations and translations."""
 
@@ -32,7 +33,8 @@ class Parameters(Mapping[str, np.ndarray]):
     """Named arrays of a model's parameters; `units` says what their numbers are.
 
     `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `friction` (nv,), `rest` (nq,), `gravity` (3,) and
-    `targets` (m,), which are added to the right-hand sides of constraint rows. The arrays are copies.
+    `targets` (m,), which are added to the right-hand sides of constraint rows; `link_rows` (n, 6), K of all `LinkRows`,
+    constraint after constraint and link after link. The arrays are copies.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -75,5 +77,6 @@ def parameters_of(model: Model) -> Parameters:
             "rest": joined([l.passive.rest for l in links]),
             "friction": joined([l.passive.friction for l in links]),
             "targets": np.zeros(model.rows),
+            "link_rows": np.vstack([np.zeros((0, 6)), *(c.coefficients for c in model.constraints)]),
         }
     )

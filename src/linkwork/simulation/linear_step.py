@@ -59,7 +59,7 @@ class DiscreteStep:
         self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
         self.slopes = self.dynamics.derivatives()
         self._chain = _linear(stepped, dt, options)
-        self._next = _next(stepped, dt, options)
+        self.integrator = _next(stepped, dt, options)
 
     def __repr__(self) -> str:
         return f"<step of {self.dt:g} s of '{self.model.name}', nv={self.model.nv}>"
@@ -71,7 +71,7 @@ class DiscreteStep:
     def __call__(self, q: object, v: object, u: object) -> StepResult:
         """The state after a step with joint forces `u`."""
         flat, lead = self._flat(q, v, u)
-        found = self._next(flat[0], flat[1], self.dynamics(*flat).a)
+        found = self.integrator(flat[0], flat[1], self.dynamics(*flat).a)
         return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY)
