@@ -60,6 +60,16 @@ def test_base_parameters_are_all_that_forces_depend_on(make):
     assert_close(Y @ base.unidentifiable, np.zeros((model.nv, 10 * model.nlinks - base.rank)), 1e3)
 
 
+def test_contacts_do_not_change_base_parameters():
+    """Constraints outside clusters belong to tau, wherever they are among the others."""
+    loop = mechanisms.four_bar()
+    held = replace(loop, constraints=(lw.point(loop.links[2].name), *loop.constraints))
+    assert_close(lw.base_parameters(held).B, lw.base_parameters(loop).B, 1e3)
+    q, v = lw.random_state(loop, 5)
+    Y, same = (lw.regressor(m, backend="numpy")(q, v, v).Y for m in (held, loop))
+    assert_close(Y, same)
+
+
 def test_numbers_of_base_parameters_in_the_literature():
     """Of the UR5 there are 36; free robots of hinges have 10 and 7 for each hinge."""
     assert lw.base_parameters(lw.load(find("ur5").path)).rank == 36

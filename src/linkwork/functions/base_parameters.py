@@ -164,8 +164,9 @@ def condition_number(A: np.ndarray) -> float:
 
 def _stacked(model: Model, groups: tuple[str, ...]) -> np.ndarray:
     """Regressors of random states, local loops closed: three times as many rows as columns."""
-    tree, rng = clusters(model), np.random.default_rng(0)
-    local = model.without(*(model.constraints[n].name for n in tree.outer)) if tree.outer else model
+    outer, rng = clusters(model).outer, np.random.default_rng(0)
+    local = model.without(*(model.constraints[n].name for n in outer)) if outer else model
+    tree = clusters(local)
     f = regressor(local, parameters=groups, backend="numpy")
     rows, size = list[np.ndarray](), len(parameter_vector(model, groups))
     for _ in range(-(-size // max(1, len(tree.velocities)))):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.errors import InputError
+from linkwork.functions.base_parameters import triangle
 from linkwork.model import Model
 from linkwork.model.body import TRIANGLE
 from linkwork.model.log_cholesky import ABOVE, from_log_cholesky, log_cholesky
@@ -113,9 +114,10 @@ def from_log_cholesky_slope(x: np.ndarray) -> np.ndarray:
 
 
 def _damped(J: np.ndarray, r: np.ndarray, damping: np.ndarray) -> np.ndarray:
-    """The step that minimises |J step + r|^2 + |damping step|^2."""
-    A = np.vstack([J, np.diag(damping)])
-    return np.asarray(np.linalg.lstsq(A, np.concatenate([-r, np.zeros(len(damping))]), rcond=None)[0])
+    """The step that minimises |J step + r|^2 + |damping step|^2, by the triangle of all columns."""
+    n = len(damping)
+    R = triangle(np.vstack([np.column_stack([J, -r]), np.diag(np.append(damping, 0.0))[:n]]))
+    return np.asarray(np.linalg.solve(R[:n, :n], R[:n, n]))
 
 
 def _numbers(inertia: np.ndarray) -> np.ndarray | None:
