@@ -26,6 +26,7 @@ from linkwork.constraints import (
     surface,
 )
 from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+from linkwork.functions.actuation import actuation
 from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
 from linkwork.functions.inverse_kinematics import ik
 from linkwork.functions.kinematics import (
@@ -52,7 +53,8 @@ from linkwork.functions.terms import (
     terms,
 )
 from linkwork.io.load import load
-from linkwork.model import BodyInertia, Builder, Model, Placement
+from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+from linkwork.model.actuator import Motor, PositionServo, VelocityServo
 from linkwork.model.combine import Part, combine
 from linkwork.structure.clusters import clusters
 
@@ -70,6 +72,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "ActuationError",
+    "Actuator",
     "AssemblyError",
     "BodyInertia",
     "Builder",
@@ -87,16 +90,20 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Motor",
     "Part",
     "Placement",
+    "PositionServo",
     "Prox",
     "Rollout",
     "RolloutResult",
     "Stabilisation",
     "Trajectory",
+    "VelocityServo",
     "Viewer",
     "Weld",
     "__version__",
+    "actuation",
     "approximate",
     "assemble",
     "best_cuts",

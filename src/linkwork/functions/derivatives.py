@@ -40,7 +40,7 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.values import ZERO
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import in_place, rewritten_model
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Problem:
         assert isinstance(of, SolverFunction)
         rows, at = of.rows, None if of.rows is None else of.rows.at
         motion = in_place(of.model, chosen_frames("best", of.backend)).motion(inputs["q"], inputs["v"], xp, inputs)
-        self.passive = None if at is not None else passive_force(of.model, inputs["q"], inputs["v"], xp, inputs)
+        self.passive = None if at is not None else joint_forces(of.model, inputs["q"], inputs["v"], xp, inputs)
         self.jump = at is not None
         self.motion = (motion if at is None else at(motion)).classical
         self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(of.model.nv)
@@ -302,7 +302,7 @@ class Jacobians(Differentiated):
         at = model.topology.links
         forces = {} if fext is None else {i: motion.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in at}
         d = rnea_derivatives(rooted, inputs["a"], forces)
-        passive = self._slopes_of(xp, passive_force(self.model, inputs["q"], inputs["v"], xp), inputs)
+        passive = self._slopes_of(xp, joint_forces(self.model, inputs["q"], inputs["v"], xp), inputs)
         known = {
             "q": lambda: placed(motion, d.dq) - passive("q"),
             "v": lambda: placed(motion, d.dv) - passive("v"),
@@ -325,7 +325,7 @@ class Jacobians(Differentiated):
     def _slopes_of(self, xp: Ops, x: Array | None, inputs: Mapping[str, Array]) -> Callable[[str], Array]:
         """The derivatives of some forces (None: zero) by an input, operation by operation."""
         if x is None:
-            return lambda n: xp.zeros(self.model.nv, self.model.nv)
+            return lambda n: xp.zeros(self.model.nv, self.sizes[n])
         assert isinstance(xp, Tracer)
         seeds, places = self._seeds(xp, inputs)
         found = tangents(xp.values, [r >> 1 for r in x.refs], seeds)
@@ -347,6 +347,7 @@ class Jacobians(Differentiated):
             "q": lambda: (passive("q") - s.force_q, -s.row_q),
             "v": lambda: (passive("v") - s.force_v, -s.row_v),
             "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
+            "u": lambda: (passive("u"), xp.zeros(m, self.model.nu)),
             "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
         return self._solutions(p, solved, {w: sides[w]() for w in self.wrt}, symbol)

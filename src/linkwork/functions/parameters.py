@@ -28,6 +28,9 @@ BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
 BY_ROWS = (*BY_FORCE, "targets", "softness")
 """Parameters of forward dynamics."""
 
+BY_CONTROL = ("gain", "bias")
+"""Parameters of actuators."""
+
 
 class Inputs:
     """The inputs of a function: `sizes` of those that it has anyway, then the parameters that are `named`.

@@ -24,6 +24,8 @@ UNITS = {
     "rest": "rad, m, quaternions",
     "friction": "N m, N",
     "targets": "rad/s^2, m/s^2",
+    "gain": "N m, N per unit of u; per rad, m; per rad/s, m/s",
+    "bias": "N m, N; per rad, m; per rad/s, m/s",
 }
 """The groups of parameters, and their units for rotations and translations."""
 
@@ -31,8 +33,9 @@ UNITS = {
 class Parameters(Mapping[str, np.ndarray]):
     """Named arrays of a model's parameters; `units` says what their numbers are.
 
-    `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `friction` (nv,), `rest` (nq,), `gravity` (3,) and
-    `targets` (m,), which are added to the right-hand sides of constraint rows. The arrays are copies.
+    `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `friction` (nv,), `rest` (nq,), `gravity` (3,),
+    `targets` (m,), which are added to the right-hand sides of constraint rows, and `gain` and `bias` (nu, 3) of
+    actuators. The arrays are copies.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -75,5 +78,7 @@ def parameters_of(model: Model) -> Parameters:
             "rest": joined([l.passive.rest for l in links]),
             "friction": joined([l.passive.friction for l in links]),
             "targets": np.zeros(model.rows),
+            "gain": np.array([a.gain for a in model.actuators]).reshape(-1, 3),
+            "bias": np.array([a.bias for a in model.actuators]).reshape(-1, 3),
         }
     )

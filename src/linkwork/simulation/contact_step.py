@@ -18,13 +18,15 @@ from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.functions.actuation import check_actuators
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import actuator_force, joint_forces
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.pushes import NO_PUSHES, Pushes
 from linkwork.simulation.step import JOULE, joint_control, stiffened
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class ContactStep:
 
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
-    `pd` there are gains and targets of joint control.
+    `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames.
     """
 
     model: Model
@@ -51,6 +53,8 @@ class ContactStep:
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
+    actuators: bool = False
+    pushes: Pushes = NO_PUSHES
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
     unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
@@ -58,10 +62,12 @@ class ContactStep:
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
-        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n}
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **({"u": m.nu} if self.actuators else {})}
         sizes |= {"impulses": 4 * n + len(limited_joints(m)), "work": 2, "worst": 1}
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        if self.pushes.frames:
+            sizes["push"] = self.pushes.size
         return sizes
 
     @property
@@ -114,7 +120,8 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        options = self.pd, self.extras, self.dtype, self.actuators, self.pushes
+        content = digest("contact step", self.model, self.contacts, self.ground, *options)
         return get_or_trace(content, lambda: self.traced)
 
     @property
@@ -128,12 +135,13 @@ class Solving:
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
         self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, _valid_step(x, xp)
-        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
+        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, x, x["q"], x["v"]))
         self.tau = x["tau"]
         if step.pd:
             self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
-        passive = passive_force(step.model, x["q"], x["v"], xp)
-        force = self.tau if passive is None else self.tau + passive
+        self.applied = step.pushes.added(self.tau, step.model, x["q"], x, xp)
+        own = joint_forces(step.model, x["q"], x["v"], xp, x)
+        force = self.applied if own is None else self.applied + own
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
             self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
@@ -162,12 +170,14 @@ class Solving:
         a = self.within.acceleration(inside, xp)
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
-        work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
-        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
+        work = work + (h / 2) * (self.applied.T @ (v0 + v))[0, 0]
+        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp, self.x)
         work = work if passive is None else work + passive[0, 0]
         axes = xp.constant(self.step.ground.axes)
         forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
-        return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
+        driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
+        tau = self.tau if driven is None else self.tau + driven
+        return After(q, v, x[0 : self.loop.kept, :], a, tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):
@@ -212,9 +222,13 @@ def contact_step(
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
+    actuators: bool = False,
+    pushes: Pushes = NO_PUSHES,
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
+    if actuators:
+        check_actuators(model)
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, actuators, pushes)

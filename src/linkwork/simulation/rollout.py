@@ -17,6 +17,7 @@ from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.checks import (
     FLAG,
     NAME,
+    NAMES,
     POSITIVE,
     TIME,
     check_memory,
@@ -32,6 +33,7 @@ from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
 from linkwork.errors import InputError, UnsupportedError, listing, not_found, warn_unsolved, warn_violated
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
@@ -41,10 +43,11 @@ from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
 from linkwork.simulation.contact_step import ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
+from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
 from linkwork.simulation.rollout_numpy import executed
-from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
+from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -161,17 +164,19 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
+        u: object = None,
+        push: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
-        `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
-        (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
-        are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
+        `tau`, `u`, `active`, `target`, `target_v` and `push` change with time: (n,) is held all the time, (K, n) is for
+        all states, (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for
+        values over time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
+        Parameters that are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        given |= {"u": u, "push": push, "target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
@@ -226,6 +231,9 @@ class Rollout:
     ground=optional(GROUND),
     limit=POSITIVE,
     parameters=PARAMETERS,
+    actuators=FLAG,
+    pushes=NAMES,
+    push_axes=PUSH_AXES,
     **{**OPTIONS, "backend": BACKEND},
 )
 def rollout(
@@ -246,6 +254,9 @@ def rollout(
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
+    actuators: bool = False,
+    pushes: Sequence[str] = (),
+    push_axes: str = "world",
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -263,6 +274,10 @@ def rollout(
       constraints decay.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
       `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
+    - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
+      time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
+    - `pushes` names frames (or links) that external forces act on. It adds the input `push`, which changes with time:
+      [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
       `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
@@ -271,6 +286,8 @@ def rollout(
       bit.
     """
     model.check_forward()
+    if actuators:
+        check_actuators(model)
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
         if method is not None or modes or prox is not None or iterations is not None or integrator != "semi_implicit":
@@ -285,7 +302,16 @@ def rollout(
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
-        with_contacts = contact_step(model, contacts, ground or Ground(), pd=pd, extras=wanted, dtype=dtype)
+        with_contacts = contact_step(
+            model,
+            contacts,
+            ground or Ground(),
+            pd=pd,
+            extras=wanted,
+            dtype=dtype,
+            actuators=actuators,
+            pushes=pushed(pushes, push_axes, model),
+        )
         return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
@@ -303,6 +329,8 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
-        parameters=Inputs(model, parameters, BY_STEP).named,
+        parameters=Inputs(model, parameters, by_step(actuators)).named,
+        actuators=actuators,
+        pushes=pushed(pushes, push_axes, model),
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

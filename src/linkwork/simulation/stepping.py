@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
 
 
-@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, **{**OPTIONS, "backend": BACKEND})
+@checked(
+    model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, actuators=FLAG, **{**OPTIONS, "backend": BACKEND}
+)
 @factory
 def step(
     model: Model,
@@ -34,6 +36,7 @@ def step(
     *,
     ground: Ground | None = None,
     pd: bool = False,
+    actuators: bool = False,
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -49,10 +52,12 @@ def step(
     world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
     `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
     violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
     Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
+    made = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, actuators=actuators)
+    return StepFunction(made, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -62,9 +67,11 @@ class StepFunction(Function[StepResult]):
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
-        names = ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v", "friction", "impulses")
+        driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
+        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses")
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
+        tau = {"tau": np.zeros(of.model.nv)} if of.actuators else {}
         super().__init__(
             "step",
             of.model,
@@ -74,8 +81,8 @@ class StepFunction(Function[StepResult]):
             backend=backend,
             dtype=of.dtype,
             threads=threads,
-            defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd),
+            defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"])},
+            identity=(of.contacts, of.ground, of.pd, of.actuators),
             result=StepResult,
         )
 
