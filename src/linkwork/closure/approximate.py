@@ -63,7 +63,7 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
 
 
 def _reflected(model: Model, tree: ClusterTree) -> tuple[Actuator, ...]:
-    """Actuators of rotors as those of the joints that these turn with: gears G^T g, ratios in neutral position."""
+    """Actuators of rotors as those of the joints that these turn with: gears G^T g."""
     if not model.actuators:
         return ()
     t, out = model.topology, list[Actuator]()

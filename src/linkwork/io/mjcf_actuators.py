@@ -16,7 +16,7 @@ from linkwork.model.actuator import EVERYTHING, Actuator
 
 
 def read_actuators(m: Any, mj: Any, joints: list[str], wraps: Any) -> tuple[list[Actuator], Counter[str]]:
-    """The actuators of a model, and how many of each kind are left out; `wraps(n)` are the joints of tendon n."""
+    """The actuators, and how many of each kind are left out; `wraps(n)` are the joints of tendon n."""
     made, left_out = list[Actuator](), Counter[str]()
     if int(m.opt.disableflags) & int(mj.mjtDisableBit.mjDSBL_ACTUATION):
         return made, left_out

@@ -1,4 +1,4 @@
-"""Joint forces that depend on the state: springs and damping (passive.py), and actuators for controls `u`.
+"""Joint forces that depend on the state: springs and damping (passive.py), and actuators.
 
 A saturated actuator has the stiffness and damping of its secant: where the force f is cut to f_max they are scaled by
 f_max / f. With these a semi-implicit step (passive.py) is stable for any gains: no servo passes its target within a
@@ -21,7 +21,7 @@ from linkwork.model.passive import passive_force
 
 
 def joint_forces(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """Forces of springs, damping and, where `given` has controls u, of actuators, nv x 1; None without any."""
+    """Forces of springs, damping and, for controls u that are `given`, actuators, nv x 1, or None."""
     passive, driven = passive_force(model, q, v, xp, given), actuator_force(model, q, v, xp, given or {})
     return driven if passive is None else passive if driven is None else passive + driven
 
@@ -38,7 +38,7 @@ def actuator_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str
 def implicit_inertia(
     model: Model, h: Array, xp: Ops, given: Mapping[str, Array] | None = None, q: Array = None, v: Array = None
 ) -> Array | None:
-    """What a semi-implicit step of h adds to the armature of joints for springs, damping and servos, nv x 1.
+    """What a semi-implicit step of h adds to armature for springs, damping and servos, nv x 1, or None.
 
     q and v are those of servos, whose stiffness depends on whether they are saturated.
     """
@@ -59,7 +59,7 @@ def implicit_inertia(
 
 
 class Driven(NamedTuple):
-    """An actuator in a state: gears and links by degree of freedom, its force, what of it saturation leaves.
+    """An actuator in a state: gears and links by degree of freedom, its force, the share that is left.
 
     `stiffness` and `damping` are those of the actuator's length, at least zero.
     """
@@ -125,7 +125,7 @@ def _sums(model: Model, driven: Iterator[Driven] | list[Driven], xp: Ops) -> dic
 
 
 def _effort(model: Model, k: int) -> tuple[float, float]:
-    """The bounds of the actuators' force at a degree of freedom: the effort limit of its joint, where that is one."""
+    """The bounds of the actuators' force at a degree of freedom: the effort limit of its joint."""
     i = next(i for i in model.topology.links if k < model.topology.v_slices[i].stop)
     limit = model.links[i].limits.effort
     return (-limit, limit) if limit > 0 else (-np.inf, np.inf)

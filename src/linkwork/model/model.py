@@ -74,7 +74,7 @@ ACTUATOR = instance(Actuator, "a linkwork.Actuator")
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Configurations, Value):
-    """Links (link 0 is the world), frames, gravity, constraints, independent joints of clusters, actuators.
+    """Links (link 0 is the world), frames, gravity, constraints, independent joints, actuators.
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.

@@ -58,7 +58,7 @@ def advance(
 
 
 def driving(model: Model, drive: np.ndarray) -> dict[str, np.ndarray]:
-    """What drives a mechanism, by name: controls `u` of actuators, where there are any in it, and joint forces."""
+    """What drives a mechanism, by name: controls `u` of actuators, if they are used, and joint forces."""
     if len(drive) == model.nv:
         return {"tau": drive}
     return {"u": drive[: model.nu], "tau": drive[model.nu :]}

@@ -70,7 +70,7 @@ def passive_work(
     xp: Ops,
     given: Mapping[str, Array] | None = None,
 ) -> Array | None:
-    """The work of damping and actuators in a step from (q, v) to velocity `after`, 1 x 1; None without any.
+    """The work of damping and actuators in a step from (q, v) to velocity `after`, 1 x 1, or None.
 
     A semi-implicit step knows its passive forces exactly, springs included, whose energy then does not count
     (`counts_springs`): they change with the added inertia (model/passive.py), while that of springs wavers within a

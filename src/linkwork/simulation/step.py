@@ -246,7 +246,7 @@ def by_step(actuators: bool) -> tuple[str, ...]:
 
 
 def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Mapping[str, Array]:
-    """The inputs with the armature that makes springs, damping and servos implicit (model/joint_forces.py)."""
+    """The inputs with the armature that makes springs, damping and servos implicit (model/passive.py)."""
     extra = implicit_inertia(model, h, xp, x, q, v)
     if extra is None:
         return x
