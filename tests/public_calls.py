@@ -554,7 +554,7 @@ def _motions(folder: Any) -> Iterator[Call]:
         lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
         {"normal": "z", "height": 0.0},
     )
-    options = {"ground": lw.Ground(), "pd": False, "actuators": False, **OPTIONS}
+    options = {"ground": lw.Ground(), "pd": False, "actuators": False, "parameters": ("damping",), **OPTIONS}
     yield Call("step", lw.step, {"model": robot(), "contacts": [ball], **options})
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)

@@ -16,7 +16,7 @@ from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
 from linkwork.model.parameters import UNITS
 
-GROUPS = (*(n for n in UNITS if n != "friction"), "softness")
+GROUPS = (*UNITS, "softness")
 PARAMETERS = several(choice("group of parameters", GROUPS))
 
 BY_MASS = ("inertia", "armature")
@@ -30,6 +30,9 @@ BY_ROWS = (*BY_FORCE, "targets", "softness")
 
 BY_CONTROL = ("gain", "bias")
 """Parameters of actuators."""
+
+BY_CONTACT = (*BY_FORCE, "joint_friction")
+"""Parameters of steps with contacts, limits and dry friction; coefficients of contacts are inputs anyway."""
 
 
 class Inputs:

@@ -273,7 +273,8 @@ class Model(Configurations, Value):
     def with_friction(self, joint: str, friction: object) -> Model:
         """A new model in which a joint has this dry friction: a number, or one per degree of freedom.
 
-        In N m for rotations, N for translations. It is stored, and no function computes with it yet.
+        In N m for rotations, N for translations. It acts in steps that solve for it: `lw.step`, and rollouts with
+        contacts, for joints with one degree of freedom.
         """
         return self._with_passive(joint, friction=friction)
 

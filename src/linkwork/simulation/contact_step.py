@@ -15,10 +15,11 @@ import numpy as np
 
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
+from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
 from linkwork.functions.actuation import check_actuators
+from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -42,7 +43,8 @@ class ContactStep:
 
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
-    `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames.
+    `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames,
+    and `parameters` names those that are inputs.
     """
 
     model: Model
@@ -55,20 +57,25 @@ class ContactStep:
     dtype: str = "float64"
     actuators: bool = False
     pushes: Pushes = NO_PUSHES
+    parameters: tuple[str, ...] = ()
 
     integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
-    unbounded, guessed, parameters = ("impulses", "worst"), MappingProxyType[str, int]({}), ()
+    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
 
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **({"u": m.nu} if self.actuators else {})}
-        sizes |= {"impulses": 4 * n + len(limited_joints(m)), "work": 2, "worst": 1}
+        sizes |= {
+            "impulses": 4 * n + len(stopped_joints(m, "joint_friction" in self.parameters)),
+            "work": 2,
+            "worst": 1,
+        }
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         if self.pushes.frames:
             sizes["push"] = self.pushes.size
-        return sizes
+        return sizes | {n: x.size for n, x in self.own.items()}
 
     @property
     def bound(self) -> float:
@@ -78,7 +85,12 @@ class ContactStep:
     @property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
-        return {"friction": np.array([c.friction for c in self.contacts])}
+        return {"friction": np.array([c.friction for c in self.contacts]), **self.own}
+
+    @cached_property
+    def own(self) -> dict[str, np.ndarray]:
+        """The model's own values of the parameters that are inputs."""
+        return Inputs(self.model, self.parameters, by_contact(self.actuators)).defaults
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -120,7 +132,7 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        options = self.pd, self.extras, self.dtype, self.actuators, self.pushes
+        options = self.pd, self.extras, self.dtype, self.actuators, self.pushes, self.parameters
         content = digest("contact step", self.model, self.contacts, self.ground, *options)
         return get_or_trace(content, lambda: self.traced)
 
@@ -144,7 +156,14 @@ class Solving:
         force = self.applied if own is None else self.applied + own
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
-            self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
+            self.motion,
+            within.force(force, xp),
+            self.h,
+            step.contacts,
+            step.ground,
+            x["friction"],
+            self.turn,
+            x.get("joint_friction"),
         )
         self.loop = GaussSeidel(self.problem, x["impulses"], xp)
 
@@ -224,6 +243,7 @@ def contact_step(
     dtype: str = "float64",
     actuators: bool = False,
     pushes: Pushes = NO_PUSHES,
+    parameters: Sequence[str] = (),
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
     if actuators:
@@ -231,4 +251,10 @@ def contact_step(
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, actuators, pushes)
+    named = Inputs(model, parameters, by_contact(actuators)).named
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, actuators, pushes, named)
+
+
+def by_contact(actuators: bool) -> tuple[str, ...]:
+    """The parameters that can be inputs of steps with contacts."""
+    return (*BY_CONTACT, *BY_CONTROL) if actuators else BY_CONTACT

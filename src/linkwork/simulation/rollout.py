@@ -32,7 +32,7 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, UnsupportedError, listing, not_found, warn_unsolved, warn_violated
+from linkwork.errors import InputError, listing, not_found, warn_unsolved, warn_violated
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import OPTIONS
@@ -47,7 +47,7 @@ from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
 from linkwork.simulation.rollout_numpy import executed
-from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised
+from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -273,7 +273,8 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
-      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets";
+      with contacts "joint_friction" (dry) and not "targets". Coefficients of contacts are the input `friction` anyway.
     - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
       time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
     - `pushes` names frames (or links) that external forces act on. It adds the input `push`, which changes with time:
@@ -294,11 +295,6 @@ def rollout(
             raise InputError(
                 "a rollout with contacts takes neither method, modes, prox nor iterations: it is semi-implicit"
             )
-        if parameters:
-            raise UnsupportedError(
-                f"parameters={tuple(parameters)!r} cannot be inputs of a rollout with contacts: these compute with the "
-                "model's own; friction is an input"
-            )
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
@@ -311,8 +307,10 @@ def rollout(
             dtype=dtype,
             actuators=actuators,
             pushes=pushed(pushes, push_axes, model),
+            parameters=parameters,
         )
         return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
+    warn_of_friction(model, "rollout")
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
     for name in record:

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
+from linkwork.functions.parameters import GROUPS
 from linkwork.model import Model
 
 TIMED = ("tau", "u", "active", "target", "target_v", "push")
@@ -45,7 +46,7 @@ def taken(
     `own` are the defaults of parameters, which may have several axes, and are flattened.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
-    if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD):
+    if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD, *GROUPS):
         raise InputError(f"a rollout with contacts has no input '{unknown[0]}'")
     if unknown:
         option = OPTIONS.get(unknown[0], "pd=True" if unknown[0] in PD else f"parameters=('{unknown[0]}',)")
@@ -55,8 +56,8 @@ def taken(
         x = _numbers(name, size, given.get(name), dtype, own.get(name))
         if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
-        if name == "friction" and (x < 0).any():
-            raise InputError("'friction' has negative entries")
+        if name in ("friction", "joint_friction") and (x < 0).any():
+            raise InputError(f"'{name}' has negative entries")
         if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:

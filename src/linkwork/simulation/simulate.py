@@ -54,7 +54,7 @@ from linkwork.simulation.energy import Ledger, passive_work
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
 from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
-from linkwork.simulation.step import stabilised
+from linkwork.simulation.step import stabilised, warn_of_friction
 from linkwork.simulation.trajectory import Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
@@ -146,6 +146,7 @@ def simulate(
     )
     q, v = np.asarray(q0), np.zeros(model.nv) if v0 is None else np.asarray(v0)
     contacts = ground_contacts(model) if ground is not None else ()
+    warn_of_friction(model, "simulate")
     model.check_forward()
     model = stabilised(model, stabilisation, dt, but=[c.name for _, c in contacts])
     if integrator == "dormand_prince":

@@ -7,6 +7,7 @@ Rollouts put a native loop around it (rollout.py), simulations call it step by s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
+from linkwork.errors import UnmodelledWarning
 from linkwork.functions.choice import Choice
 from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
@@ -265,6 +267,18 @@ def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Ar
         off = model.links[i].joint.difference(q[to, :], x["target"][to, :], xp)
         parts.append(x["kp"][at, :] * off + x["kd"][at, :] * (x["target_v"][at, :] - v[at, :]))
     return xp.vstack(parts)
+
+
+def warn_of_friction(model: Model, function: str) -> None:
+    """Warn, once per place in the user's code as Python does, that smooth motions have no dry friction."""
+    rough = sum(bool(l.passive.friction.any()) for l in model.links)
+    if rough:
+        warnings.warn(
+            f"{function} leaves out the dry friction of {rough} joint{'s' if rough > 1 else ''} of '{model.name}': "
+            "lw.step has it, and so has lw.rollout(..., contacts=[...]), with or without a contact in the list",
+            UnmodelledWarning,
+            stacklevel=4,
+        )
 
 
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}

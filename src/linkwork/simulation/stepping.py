@@ -12,6 +12,7 @@ from linkwork.checks import FLAG, checked, choice, optional
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -27,7 +28,13 @@ BACKEND = choice("backend for steps", ("kernel", "numpy"))
 
 
 @checked(
-    model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, actuators=FLAG, **{**OPTIONS, "backend": BACKEND}
+    model=MODEL,
+    contacts=CONTACTS,
+    ground=optional(GROUND),
+    pd=FLAG,
+    actuators=FLAG,
+    parameters=PARAMETERS,
+    **{**OPTIONS, "backend": BACKEND},
 )
 @factory
 def step(
@@ -37,6 +44,7 @@ def step(
     ground: Ground | None = None,
     pd: bool = False,
     actuators: bool = False,
+    parameters: Sequence[str] = (),
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -48,15 +56,20 @@ def step(
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
-    Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
-    world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
-    `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
-    violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
-    `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
+    Joints stay within their limits and have their dry friction (those with one degree of freedom), and the model's own
+    constraints (loops, couplings) hold. `forces` (3 per contact, world axes) are means over the step. Further inputs,
+    with defaults: `friction`, a coefficient for each contact, and `impulses` of the last step, from which the solver
+    starts. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
+
+    - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
+    - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
+
     Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    made = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, actuators=actuators)
+    options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters}
+    made = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
     return StepFunction(made, backend, threads)
 
 
@@ -68,7 +81,7 @@ class StepFunction(Function[StepResult]):
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
         driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
-        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses")
+        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
         tau = {"tau": np.zeros(of.model.nv)} if of.actuators else {}
@@ -81,8 +94,9 @@ class StepFunction(Function[StepResult]):
             backend=backend,
             dtype=of.dtype,
             threads=threads,
-            defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd, of.actuators),
+            defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
+            shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
+            identity=(of.contacts, of.ground, of.pd, of.actuators, of.parameters),
             result=StepResult,
         )
 
