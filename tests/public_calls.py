@@ -322,6 +322,9 @@ def _constraints() -> Iterator[Call]:
 def _actuators() -> Iterator[Call]:
     ranges = {"control_range": (-1.0, 1.0), "force_range": (-np.inf, 2.0), "name": "drive"}
     yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges})
+    ten = lw.BodyInertia(1.0, np.zeros(3), np.eye(3)).parameters
+    yield Call("log_cholesky", lw.log_cholesky, {"inertia": ten})
+    yield Call("from_log_cholesky", lw.from_log_cholesky, {"parameters": np.zeros(10)})
     yield Call("Motor", lw.Motor, {"joints": "a", "gear": 2.0})
     yield Call("PositionServo", lw.PositionServo, {"joints": "a", "kp": 2.0, "kd": 0.1, "gear": 1.0})
     yield Call("VelocityServo", lw.VelocityServo, {"joints": "a", "kd": 2.0, "gear": 1.0})

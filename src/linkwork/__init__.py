@@ -56,6 +56,7 @@ from linkwork.io.load import load
 from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
 from linkwork.model.actuator import Motor, PositionServo, VelocityServo
 from linkwork.model.combine import Part, combine
+from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
 from linkwork.structure.clusters import clusters
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ __all__ = [
     "frame_acceleration",
     "frame_jacobian",
     "frame_velocity",
+    "from_log_cholesky",
     "gravity_forces",
     "ik",
     "impulse",
@@ -133,6 +135,7 @@ __all__ = [
     "inverse_mass_matrix",
     "kkt_solve",
     "load",
+    "log_cholesky",
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
