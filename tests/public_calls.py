@@ -106,9 +106,8 @@ def _models() -> Iterator[Call]:
         b.link("bob", joint="revolute", inertia=body)
         return b.build()
 
-    yield Call(
-        "Builder", built, {"name": "b", "gravity": [0, 0, -9.81], "constraints": [], "independent": [], "strict": True}
-    )
+    options = {"constraints": [], "independent": [], "strict": True, "actuators": []}
+    yield Call("Builder", built, {"name": "b", "gravity": [0, 0, -9.81], **options})
 
     def with_link(**given: Any) -> lw.Model:
         b = lw.Builder()
