@@ -16,7 +16,7 @@ demo: $(VENV)/.core
 	$(BIN)/linkwork demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src benchmarks tests examples tools

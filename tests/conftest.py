@@ -1,15 +1,18 @@
-"""Settings of the whole suite: the same random mechanisms on every run and every machine; a browser where asked for."""
+"""Settings of the whole suite: the same random mechanisms on every run and every machine; one cache; a browser."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from browser import browser, page
+from surroundings import Environment, environment, in_tmp_path, missing, type_command
 
-__all__ = ["browser", "page"]
+__all__ = ["browser", "environment", "in_tmp_path", "missing", "page", "type_command"]
 
 settings.register_profile(
     "linkwork",
@@ -22,10 +25,22 @@ settings.register_profile(
 settings.load_profile("linkwork")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Machine code is compiled once for all workers and the next run, and not into the cache of the user.
+
+    ``LINKWORK_CACHE`` names another folder. Workers and processes that tests start inherit it.
+    """
+    if "LINKWORK_CACHE" not in os.environ:
+        kept = getattr(config, "cache", None)  # none with -p no:cacheprovider
+        folder = Path(kept.mkdir("kernels") if kept else tempfile.mkdtemp(prefix="linkwork-"))
+        folder.chmod(0o700)  # a cache that others can write to is not used
+        os.environ["LINKWORK_CACHE"] = str(folder)
+
+
 @pytest.fixture
-def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_cache(tmp_path: Path, environment: Environment) -> Path:
     """A cache of its own for one test."""
     folder = tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    monkeypatch.setenv("LINKWORK_CACHE", str(folder))
+    environment["LINKWORK_CACHE"] = str(folder)
     return folder

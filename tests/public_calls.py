@@ -175,6 +175,7 @@ def _models() -> Iterator[Call]:
             "gravity": [0, 0, -9.81],
             "constraints": (),
             "independent": (),
+            "actuators": (),
         },
     )
     m = robot()

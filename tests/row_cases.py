@@ -13,8 +13,9 @@ import numpy as np
 import linkwork as lw
 from helpers import constraints_of, random_model
 from linkwork.backends.casadi_ import CASADI
+from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import Constraint, LinkRows
-from linkwork.kernels.from_casadi import read_program
+from linkwork.kernels.trace import Symbol, trace
 from linkwork.model import Builder, Frame, Model, Motion, Placement
 from linkwork.robots.mechanisms import chain, four_bar, humanoid, ladder, quadruped, random_mechanism, stem
 
@@ -107,8 +108,13 @@ def without_repetition(model: Model, q: np.ndarray) -> Model:
 
 
 def operations(model: Model, f: Callable[[Motion], Any]) -> int:
-    """Exact operations of a function of the motion, traced."""
-    return read_program(traced(model, f)).operations
+    """Exact operations of a function of the motion, traced as for a kernel."""
+
+    def body(xp: Ops, symbol: Symbol) -> dict[str, Array]:
+        out = f(Motion(model, symbol("q", model.nq), symbol("v", model.nv), xp))
+        return {f"out{k}": x for k, x in enumerate(out if isinstance(out, tuple) else (out,))}
+
+    return trace("f", body).operations
 
 
 def traced(model: Model, f: Callable[[Motion], Any]) -> Any:

@@ -20,9 +20,8 @@ IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
 
 @pytest.mark.filterwarnings("error::linkwork.errors.ConvergenceWarning", "error::linkwork.errors.StepWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page(page: Path, tmp_path: Path, in_tmp_path: None) -> None:
     """A `text` block is what the `python` block before it prints, and a block without one prints nothing."""
-    monkeypatch.chdir(tmp_path)
     text, names, printed = page.read_text(), {}, ""
     blocks = [(*b.groups(), text.count("\n", 0, b.start(2))) for b in BLOCK.finditer(text)]
     for module in IMPORT.findall("".join(code for kind, code, _ in blocks if kind == "python")):

@@ -3,69 +3,69 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from linkwork.algorithms.common.iteration import Prox
-from linkwork.closure.approximate import approximate
-from linkwork.closure.assembly import assemble, project_velocity, random_state
-from linkwork.closure.expansion import expand
-from linkwork.constraints import (
-    CentreOfMass,
-    Closure,
-    Connect,
-    Contact,
-    Coupling,
-    Custom,
-    Distance,
-    Ground,
-    Hinge,
-    LinkRows,
-    Stabilisation,
-    Weld,
-    point,
-    surface,
-)
-from linkwork.errors import ActuationError, AssemblyError, LinkworkError
-from linkwork.functions.actuation import actuation
-from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
-from linkwork.functions.inverse_kinematics import ik
-from linkwork.functions.kinematics import (
-    constraint_error,
-    constraint_jacobian,
-    forward_kinematics,
-    mass_matrix,
-    mass_pattern,
-)
-from linkwork.functions.kkt import kkt_solve
-from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
-from linkwork.functions.planning import best_cuts, plan
-from linkwork.functions.terms import (
-    bias_forces,
-    centre_of_mass,
-    centroidal_momentum,
-    coriolis_matrix,
-    energy,
-    frame_acceleration,
-    frame_jacobian,
-    frame_velocity,
-    gravity_forces,
-    inverse_mass_matrix,
-    terms,
-)
-from linkwork.io.load import load
-from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
-from linkwork.model.actuator import Motor, PositionServo, VelocityServo
-from linkwork.model.combine import Part, combine
-from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
-from linkwork.structure.clusters import clusters
-
 if TYPE_CHECKING:
-    from linkwork.functions.kkt import KKTCholesky
+    from linkwork.algorithms.common.iteration import Prox
+    from linkwork.closure.approximate import approximate
+    from linkwork.closure.assembly import assemble, project_velocity, random_state
+    from linkwork.closure.expansion import expand
+    from linkwork.constraints import (
+        CentreOfMass,
+        Closure,
+        Connect,
+        Contact,
+        Coupling,
+        Custom,
+        Distance,
+        Ground,
+        Hinge,
+        LinkRows,
+        Stabilisation,
+        Weld,
+        point,
+        surface,
+    )
+    from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.actuation import actuation
+    from linkwork.functions.cuts import best_cuts
+    from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+    from linkwork.functions.inverse_kinematics import ik
+    from linkwork.functions.kinematics import (
+        constraint_error,
+        constraint_jacobian,
+        forward_kinematics,
+        mass_matrix,
+        mass_pattern,
+    )
+    from linkwork.functions.kkt import KKTCholesky, kkt_solve
+    from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
+    from linkwork.functions.planning import plan
+    from linkwork.functions.terms import (
+        bias_forces,
+        centre_of_mass,
+        centroidal_momentum,
+        coriolis_matrix,
+        energy,
+        frame_acceleration,
+        frame_jacobian,
+        frame_velocity,
+        gravity_forces,
+        inverse_mass_matrix,
+        terms,
+    )
+    from linkwork.io.load import load
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model.actuator import Motor, PositionServo, VelocityServo
+    from linkwork.model.combine import Part, combine
+    from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
     from linkwork.simulation.trajectory import Event, Trajectory
+    from linkwork.structure.clusters import clusters
     from linkwork.viewer.html import write_html
     from linkwork.viewer.server import Viewer, view
 
@@ -152,30 +152,84 @@ __all__ = [
     "write_html",
 ]
 
-LATER = {
-    "Event": "simulation.trajectory",
-    "KKTCholesky": "functions.kkt",
-    "Rollout": "simulation.rollout",
-    "RolloutResult": "simulation.rollout",
-    "Trajectory": "simulation.trajectory",
-    "Viewer": "viewer.server",
-    "discrete_step": "simulation.linear_step",
-    "rollout": "simulation.rollout",
-    "simulate": "simulation.simulate",
-    "step": "simulation.stepping",
-    "view": "viewer.server",
-    "write_html": "viewer.html",
+MODULES = {
+    "algorithms.common.iteration": ("Prox",),
+    "closure.approximate": ("approximate",),
+    "closure.assembly": ("assemble", "project_velocity", "random_state"),
+    "closure.expansion": ("expand",),
+    "constraints": (
+        "CentreOfMass",
+        "Closure",
+        "Connect",
+        "Contact",
+        "Coupling",
+        "Custom",
+        "Distance",
+        "Ground",
+        "Hinge",
+        "LinkRows",
+        "Stabilisation",
+        "Weld",
+        "point",
+        "surface",
+    ),
+    "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.actuation": ("actuation",),
+    "functions.cuts": ("best_cuts",),
+    "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
+    "functions.inverse_kinematics": ("ik",),
+    "functions.kinematics": (
+        "constraint_error",
+        "constraint_jacobian",
+        "forward_kinematics",
+        "mass_matrix",
+        "mass_pattern",
+    ),
+    "functions.kkt": ("KKTCholesky", "kkt_solve"),
+    "functions.operational_space": ("delassus", "factored_solve", "operational_space_inertia"),
+    "functions.planning": ("plan",),
+    "functions.terms": (
+        "bias_forces",
+        "centre_of_mass",
+        "centroidal_momentum",
+        "coriolis_matrix",
+        "energy",
+        "frame_acceleration",
+        "frame_jacobian",
+        "frame_velocity",
+        "gravity_forces",
+        "inverse_mass_matrix",
+        "terms",
+    ),
+    "io.load": ("load",),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
+    "model.combine": ("Part", "combine"),
+    "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
+    "simulation.linear_step": ("discrete_step",),
+    "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
+    "simulation.simulate": ("simulate",),
+    "simulation.stepping": ("step",),
+    "simulation.trajectory": ("Event", "Trajectory"),
+    "structure.clusters": ("clusters",),
+    "viewer.html": ("write_html",),
+    "viewer.server": ("Viewer", "view"),
 }
-"""Names that are imported when they are first asked for, and from where: who only computes need not wait for them."""
+"""Public names by module. A name is imported when it is first used: a program waits for what it needs, and no more."""
+
+PLACES = {name: module for module, names in MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
+    if name in PLACES:
+        found = getattr(import_module(f"linkwork.{PLACES[name]}"), name)
+    elif not name.startswith("_") and find_spec(f"linkwork.{name}") is not None:
+        found = import_module(f"linkwork.{name}")
+    else:
         raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
-    found = getattr(import_module(f"linkwork.{LATER[name]}"), name)
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *LATER})
+    return sorted({*globals(), *PLACES})

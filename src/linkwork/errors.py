@@ -107,10 +107,10 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
     return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
 
 
-def warn_unsolved(function: str, converged: np.ndarray) -> None:
+def warn_unsolved(function: str, converged: np.ndarray | bool) -> None:
     """Warn, once per place in the user's code as Python does, that a contact problem is not solved."""
     failed = np.size(converged) - np.count_nonzero(converged)
-    where = f" in {failed} of {len(converged)} states" if np.ndim(converged) else ""
+    where = f" in {failed} of {np.size(converged)} states" if np.ndim(converged) else ""
     warnings.warn(
         f"{function}: the contact problem is not solved{where} (see result.converged and result.residual): take a "
         "shorter dt, or fewer contacts on one body",

@@ -16,7 +16,8 @@ from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_deriva
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.functions.derivatives import Jacobians, Problem
+from linkwork.functions.jacobians import Jacobians
+from linkwork.functions.motion_equations import MotionEquations
 from linkwork.joints import KINDS
 from linkwork.robots import mechanisms
 
@@ -119,7 +120,9 @@ def test_rows_by_known_values_of_links_or_by_operations():
     q, v, tau = state_of(model, 4)
     function = lw.forward_dynamics(model, backend="numpy", method="prox_ltl")
     ours, plain = function.derivatives(), Jacobians(function, None)
-    plain._of_solution = lambda xp, x, symbol: plain._of_solution_by_operations(Problem(function, xp, x), symbol)
+    plain._of_solution = lambda xp, x, symbol: plain._of_solution_by_operations(
+        MotionEquations(function, xp, x), symbol
+    )
     J, _ = joint_space(motion(model, q, v))
     kappa = cond(J) ** 2 * cond(crba(motion(model, q)))
     for mine, theirs in zip(ours(q, v, tau), plain(q, v, tau), strict=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,12 @@ from typer.testing import CliRunner
 
 import linkwork as lw
 from linkwork.cli.bench import relative_errors
-from linkwork.cli.main import app, main
+from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError, LoadError, NotFound
 from linkwork_bench import inputs, measure, ours, peers, records, suites
 from linkwork_bench.lines import lines
 from linkwork_bench.targets import targets
+from surroundings import Environment, Missing, Typed
 
 PLACE = "0 0 0 1 0 0 0 1 0 0 0 1"
 MODEL = f"""pbmodel 1
@@ -42,20 +45,27 @@ end
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Inputs as the harness writes them, with reference accelerations from Pinocchio's conventions and ours."""
-    (tmp_path / "toy.model").write_text(MODEL)
-    model, _ = inputs.read_model(tmp_path / "toy.model")
+    folder = tmp_path_factory.mktemp("inputs")
+    (folder / "toy.model").write_text(MODEL)
+    model, _ = inputs.read_model(folder / "toy.model")
     rng = np.random.default_rng(1)
     q = np.array([model.random_q(rng) for _ in range(300)])
     states = np.hstack([q, rng.uniform(-1, 1, (300, 2 * model.nv))])
-    states.astype("<f8").tofile(tmp_path / "toy.states")
-    robot = inputs.read_robot(tmp_path, "toy")
+    states.astype("<f8").tofile(folder / "toy.states")
+    robot = inputs.read_robot(folder, "toy")
     for case in robot.cases:
         solve = lw.forward_dynamics(robot.constrained(case), method="kkt", backend="numpy")
-        np.asarray(solve(robot.q, robot.v, robot.tau)[0]).astype("<f8").tofile(tmp_path / f"toy__{case}.qdd")
-    return tmp_path
+        np.asarray(solve(robot.q, robot.v, robot.tau)[0]).astype("<f8").tofile(folder / f"toy__{case}.qdd")
+    return folder
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path) -> Path:
+    """The same for one test, which may damage it."""
+    return Path(shutil.copytree(written, tmp_path / "inputs"))
 
 
 @pytest.fixture
@@ -67,14 +77,13 @@ NOBODY = peers.Peers([], None)
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def alone(environment: Environment, missing: Missing) -> None:
     """A machine without peers."""
-    monkeypatch.delenv(peers.VARIABLE, raising=False)
-    monkeypatch.setattr(peers, "python_peers", lambda *_: [])
-    monkeypatch.setitem(sys.modules, "pinocchio", None)
+    environment.pop(peers.VARIABLE, None)
+    missing("pinocchio")
 
 
-BRIEF = suites.Settings(rounds=2, budget=0.0, threads=2)
+BRIEF = suites.Settings(rounds=1, budget=0.0, threads=2)
 
 
 class Clockwork:
@@ -236,10 +245,15 @@ def test_both_sides_are_judged_on_the_same_states() -> None:
 
 
 def test_every_suite_has_its_rows(robot: inputs.Robot, alone: None) -> None:
-    found = [r for job in suites.kernel_jobs([robot]) for r in suites.run(job, NOBODY, BRIEF)]
-    measures = ("latency", "batch", "limit", "float32", "one", "threads", "one core", "cores")
+    """Threads are measured once: while other tests keep the cores busy, each of their readings is tried many times."""
+    first, *others = suites.kernel_jobs([robot])
+    assert all(job.measures == first.measures for job in others)
+    brief = ("latency", "batch", "limit", "float32")
+    jobs = [first, *(replace(job, measures=brief) for job in others)]
+    found = [r for job in jobs for r in suites.run(job, NOBODY, BRIEF)]
     assert {(r.function, r.measure) for r in found if r.samples} == {
-        (f, m) for f in ("rnea", "crba", "aba") for m in measures
+        *product(("rnea", "crba", "aba"), brief),
+        *product(("rnea",), ("one", "threads", "one core", "cores")),
     }
     assert [line.function for line in lines(found)] == ["rnea", "crba", "aba"]
     jobs = suites.constrained_jobs([robot], [], ["constrained_aba", "ltl", "prox_pv"])
@@ -283,7 +297,7 @@ def test_the_harness_competes_with_what_may_be_fastest(robot: inputs.Robot, fold
         ("wheel", "aba-local"),
     ]
     assert rivals[0].contender.round(0.0).us == 1.9
-    job = suites.kernel_jobs([robot], ["aba"])[0]
+    job = replace(suites.kernel_jobs([robot], ["aba"])[0], measures=("latency", "batch"))
     line = lines(suites.run(job, found, BRIEF))[0]
     assert line.best is not None
     assert (line.best.method, line.best.us) == ("aba-world", 1.9)
@@ -373,14 +387,12 @@ def test_scaling_is_not_judged_on_a_busy_machine() -> None:
     assert "busy" in verdict.text
 
 
-def test_the_command_line_measures_shows_and_compares(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_measures_shows_and_compares(folder: Path, tmp_path: Path, environment: Environment) -> None:
     build = harness(folder, tmp_path)
-    monkeypatch.setenv(peers.VARIABLE, str(build))
+    environment[peers.VARIABLE] = str(build)
     file = str(tmp_path / "run.jsonl")
     run = CliRunner()
-    done = run.invoke(app, ["bench", "kernels", "-r", "toy", "-f", "aba", "--quick", "--rounds", "2", "--json", file])
+    done = run.invoke(app, ["bench", "kernels", "-r", "toy", "-f", "aba", "--quick", "--rounds", "1", "--json", file])
     assert done.exit_code == 0, done.output
     for text in ("toy", "aba-world", "geometric means", "targets", "no build like pip's wheel"):
         assert text in done.output
@@ -391,25 +403,21 @@ def test_the_command_line_measures_shows_and_compares(
     assert "geometric mean 1.000 x" in same.output
 
 
-def test_wrong_robots_end_with_one_sentence(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_robots_end_with_one_sentence(folder: Path, tmp_path: Path, type_command: Typed) -> None:
     build = str(harness(folder, tmp_path))
-    monkeypatch.setattr("sys.argv", ["linkwork", "bench", "kernels", "-r", "tyo", "--peers", build])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    assert "Did you mean 'toy'" in capsys.readouterr().err
+    code, said = type_command("linkwork", "bench", "kernels", "-r", "tyo", "--peers", build)
+    assert code == 2
+    assert "Did you mean 'toy'" in said
 
 
 def test_interrupting_keeps_what_was_measured(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, seen = suites.run, []
+    seen: list[suites.Job] = []
 
-    def second_time_interrupted(*args: object) -> list[records.Record]:
-        seen.append(args)
+    def second_time_interrupted(job: suites.Job, *_: object) -> list[records.Record]:
+        seen.append(job)
         if len(seen) == 2:
             raise KeyboardInterrupt
-        return real(*args)  # type: ignore[arg-type]
+        return [record([1.0], function=job.function)]
 
     monkeypatch.setattr(suites, "run", second_time_interrupted)
     file = tmp_path / "run.jsonl"
@@ -442,8 +450,8 @@ def test_processor_time_does_not_pass_while_waiting() -> None:
     assert float(peers.Host().run([sys.executable, "-c", wait])) > 0.25
 
 
-def test_processor_time_needs_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+def test_processor_time_needs_a_compiler(environment: Environment) -> None:
+    environment["PATH"] = ""
     with pytest.raises(LinkworkError, match="C compiler"), measure.processor_time():
         pass
 

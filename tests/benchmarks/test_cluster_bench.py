@@ -18,6 +18,7 @@ from linkwork_bench import clusters as suite
 from linkwork_bench.peers import Peers
 from linkwork_bench.records import Record, Results
 from linkwork_bench.suites import Settings, run
+from surroundings import Environment
 
 NOBODY = Peers([], None)
 
@@ -102,8 +103,8 @@ def test_growth_is_an_exponent(tmp_path: Path) -> None:
     assert again.output.count("1.00") == 3, again.exception
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LINKWORK_PEERS", raising=False)
+def test_the_command(tmp_path: Path, environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment.pop("LINKWORK_PEERS", None)
     monkeypatch.setitem(suite.ROBOTS, "gears12", (lambda: mech.geared_chain(2), ("tip",)))
     file = tmp_path / "figures.json"
     options = ["--quick", "--rounds", "1", "--json", str(file)]

@@ -23,6 +23,7 @@ from linkwork_bench.papers.mechanisms import accelerations, forward, tube_chain,
 from linkwork_bench.papers.sources import where_to_get
 from linkwork_bench.records import Record, Results, read
 from linkwork_bench.suites import Settings
+from surroundings import Environment, Missing
 
 EXPERIMENTS = {e.id: e for p in papers.PAPERS.values() for e in p.experiments}
 
@@ -269,9 +270,9 @@ def test_a_missing_robot_says_where_it_can_be_had() -> None:
 
 @pytest.mark.parametrize("name", ["pv_lqr/fig2a", "pv_lqr/table2", "lcaba_proxbbo/table2", "clusters/fig14"])
 def test_a_run_without_our_robots_says_where_they_can_be_had(
-    name: str, bench: declarations.Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: str, bench: declarations.Bench, environment: Environment, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LINKWORK_ROBOTS", str(tmp_path))
+    environment["LINKWORK_ROBOTS"] = str(tmp_path)
     shared.robot.cache_clear()
     ours = {"Atlas", "Digit", "MIT Humanoid leg"}
     case = next(c for c in EXPERIMENTS[name].cases if c.robot in ours)
@@ -403,9 +404,9 @@ def leg(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_ones_own_robot(leg: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(peers.VARIABLE, raising=False)
-    monkeypatch.setattr(peers, "python_peers", lambda *_: [])
+def test_ones_own_robot(leg: str, tmp_path: Path, environment: Environment, missing: Missing) -> None:
+    environment.pop(peers.VARIABLE, None)
+    missing("pinocchio")
     out = tmp_path / "out.jsonl"
     done = CliRunner().invoke(
         app,

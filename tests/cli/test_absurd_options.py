@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from linkwork.cli.main import app, main
+from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
 from public_calls import URDF
 
@@ -65,8 +65,7 @@ ALWAYS = {
 
 
 @pytest.mark.parametrize(("command", "option"), [(c, o) for c, options in COMMANDS.items() for o in options])
-def test_options_end_well(command, option, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_options_end_well(command, option, tmp_path, in_tmp_path):
     (tmp_path / "robot.urdf").write_text(URDF)
     for value in ABSURD:
         words = [command, "robot.urdf", *ALWAYS.get(command, ()), f"--{option}={value}"]
@@ -76,7 +75,7 @@ def test_options_end_well(command, option, tmp_path, monkeypatch):
         assert told.exit_code in (0, 1, 2)
 
 
-def test_names_are_text_and_no_markup(tmp_path, capsys, monkeypatch):
+def test_names_are_text_and_no_markup(tmp_path, type_command):
     odd = "[/b]"
     named = URDF.replace('"b"', f'"{odd}"').replace('"j"', f'"{odd}j"').replace('"r"', '"[/r]"')
     (tmp_path / "robot.urdf").write_text(named)
@@ -84,10 +83,7 @@ def test_names_are_text_and_no_markup(tmp_path, capsys, monkeypatch):
         told = CliRunner().invoke(app, [words[0], str(tmp_path / "robot.urdf"), *words[1:]])
         assert told.exit_code == 0, told.exception
         assert "[/" in told.output
-    monkeypatch.setattr("sys.argv", ["linkwork", "info", odd])
-    with pytest.raises(SystemExit):
-        main()
-    assert odd in capsys.readouterr().err
+    assert odd in type_command("linkwork", "info", odd)[1]
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400"])

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 import linkwork as lw
 from linkwork.cli import bench
-from linkwork.cli.main import app, main
+from linkwork.cli.main import app
 from linkwork.errors import InputError, NotFound, UnsupportedError
 from linkwork.robots.mechanisms import quadruped
+from surroundings import Typed
 
 LINK = (
     '<link name="{0}"><inertial><mass value="1"/><origin xyz="0.1 0 0.05"/>'
@@ -65,14 +66,9 @@ def test_ones_own_robot_needs_no_other_distribution(arm: str, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("alone")
-def test_other_benchmarks_name_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["linkwork", "bench", "kernels"])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert end.value.code == 2
-    told = capsys.readouterr().err
+def test_other_benchmarks_name_what_to_install(type_command: Typed) -> None:
+    code, told = type_command("linkwork", "bench", "kernels")
+    assert code == 2
     assert "`linkwork bench kernels` needs the package 'linkwork-bench': pip install" in told
     assert "robot" in CliRunner().invoke(app, ["bench", "--help"]).output
 

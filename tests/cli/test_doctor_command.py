@@ -37,9 +37,8 @@ def test_what_it_says():
     assert set(told["extras"]) == set(doctor.EXTRAS)
 
 
-def test_what_is_missing_is_named_with_its_extra(monkeypatch):
-    there = doctor._there
-    monkeypatch.setattr(doctor, "_there", lambda module: module != "matplotlib" and there(module))
+def test_what_is_missing_is_named_with_its_extra(missing):
+    missing("matplotlib")
     assert "pip install 'linkwork[plot]'" in CliRunner().invoke(app, ["doctor"]).stdout
 
 
@@ -54,8 +53,9 @@ def test_a_machine_that_cannot_compile(monkeypatch):
 
 
 @pytest.mark.parametrize("setting", [None, "off"])
-def test_the_cache_is_used_again_afterwards(monkeypatch, setting):
-    monkeypatch.delenv("LINKWORK_CACHE") if setting is None else monkeypatch.setenv("LINKWORK_CACHE", setting)
+def test_the_cache_is_used_again_afterwards(environment, setting):
+    environment.pop("LINKWORK_CACHE")
+    environment.update({} if setting is None else {"LINKWORK_CACHE": setting})
     with doctor._uncached():
         assert doctor.os.environ["LINKWORK_CACHE"] == "off"
     assert doctor.os.environ.get("LINKWORK_CACHE") == setting

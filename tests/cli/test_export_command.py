@@ -23,8 +23,7 @@ COMPILER = shutil.which("cc")
 
 
 @pytest.fixture
-def robot(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def robot(tmp_path, in_tmp_path):
     (tmp_path / "swing.urdf").write_text(URDF)
     return tmp_path
 

@@ -15,8 +15,7 @@ URDF = """<robot name="swing"><link name="base"/><link name="bob"><inertial><ori
 
 
 @pytest.fixture
-def robot(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def robot(tmp_path, in_tmp_path):
     (tmp_path / "swing.urdf").write_text(URDF)
     return tmp_path
 
@@ -50,7 +49,7 @@ def test_the_viewer_runs_until_it_is_stopped(robot, monkeypatch):
     assert waited == [0.0, pytest.approx(0.2)]
 
 
-def test_the_demo_ends_with_a_replay(tmp_path, monkeypatch):
+def test_the_demo_ends_with_a_replay(tmp_path):
     from linkwork.cli import demo
 
     model, q, controller = demo.squatting_humanoid()

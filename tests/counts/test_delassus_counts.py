@@ -59,20 +59,23 @@ def test_twelve_dense_rows_per_foot_of_atlas():
     assert 1.0 < pv / pv_r < 1.1
 
 
-def as_published(model: Model, monkeypatch: pytest.MonkeyPatch) -> int:
+@pytest.fixture
+def as_published(monkeypatch):
     """The operations of `pv_r` with the link's own motions in place of any seven rows or more that meet."""
 
     def wherever(t, ends, rows):
         arriving = [sum(n for e, n in zip(ends, rows, strict=True) if i in t.supports[e]) for i in range(len(t.parent))]
         return frozenset(i for i in t.links if arriving[i] > 6 and (len(t.children[i]) != 1 or i in ends))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(pv_r_module, "meetings", wherever)
-        (found,) = counts(model, "pv_r")
-    return found
+    def counted(model: Model) -> int:
+        with monkeypatch.context() as patch:
+            patch.setattr(pv_r_module, "meetings", wherever)
+            return counts(model, "pv_r")[0]
+
+    return counted
 
 
-def test_feet_and_hands_of_atlas(monkeypatch):
+def test_feet_and_hands_of_atlas(as_published):
     """sathya2023_pv_osimr IV-E: PV-OSIM needs 1.5% less for 2F+2H, as the rows meet only three joints from the base.
 
     Ours keeps rows as they are where the way is that short, and is equal; as published it needs 9% more than `pv`.
@@ -81,39 +84,39 @@ def test_feet_and_hands_of_atlas(monkeypatch):
     model = robot("atlas_v4").with_constraints(*(random_rows(l, 6, k) for k, l in enumerate(limbs)))
     pv, pv_r = counts(model, "pv", "pv_r")
     assert pv == pv_r
-    assert 1.0 < as_published(model, monkeypatch) / pv < 1.1
+    assert 1.0 < as_published(model) / pv < 1.1
 
 
 @pytest.mark.parametrize(
     ("rungs", "segment", "rung"), [(4, 1, 7), (12, 1, 1), (4, 3, 1), (12, 3, 7), (8, 2, 2), (4, 8, 7), (10, 8, 1)]
 )
-def test_many_rows_never_travel_far(rungs, segment, rung, monkeypatch):
+def test_many_rows_never_travel_far(rungs, segment, rung, as_published):
     """On ladders with short and long segments `pv_r` is the least of `pv`, EFPA and its own published form, within 2%.
 
     The ladder of sathya2023_pv_lqr with 12 rungs: 65 273 operations, 71 162 as published, EFPA 114 262, PV 119 134.
     """
     model = ladder(rungs, segment_links=segment, rung_links=rung)
     pv, efpa, pv_r = counts(model, "pv", "efpa", "pv_r")
-    assert pv_r <= 1.02 * min(pv, efpa, as_published(model, monkeypatch))
+    assert pv_r <= 1.02 * min(pv, efpa, as_published(model))
 
 
 @pytest.mark.parametrize(
     ("links", "branches", "size", "share"),
     [(1, 6, 1, 1.0), (4, 6, 1, 1.0), (2, 4, 1, 1.0), (3, 2, 1, 1.02), (2, 6, 1, 1.04), (2, 6, 2, 1.03)],
 )
-def test_stems_with_short_branches(links, branches, size, share, monkeypatch):
+def test_stems_with_short_branches(links, branches, size, share, as_published):
     """The same on stems. Two links with six branches on each are the exception: EFPA needs 3.4% less than `pv_r` with
     branches of one link, and `pv` 2.1% less with branches of two."""
     model = stem(links, branches, branch_links=size)
     pv, efpa, pv_r = counts(model, "pv", "efpa", "pv_r")
-    assert pv_r <= share * min(pv, efpa, as_published(model, monkeypatch))
+    assert pv_r <= share * min(pv, efpa, as_published(model))
 
 
 def test_the_delassus_matrix_in_linear_and_quadratic_operations():
     """O(n + m^2): longer segments cost in proportion to their links, twice the rungs at most four times as much."""
-    longer = [counts(ladder(6, segment_links=k, rung_links=3), "pv_r")[0] for k in (8, 14, 20)]
+    longer = [counts(ladder(4, segment_links=k, rung_links=2), "pv_r")[0] for k in (5, 8, 11)]
     assert longer[2] - longer[1] == pytest.approx(longer[1] - longer[0], rel=0.02)
-    pv, pv_r = zip(*(counts(ladder(k, segment_links=10, rung_links=3), "pv", "pv_r") for k in (5, 10)), strict=True)
+    pv, pv_r = zip(*(counts(ladder(k, segment_links=6, rung_links=1), "pv", "pv_r") for k in (4, 8)), strict=True)
     assert pv_r[1] < 4 * pv_r[0]
     assert pv[1] / pv[0] > 1.2 * pv_r[1] / pv_r[0], "rows of all rungs travel through all of the rail"
 

@@ -107,8 +107,9 @@ def test_contacts_and_loops(seed, closed, other, kind):
         assert_close(lam[:, 0], np.array(data.lambda_c), kappa, scale=float(np.abs(lam).max()))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_several_constraints_at_once(seed):
+@pytest.mark.parametrize(("seed", "rank"), [(0, 12), (1, 12), (2, 9), (3, 12)])
+def test_several_constraints_at_once(seed, rank):
+    """Rows that depend on each other are compared, accelerations only where they do not: Pinocchio has none there."""
     model = random_model(seed, 8, ("revolute", "spherical"), base="free")
     q, v, tau = random_state(model, seed)
     model = model.with_constraints(lw.surface("f3"), lw.point("f5"), lw.Connect("f6", "f1"))
@@ -116,7 +117,8 @@ def test_several_constraints_at_once(seed):
     both = [closure(model, pm, c.a, c.b, c.joint) for c in model.constraints]
     J = jacobian(motion(model, q))
     assert_close(J, pin_jacobian(pm, both, q))
-    if np.linalg.matrix_rank(J) == model.rows:
+    assert np.linalg.matrix_rank(J) == rank
+    if rank == model.rows:
         a, _ = kkt(motion(model, q, v), col(tau))
         theirs, _ = constraint_dynamics(pm, both, q, v, tau)
         kappa = cond(J) ** 2 * cond(crba(motion(model, q)))

@@ -169,7 +169,7 @@ def test_what_is_right_is_not_called_wrong() -> None:
     assert set(_Broken(lambda made: (made.verdict.a, made.verdict.lam)).verdicts(SEEDS)) == {"right"}
 
 
-def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_and_reports_are_judged() -> None:
     """NaN, a false SingularError, an untyped error, and a residual that is not |J a - k|."""
     from linkwork.algorithms.common.iteration import Prox
     from linkwork.errors import SingularError
@@ -185,7 +185,7 @@ def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
         def evaluate(what: str):
             raise problem
 
-        monkeypatch.setattr(made, "evaluate", evaluate)
+        made.evaluate = evaluate
         return made.run("forward_dynamics:pv").verdict
 
     assert made.judged(None, (at.a, nan), None).verdict == "not numbers"
@@ -198,11 +198,14 @@ def test_errors_and_reports_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_basis_of_forbidden_directions_is_any_basis() -> None:
     """Solutions do not depend on which one the rows use."""
+    compared = 0
     for seed in SEEDS:
         recipe = recipes.draw(seed)
         ours, theirs = (judge.solve(judge.equations(r)) for r in (recipe, with_directions(recipe, build(recipe))))
         if ours.decided and not ours.conflict:
+            compared += 1
             assert ours.error(theirs.a) <= C * ours.rounding() * ours.kappa
+    assert compared > len(SEEDS) / 2
 
 
 def _in_pinocchio(pin, recipe: dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from linkwork.errors import MissingExtra, UnsupportedError
 from linkwork.joints import Cylindrical, Free, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model import BodyInertia, Builder, Model, Motion, Placement
 from linkwork.robots import mechanisms as mech
+from surroundings import Missing
 
 mujoco = pytest.importorskip("mujoco")
 EPS = np.finfo(float).eps
@@ -165,8 +165,8 @@ def test_what_does_not_fit() -> None:
         interop.mujoco(model, mj_model, {**NAMES, "slide": "hinge", "hinge": "slide"})
 
 
-def test_without_mujoco(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mujoco(missing: Missing) -> None:
     mj_model = mujoco.MjModel.from_xml_string(ALL_KINDS)
-    monkeypatch.setitem(sys.modules, "mujoco", None)
+    missing("mujoco")
     with pytest.raises(MissingExtra, match=r"linkwork\[mjcf\]"):
         interop.mujoco(by_hand(), mj_model, NAMES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -16,6 +14,7 @@ from linkwork.errors import InputError, MissingExtra, NotFound, UnsupportedError
 from linkwork.joints import KINDS, Composite, Prismatic, Revolute, Spherical
 from linkwork.model import Builder, Model, Motion
 from linkwork.robots import mechanisms as mech
+from surroundings import Missing
 
 pin = pytest.importorskip("pinocchio")
 EPS = np.finfo(float).eps
@@ -229,7 +228,7 @@ def test_what_does_not_fit() -> None:
         interop.fext_to_pinocchio(fixed, interop.to_pinocchio(fixed), force)
 
 
-def test_without_pinocchio(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pinocchio", None)
+def test_without_pinocchio(missing: Missing) -> None:
+    missing("pinocchio")
     with pytest.raises(MissingExtra, match=r"linkwork\[pinocchio\]"):
         interop.to_pinocchio(mech.arm())

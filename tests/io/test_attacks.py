@@ -25,6 +25,7 @@ from linkwork.viewer.files import locate
 from linkwork.viewer.meshes import read_mesh
 from linkwork.viewer.scene import MAX_VISUALS, make_scene
 from linkwork.viewer.surface import CROWD, smooth
+from surroundings import Environment
 
 SDF = '<sdf version="1.7"><model name="m">{}</model></sdf>'
 OBJ = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
@@ -32,10 +33,10 @@ INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inert
 
 
 @pytest.fixture(autouse=True)
-def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_given(environment: Environment) -> None:
     """No folder is named by the user."""
     for variable, _ in (*files.ROBOTS, *files.WORKSPACES):
-        monkeypatch.delenv(variable, raising=False)
+        environment.pop(variable, None)
 
 
 # paths that are no files
@@ -336,29 +337,29 @@ def test_packages_are_not_the_folders_that_all_share(place: Path, monkeypatch: p
         locate(MeshFile("../secret/s.obj", str(place / "urdf/r.urdf")))
 
 
-def test_the_root_folder_and_users_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_root_folder_and_users_without_a_home(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """A robot in / has the files in /, not all of them; a user that has no home has no shared one."""
     assert files.is_own(Path("/robot.stl"), [Path("/")])
     assert not files.is_own(Path("/etc/robot.stl"), [Path("/")])
-    monkeypatch.delenv("HOME", raising=False)
+    environment.pop("HOME", None)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     assert files.shared(Path("/home"))
     assert not files.shared(Path("/a/b/c"))
 
 
-def test_what_is_found_still(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_found_still(place: Path, environment: Environment) -> None:
     """Packages above and beside the description, a folder "urdf" beside "meshes", and folders that the user names."""
     (place / "urdf").mkdir()
     (place / "urdf/r.urdf").write_text("<robot/>")
     assert locate(MeshFile("../secret/s.obj", str(place / "urdf/r.urdf"))).samefile(place / "secret/s.obj")
     robot = str(place / "robot/r.urdf")
-    monkeypatch.setenv("ROS_PACKAGE_PATH", str(place))
+    environment["ROS_PACKAGE_PATH"] = str(place)
     assert locate(MeshFile("package://secret/s.obj", robot)).samefile(place / "secret/s.obj")
     assert locate(MeshFile("link.obj", robot)).samefile(place / "secret/s.obj")
-    monkeypatch.delenv("ROS_PACKAGE_PATH")
-    monkeypatch.setenv("LINKWORK_ROBOTS", str(place))
+    del environment["ROS_PACKAGE_PATH"]
+    environment["LINKWORK_ROBOTS"] = str(place)
     assert locate(MeshFile("../secret/s.obj", robot)).samefile(place / "secret/s.obj")
-    monkeypatch.delenv("LINKWORK_ROBOTS")
+    del environment["LINKWORK_ROBOTS"]
     (place / "secret/package.xml").write_text("<package/>")
     assert locate(MeshFile("package://secret/s.obj", robot)).samefile(place / "secret/s.obj")
     (place / "package.xml").write_text("<package/>")

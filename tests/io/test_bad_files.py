@@ -9,6 +9,7 @@ import pytest
 from linkwork.errors import InputError, LinkworkError, LoadError, MissingExtra, NotFound
 from linkwork.io import xml
 from linkwork.io.load import LoadWarning, load
+from surroundings import Missing
 
 INERTIAL = """<inertial><mass value="{m}"/><inertia ixx="{xx}" iyy="{yy}" izz="{zz}" ixy="{xy}" ixz="0" iyz="0"/>
   </inertial>"""
@@ -247,7 +248,7 @@ def test_mistakes_that_do_no_harm_are_told() -> None:
         load(f"<robot>{odd}</robot>")
 
 
-def test_absent_mujoco_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
+def test_absent_mujoco_names_the_extra(missing: Missing) -> None:
+    missing("mujoco")
     with pytest.raises(MissingExtra, match=r"linkwork\[mjcf\]"):
         load("<mujoco/>")

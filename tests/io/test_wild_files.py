@@ -13,7 +13,6 @@ import pytest
 import linkwork as lw
 from linkwork import interop
 from linkwork.errors import LoadError
-from linkwork.io import xacro
 from linkwork.io.load import LoadWarning
 
 BODY = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
@@ -100,9 +99,9 @@ PARTS = f"""{HEAD}<xacro:macro name="part" params="name"><link name="${{name}}">
 <inertia ixx="1" iyy="1" izz="1"/></inertial></link></xacro:macro></robot>"""
 
 
-def test_xacro_is_recognised_without_its_package(tmp_path, monkeypatch):
+def test_xacro_is_recognised_without_its_package(tmp_path, missing):
     (tmp_path / "arm.xacro").write_text(ARM)
-    monkeypatch.setattr(xacro, "find_spec", lambda name: None)
+    missing("xacro")
     with pytest.raises(LoadError, match=r"is a xacro file, not URDF.*linkwork\[xacro\]"):
         lw.load(tmp_path / "arm.xacro")
     with pytest.raises(LoadError, match="this is xacro"):

@@ -13,12 +13,20 @@ import linkwork as lw
 from linkwork.errors import LoadError, NotFound
 from linkwork.io import zoo
 from linkwork.io.load import load
+from surroundings import Environment
 
 TEXT = '<robot name="r"><link name="a"/></robot>'
 
 
 @pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def no_examples(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without example-robot-data, and without folders of the user's own."""
+    environment[zoo.VARIABLE] = ""
+    monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, environment: Environment, no_examples: None) -> Path:
     """Two directories of robots and nothing else on the machine."""
     for name in (
         "one/thing.urdf",
@@ -34,9 +42,8 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path.write_text(TEXT)
     (tmp_path / "one" / "hand.xml").write_text("<!-- a hand --><mujoco/>")
     (tmp_path / "one" / "package.xml").write_text("<package/>")
-    monkeypatch.setenv(zoo.VARIABLE, os.pathsep.join(str(tmp_path / f) for f in ("one", "missing", "two")))
-    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path / "nothing"))
-    monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
+    environment[zoo.VARIABLE] = os.pathsep.join(str(tmp_path / f) for f in ("one", "missing", "two"))
+    environment["ROBOT_DESCRIPTIONS_CACHE"] = str(tmp_path / "nothing")
     return tmp_path
 
 
@@ -71,9 +78,8 @@ def test_load_by_name_takes_the_base_that_suits(shelf: Path) -> None:
     assert load(shelf / "one" / "go1.urdf").nv == 0
 
 
-def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(zoo.VARIABLE, "")
-    monkeypatch.setattr(zoo, "_example_folders", lambda: iter(()))
+@pytest.mark.usefixtures("no_examples")
+def test_nothing_installed() -> None:
     with pytest.raises(NotFound, match="example-robot-data"):
         zoo.find("talos")
 
@@ -94,17 +100,17 @@ def test_nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("b1-z1", "b1-z1.urdf", "free"),
     ],
 )
-def test_usual_names(alias: str, file: str, base: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(zoo.VARIABLE, "")
+def test_usual_names(alias: str, file: str, base: str | None, environment: Environment) -> None:
+    environment[zoo.VARIABLE] = ""
     if not zoo.robots():
         pytest.skip(NO_ROBOTS)
     found = zoo.find(alias)
     assert (found.path.name, found.base) == (file, base)
 
 
-def test_cached_descriptions_are_found_without_the_network(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_descriptions_are_found_without_the_network(shelf: Path, environment: Environment) -> None:
     pytest.importorskip("robot_descriptions")
-    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(shelf / "cache"))
+    environment["ROBOT_DESCRIPTIONS_CACHE"] = str(shelf / "cache")
     with pytest.raises(NotFound):
         zoo.find("aliengo_description")
     path = shelf / "cache" / "unitree_ros" / "robots" / "aliengo_description" / "urdf" / "aliengo.urdf"
@@ -117,10 +123,10 @@ def test_cached_descriptions_are_found_without_the_network(shelf: Path, monkeypa
         sys.modules.pop("robot_descriptions.aliengo_description", None)
 
 
-def test_every_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_name_is_found(tmp_path: Path, environment: Environment) -> None:
     if not zoo.robots():
         pytest.skip(NO_ROBOTS)
-    monkeypatch.setenv("ROBOT_DESCRIPTIONS_CACHE", str(tmp_path))
+    environment["ROBOT_DESCRIPTIONS_CACHE"] = str(tmp_path)
     for name in zoo.names():
         assert zoo.find(name).path.is_file()
 

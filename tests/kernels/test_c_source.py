@@ -144,18 +144,18 @@ def test_a_project_of_the_users_own_is_left(tmp_path: Path) -> None:
 def test_sines_in_c(tmp_path: Path) -> None:
     """Within 2 ulp of the true value: next to quarter turns, at the limit and beyond, and for what is no number."""
     rng = np.random.default_rng(0)
-    quarters = np.arange(-400, 400) * np.pi / 2
-    x = np.concatenate([quarters, rng.uniform(-1e5, 1e5, 4000), rng.uniform(-4, 4, 4000), [1e5, -1e5, 3e9, 0.0, -0.0]])
-    angle = ca.SX.sym("x", len(x) + 2)
+    quarters = np.arange(-200, 200) * np.pi / 2
+    x = np.concatenate([quarters, rng.uniform(-1e5, 1e5, 1500), rng.uniform(-4, 4, 1500), [1e5, -1e5, 3e9, 0.0, -0.0]])
+    angle = ca.SX.sym("x")
     program = read_program(ca.Function("sines", [angle], [ca.sin(angle), ca.cos(angle)], ["x"], ["s", "c"]))
     export(program, tmp_path)
-    s, c = call(build(tmp_path, "sines"), program, [np.append(x, [np.nan, np.inf])])
-    assert np.isnan([s[-2:], c[-2:]]).all()
-    with mpmath.workdps(60):
-        for found, true in ((s, mpmath.sin), (c, mpmath.cos)):
-            exact = [true(mpmath.mpf(float(a))) for a in x]
-            ulps = [abs((mpmath.mpf(float(f)) - e) / np.spacing(float(e))) for f, e in zip(found, exact, strict=False)]
-            assert max(ulps) <= 2
+    function = build(tmp_path, "sines")
+    assert np.isnan([call(function, program, [[a]]) for a in (np.nan, np.inf, -np.inf)]).all()
+    with mpmath.workdps(40):
+        for a in x:
+            for (found,), true in zip(call(function, program, [[a]]), (mpmath.sin, mpmath.cos), strict=True):
+                exact = true(mpmath.mpf(float(a)))
+                assert abs((mpmath.mpf(float(found)) - exact) / np.spacing(float(exact))) <= 2, a
 
 
 def test_names_become_identifiers() -> None:

@@ -21,6 +21,7 @@ from linkwork.errors import CacheWarning
 from linkwork.kernels import Kernel, Program, Target, cache, folder, image
 from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.image import Options
+from surroundings import Environment
 
 
 @pytest.fixture
@@ -103,11 +104,11 @@ def test_the_key_covers_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(keys) == 8
 
 
-def test_clear_and_off(empty_cache: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clear_and_off(empty_cache: Path, compiled: list[str], environment: Environment) -> None:
     evaluate()
     assert cache.clear() == 1
     assert cache.info().files == 0
-    monkeypatch.setenv("LINKWORK_CACHE", "off")
+    environment["LINKWORK_CACHE"] = "off"
     evaluate()
     evaluate()
     assert len(compiled) == 3
@@ -115,10 +116,10 @@ def test_clear_and_off(empty_cache: Path, compiled: list[str], monkeypatch: pyte
 
 
 def test_a_directory_that_cannot_be_written_is_no_error(
-    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, compiled: list[str], environment: Environment
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / "file" / "cache"))
+    environment["LINKWORK_CACHE"] = str(tmp_path / "file" / "cache")
     refused(compiled, "Not a directory")
 
 
@@ -233,10 +234,8 @@ def test_a_file_of_another_user_is_not_used(
 
 
 @posix
-def test_what_is_made_is_for_this_user_alone(
-    tmp_path: Path, compiled: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / "new" / "cache"))
+def test_what_is_made_is_for_this_user_alone(tmp_path: Path, compiled: list[str], environment: Environment) -> None:
+    environment["LINKWORK_CACHE"] = str(tmp_path / "new" / "cache")
     before = os.umask(0)
     try:
         evaluate()
@@ -269,23 +268,23 @@ def test_neither_links_nor_pipes_are_read(empty_cache: Path, compiled: list[str]
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="a rule of other desktops")
 @pytest.mark.parametrize("given", ["", "relative/path", None])
-def test_a_cache_home_that_is_no_absolute_path_is_ignored(monkeypatch: pytest.MonkeyPatch, given: str | None) -> None:
-    monkeypatch.delenv("LINKWORK_CACHE")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/home/somebody")
+def test_a_cache_home_that_is_no_absolute_path_is_ignored(environment: Environment, given: str | None) -> None:
+    del environment["LINKWORK_CACHE"]
+    environment.pop("XDG_CACHE_HOME", None)
+    environment["HOME"] = "/home/somebody"
     if given is not None:
-        monkeypatch.setenv("XDG_CACHE_HOME", given)
+        environment["XDG_CACHE_HOME"] = given
     assert cache.directory() == Path("/home/somebody/.cache/linkwork")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    environment["XDG_CACHE_HOME"] = "/caches"
     assert cache.directory() == Path("/caches/linkwork")
 
 
 @pytest.mark.parametrize("home", ["", "relative", None])
 def test_a_user_without_a_home_has_no_cache(
-    compiled: list[str], monkeypatch: pytest.MonkeyPatch, home: str | None
+    compiled: list[str], environment: Environment, monkeypatch: pytest.MonkeyPatch, home: str | None
 ) -> None:
     for name in ("LINKWORK_CACHE", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
+        environment.pop(name, None)
 
     def nobody() -> Path:
         if home is None:

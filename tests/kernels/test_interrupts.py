@@ -144,12 +144,12 @@ NEAR_THE_END = (
 run = lw.rollout(chain(12), method="aba", threads=4)
 q, v = np.zeros((40, 12)), np.zeros((40, 12))
 began = time.perf_counter()
-run(q, v, steps=300_000, every=300)
+run(q, v, steps=100_000, every=100)
 took = time.perf_counter() - began
 for part in (0.85, 0.88, 0.91, 0.94, 0.97, 1.0):
     threading.Timer(part * took, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
-        run(q, v, steps=300_000, every=300)
+        run(q, v, steps=100_000, every=100)
         time.sleep(10)
     except KeyboardInterrupt:
         pass

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from linkwork.errors import SingularError
-from linkwork.functions.function import BACKENDS, Function
+from linkwork.functions.function import Function
+from linkwork.functions.options import BACKENDS
 from linkwork.kernels import Kernel
 from linkwork.kernels.from_casadi import read_program
 from linkwork.robots.mechanisms import chain

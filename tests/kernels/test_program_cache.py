@@ -178,8 +178,8 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
         before = content()
 
 
-def test_all_that_runs_in_a_trace_is_among_the_sources(monkeypatch) -> None:
-    monkeypatch.setenv("LINKWORK_CACHE", "off")
+def test_all_that_runs_in_a_trace_is_among_the_sources(environment) -> None:
+    environment["LINKWORK_CACHE"] = "off"
     root, ran = str(Path(lw.__file__).parent), set()
     standing = quadruped().with_constraints(lw.point("front_left_foot"))
     models = chain(2), four_bar(), standing

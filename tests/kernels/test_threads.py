@@ -20,9 +20,10 @@ from kernels_examples import chain, states
 from linkwork.kernels import Kernel, program_cache
 from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.objects import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
+from linkwork.kernels.python_calls import FRESH
 from linkwork.lazy import cached_property
+from surroundings import Environment
 
 LINKS = 4
 
@@ -83,8 +84,8 @@ def test_many_python_threads_at_once(kernel: Kernel) -> None:
                 np.testing.assert_array_equal(got, right)
 
 
-def test_first_calls_from_many_threads_compile_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LINKWORK_CACHE", "off")
+def test_first_calls_from_many_threads_compile_once(environment: Environment) -> None:
+    environment["LINKWORK_CACHE"] = "off"
     fresh = Kernel(read_program(chain(3)))
     inputs = states(3, 10)
     with ThreadPoolExecutor(6) as callers:
@@ -233,9 +234,9 @@ sys.exit(f"{len(children)} children never came back" if children else 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_children_forked_while_a_thread_compiles_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_children_forked_while_a_thread_compiles_come_back(environment: Environment) -> None:
     """With the same function: whatever the thread holds just then, no child waits for it."""
-    monkeypatch.setenv("LINKWORK_CACHE", "off")
+    environment["LINKWORK_CACHE"] = "off"
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr[-1000:]
 

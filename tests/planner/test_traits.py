@@ -20,7 +20,7 @@ from linkwork.errors import NotFound, UnsupportedError
 from linkwork.planner.plan import Plan
 from linkwork.planner.rules import Asked, reasons
 from linkwork.robots import mechanisms as mech
-from linkwork.structure.pivots import Ways, treated
+from linkwork.structure.treatment import Ways, treated
 
 ROOT = Path(__file__).parents[2]
 TOY = '''"""Articulated bodies under another name."""
@@ -37,12 +37,18 @@ pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 @pytest.fixture
-def toy(tmp_path, monkeypatch):
+def register(monkeypatch):
+    """`register(methods)`: the table has these for one test."""
+    return lambda methods: monkeypatch.setattr(registry, "METHODS", tuple(methods))
+
+
+@pytest.fixture
+def toy(tmp_path, register, monkeypatch):
     """A method that exists for one test: its file and its entry."""
     (tmp_path / "toy.py").write_text(TOY)
     monkeypatch.setattr(linkwork.algorithms, "__path__", [*linkwork.algorithms.__path__, str(tmp_path)])
     entry = Method("toy", FD, "toy:toy", "articulated bodies, once more", "a test", "O(n)", ways=Ways())
-    monkeypatch.setattr(registry, "METHODS", (*METHODS, entry))
+    register((*METHODS, entry))
     yield entry
     sys.modules.pop("linkwork.algorithms.toy", None)
 
@@ -75,10 +81,10 @@ def test_an_entry_is_enough(toy) -> None:
     assert "| `toy` | articulated bodies, once more |" in tool.table()
 
 
-def test_a_plan_does_not_outlive_the_methods_that_it_knows(monkeypatch) -> None:
+def test_a_plan_does_not_outlive_the_methods_that_it_knows(register) -> None:
     model = mech.chain(4)
     before = lw.plan(model)
-    monkeypatch.setattr(registry, "METHODS", tuple(m for m in METHODS if m.name != before.method))
+    register(m for m in METHODS if m.name != before.method)
     assert lw.plan(model).method != before.method
 
 
@@ -93,13 +99,13 @@ def test_no_rule_is_about_a_name(package: str) -> None:
                 assert not said & names, f"{file.name}:{node.lineno} compares with the name of a method"
 
 
-def test_methods_under_other_names_are_judged_alike(monkeypatch) -> None:
+def test_methods_under_other_names_are_judged_alike(register) -> None:
     """The same reasons, but for the names in them."""
     cases = [(mech.geared_chain(3), False), (mech.chain_of_loops(2), True), (mech.four_bar(), False)]
     found = [reasons(FD, Asked(model, independent)) for model, independent in cases]
     renamed = {m.name: f"method {n}" for n, m in enumerate(METHODS)}
     shuffled = [Method(**{**vars(m), "name": renamed[m.name], "direct": renamed.get(m.direct, "")}) for m in METHODS]
-    monkeypatch.setattr(registry, "METHODS", tuple(shuffled))
+    register(shuffled)
     for (model, independent), before in zip(cases, found, strict=True):
         after = {m.name: reason for m, reason in reasons(FD, Asked(model, independent))}
         assert [bool(reason) for _, reason in before] == [bool(after[renamed[m.name]]) for m, _ in before]

@@ -15,7 +15,7 @@ DT = 0.01
 
 
 def free():
-    return random_model(3, 4, ("revolute", "spherical", "planar", "universal"), base="free")
+    return random_model(3, 3, ("spherical", "planar", "universal"), base="free")
 
 
 def springy():

@@ -8,7 +8,6 @@ from motions import energy, gap, julia_four_bar, pendulum
 
 import linkwork as lw
 from linkwork.cli.demo import squatting_humanoid
-from linkwork.constraints import base
 from linkwork.constraints.base import SHARE
 from linkwork.errors import InputError, NotFound, StepError
 from linkwork.robots.mechanisms import arm, bricard, four_bar, quadruped, standing
@@ -30,7 +29,7 @@ def ball() -> lw.Model:
 
 
 @pytest.mark.parametrize(("make", "duration", "integrator", "bound"), [
-    (four_bar, 2.0, "rk4", 1e-6), (bricard, 2.0, "rk4", 1e-6), (loaded_cassie, 0.5, "semi_implicit", 1e-4),
+    (four_bar, 2.0, "rk4", 1e-6), (bricard, 2.0, "rk4", 1e-6), (loaded_cassie, 0.2, "semi_implicit", 1e-4),
 ], ids=["four-bar", "bricard", "cassie"])  # fmt: skip
 def test_drift_with_projection_and_with_stabilisation(make, duration, integrator, bound):
     model = make()
@@ -67,18 +66,17 @@ def test_the_loops_of_cassie_hold_for_a_minute_of_violent_kicks():
     assert gap(model, motion.q.reshape(-1, model.nq)) < 2e-4
 
 
-@pytest.mark.parametrize("share", [0.0, SHARE, 1.0])
-def test_stabilisation_knows_the_step(share, monkeypatch):
-    """A mass on a rod turns steadily, (1 - share) h drift / omega inside its circle."""
-    monkeypatch.setattr(base, "SHARE", share)
+def test_stabilisation_knows_the_step():
+    """A mass on a rod turns steadily, (1 - SHARE) h drift / omega inside its circle."""
+    assert 0.1 < SHARE < 0.9, "otherwise this test tells it neither from nothing nor from all"
     b = lw.Builder("mass")
     for parent, name, axis in (("world", "cart", "x"), ("cart", "mass", "y")):
         b.link(name, parent, joint="prismatic", axis=axis, inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
     model = b.build().with_gravity((0, 0, 0)).with_frame("post")
     model = model.with_constraints(lw.Distance("mass", "post", length=1.0))
-    run = lw.simulate(model, [1.0, 0.0], [0.0, 2.0], duration=0.6, stabilisation=lw.Stabilisation(0.1), backend="numpy")
+    run = lw.simulate(model, [1.0, 0.0], [0.0, 2.0], duration=0.6, stabilisation=lw.Stabilisation(0.1))
     speed, radius = (float(np.hypot(*x[-1])) for x in (run.v, run.q))
-    assert abs((1 - radius) / (1e-3 * speed**2 / (2 * np.pi / 0.1)) - (1 - share)) < 0.05
+    assert abs((1 - radius) / (1e-3 * speed**2 / (2 * np.pi / 0.1)) - (1 - SHARE)) < 0.05
 
 
 def test_numpy_and_kernel_simulate_the_same():

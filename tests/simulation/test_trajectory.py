@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -119,8 +118,8 @@ def test_a_plot_has_a_panel_for_every_unit_and_marks_events(fall, figures, tmp_p
     ("matplotlib.pyplot", "plot", lambda run, folder: run.plot()),
     ("pyarrow", "parquet", lambda run, folder: run.save(folder / "run.parquet")),
 ])  # fmt: skip
-def test_what_is_not_installed_is_named(run, tmp_path, monkeypatch, package, extra, call):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_what_is_not_installed_is_named(run, tmp_path, missing, package, extra, call):
+    missing(package)
     with pytest.raises(MissingExtra, match=rf"linkwork\[{extra}\]"):
         call(run, tmp_path)
 

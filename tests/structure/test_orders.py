@@ -13,6 +13,7 @@ from linkwork.kernels import program_cache
 from linkwork.robots import mechanisms as mech
 from linkwork.structure import elimination
 from linkwork.structure.elimination import best_order, coupled_links, eliminate, ordered
+from surroundings import Environment
 
 
 def tangled(seed: int) -> lw.Model:
@@ -48,7 +49,9 @@ def test_a_search_that_is_cut_short_still_has_minimum_degree() -> None:
     assert best_order(model.topology, coupled_links(model), limit=1) is None
 
 
-def test_better_orders_save_operations_and_change_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_better_orders_save_operations_and_change_no_result(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     gains = {}
     for seed in range(60):
         coupled = coupled_links(model := tangled(seed))
@@ -60,7 +63,7 @@ def test_better_orders_save_operations_and_change_no_result(monkeypatch: pytest.
     for steps in (elimination.SEARCHED, 1):
         monkeypatch.setattr(elimination, "SEARCHED", steps)
         program_cache.invalidate()
-        monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path / str(steps)))
+        environment["LINKWORK_CACHE"] = str(tmp_path / str(steps))
         function = lw.forward_dynamics(model, method="lcaba")
         operations.append(function.operations)
         assert np.abs(function(q, v, tau)[0] - exact).max() < 1e-5 * np.abs(exact).max()

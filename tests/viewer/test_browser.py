@@ -15,8 +15,8 @@ def test_the_browser_draws_with_webgl(page):
     assert page.title() == "drawn"
 
 
-def test_a_missing_browser_is_a_skip_that_says_what_to_do(monkeypatch):
-    monkeypatch.delenv("LINKWORK_BROWSER", raising=False)
-    monkeypatch.setattr(shared.shutil, "which", lambda name: None)
+def test_a_missing_browser_is_a_skip_that_says_what_to_do(environment):
+    environment.pop("LINKWORK_BROWSER", None)
+    environment["PATH"] = ""
     with pytest.raises(pytest.skip.Exception, match="apt-get install chromium"):
         shared.executable()

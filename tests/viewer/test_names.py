@@ -13,41 +13,46 @@ from linkwork.cli.main import app
 from linkwork.errors import LinkworkError
 from nasty_names import NASTY, check
 
-
-def robot(text: str) -> lw.Model:
-    """A pendulum on a pendulum, held at a point, in which everything is called so."""
-    b = lw.Builder(text, strict=False)
-    body = lw.BodyInertia(1.0, np.array([0.1, 0, 0]), 0.1 * np.eye(3))
-    b.link(f"{text} one", joint="revolute", axis="y", inertia=body, joint_name=f"{text} hinge")
-    b.link(
-        f"{text} two",
-        f"{text} one",
-        "revolute",
-        axis="y",
-        placement=lw.Placement.at((0.4, 0, 0)),
-        inertia=body,
-        joint_name=f"{text} other",
-    )
-    b.frame(f"{text} tip", f"{text} two", lw.Placement.at((0.4, 0, 0)))
-    return b.build().with_constraints(lw.Connect(f"{text} tip", "world", name=f"{text} held"))
+BODY = lw.BodyInertia(1.0, np.array([0.1, 0, 0]), 0.1 * np.eye(3))
 
 
-@pytest.mark.parametrize("kind", NASTY)
-def test_the_live_page(page, kind: str) -> None:  # type: ignore[no-untyped-def]
+def robot(*texts: str) -> lw.Model:
+    """Pendulums in a row, the last one held at a point; the model, and for each text a link, its joint and a frame, are
+    called so."""
+    b, parent = lw.Builder(" ".join(texts), strict=False), "world"
+    for text in texts:
+        place = lw.Placement.at((0.0 if parent == "world" else 0.4, 0, 0))
+        b.link(f"{text} link", parent, "revolute", axis="y", placement=place, inertia=BODY, joint_name=f"{text} hinge")
+        parent = f"{text} link"
+        b.frame(f"{text} tip", parent, lw.Placement.at((0.4, 0, 0)))
+    return b.build().with_constraints(lw.Connect(f"{texts[-1]} tip", "world", name=f"{texts[-1]} held"))
+
+
+def zeros(model: lw.Model) -> np.ndarray:
+    return np.zeros(model.nq)
+
+
+def test_the_live_page(page) -> None:  # type: ignore[no-untyped-def]
+    """All names on one page, because it takes a browser without a graphics card seconds to draw the first picture."""
     pytest.importorskip("viser", reason="no viser: pip install -e '.[test]'")
-    viewer = lw.view(robot(NASTY[kind]), port=8500, q=np.zeros(2))
+    model = robot(*NASTY.values())
+    viewer = lw.view(model, port=8500, q=zeros(model))
+    viewer.server.scene.configure_default_lights(cast_shadow=False)
     try:
+        page.set_viewport_size({"width": 420, "height": 280})
         page.set_default_timeout(60_000)
         page.goto(viewer.url)
         page.get_by_role("button", name="Neutral").wait_for()
-        check(page, NASTY[kind])
+        for text in NASTY.values():
+            check(page, text)
     finally:
         viewer.stop()
 
 
 @pytest.mark.parametrize("kind", NASTY)
 def test_the_replay(page, kind: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    file = lw.write_html(tmp_path / "replay.html", robot(NASTY[kind]), q=np.zeros(2))
+    model = robot(NASTY[kind])
+    file = lw.write_html(tmp_path / "replay.html", model, q=zeros(model))
     page.goto(file.as_uri())
     check(page, NASTY[kind])
 
@@ -65,7 +70,8 @@ def test_the_panel_has_no_markdown(kind: str, monkeypatch: pytest.MonkeyPatch) -
         return real(self, content, **options)
 
     monkeypatch.setattr(viser.GuiApi, "add_html", add_html)
-    lw.view(robot(NASTY[kind]), port=8500, q=np.zeros(2)).stop()
+    model = robot(NASTY[kind])
+    lw.view(model, port=8500, q=zeros(model)).stop()
     assert sent
     for content in sent:
         bare = content.replace("<div style=", "").replace("</div>", "")

@@ -81,8 +81,8 @@ def plan_command(
     for c in made.candidates:
         if c.reason:
             console.print(f"  {c.method}: {c.reason}", style="dim", highlight=False)
-    if made.decisions and (told := made.decisions.explain()):
-        console.print(told, highlight=False)
+    if made.decisions and (treatment := made.decisions.explain()):
+        console.print(treatment, highlight=False)
 
 
 def _calibrate() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.errors import ActuationError
-from linkwork.functions.function import Function, R, marked
+from linkwork.functions.function import Function, R
+from linkwork.functions.traced import marked
 
 RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
 """The largest residual, relative to M a + c, that counts as zero."""

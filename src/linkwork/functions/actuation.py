@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from linkwork.backends import Array, Ops
 from linkwork.checks import checked
 from linkwork.errors import InputError
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_CONTROL, PARAMETERS, Inputs
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import ActuationResult
 from linkwork.model import Model
 from linkwork.model.joint_forces import actuator_force

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwork.algorithms import registry
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.errors import InputError
-from linkwork.functions.planning import TASKS, plan
+from linkwork.functions.planning import TASKS, noted, plan
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.planner.plan import Plan
@@ -47,11 +47,12 @@ class Choice:
     @cached_property
     def method(self) -> registry.Method:
         """The entry of the registry."""
-        asked = Asked(self.model, self.independent, self.soft, self.modes)
-        suitable = [m for m, reason in reasons(self.task, asked) if not reason]
-        if len(suitable) == 1 or self.task not in TASKS:
-            return suitable[0]
-        known = registry.methods(self.task)
+        asked, known = Asked(self.model, self.independent, self.soft, self.modes), registry.methods(self.task)
+        planned = self.task in TASKS and (self.measure or noted(self.task, self.use, asked) is not None)
+        if not planned:
+            suitable = [m for m, reason in reasons(self.task, asked) if not reason]
+            if len(suitable) == 1 or self.task not in TASKS:
+                return suitable[0]
         possible = [known[c.method] for c in self.plan.candidates if c.possible]
         iterating = [m for m in possible if m.prox is not None] if self.prox is not None else possible
         return (iterating or possible)[0]

@@ -16,11 +16,13 @@ from linkwork.errors import InputError, UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
 from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     ConstrainedInverseDynamicsResult,
     ForwardDynamicsResult,

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from linkwork.kernels.c_source import targets
 
 if TYPE_CHECKING:
-    from linkwork.functions.function import Function
+    from linkwork.functions.traced import Traced
 
 SETTINGS = {
     "mu": "penalty on violated rows, in units of their effective inertia",
@@ -37,12 +37,12 @@ MEANINGS = {
 }
 
 
-def described(function: Function[Any]) -> list[str]:
+def described(function: Traced) -> list[str]:
     """The lines of the header's comment."""
     return [*_title(function), "", *_arrays(function), "", *_joints(function), *_rows(function)]
 
 
-def _title(function: Function[Any]) -> Iterator[str]:
+def _title(function: Traced) -> Iterator[str]:
     model = function.model
     try:
         release = version("linkwork")
@@ -58,7 +58,7 @@ def _title(function: Function[Any]) -> Iterator[str]:
     yield "q        free joints [x y z  qx qy qz qw], spherical [qx qy qz qw], planar [x y cos sin]; angles in rad"
 
 
-def _call(function: Function[Any]) -> str:
+def _call(function: Traced) -> str:
     """The call in Python that made the function."""
     if function.recipe is None:
         return function.name
@@ -68,7 +68,7 @@ def _call(function: Function[Any]) -> str:
     return f"{name}(model{options})"
 
 
-def _arrays(function: Function[Any]) -> Iterator[str]:
+def _arrays(function: Traced) -> Iterator[str]:
     program = function.program
     yield "Arrays of double; matrices row by row; no two may overlap. What cannot be computed is NaN."
     ports = [(p.name, p, "in ") for p in program.inputs]
@@ -80,7 +80,7 @@ def _arrays(function: Function[Any]) -> Iterator[str]:
         yield f"  {way} {name:{wide}}  {shape:9} {MEANINGS.get(port.name, '')}{default}".rstrip()
 
 
-def _joints(function: Function[Any]) -> Iterator[str]:
+def _joints(function: Traced) -> Iterator[str]:
     model, t = function.model, function.model.topology
     moving = [i for i in t.links if model.links[i].joint.nq]
     names = [f"{model.links[i].joint_name} ({model.links[i].joint.kind})" for i in moving]
@@ -90,7 +90,7 @@ def _joints(function: Function[Any]) -> Iterator[str]:
         yield f"  {name:{wide}}  {_span(t.q_slices[i]):>9}  {_span(t.v_slices[i]):>9}"
 
 
-def _rows(function: Function[Any]) -> Iterator[str]:
+def _rows(function: Traced) -> Iterator[str]:
     constraints = function.model.constraints
     if not constraints:
         return

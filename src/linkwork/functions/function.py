@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
-from linkwork.algorithms.registry import FD, check_modes, methods
-from linkwork.backends import Array, Ops, get
-from linkwork.checks import NAME, NAMES, PATH, Refused, checked, choice, optional, real_array, shown, whole, written
-from linkwork.errors import InputError, SingularError, not_found
+from linkwork.algorithms.registry import FD, methods
+from linkwork.backends import get
+from linkwork.checks import NAMES, checked, optional, whole
+from linkwork.errors import InputError, SingularError
 from linkwork.functions.choice import Choice
 from linkwork.functions.judge import Resolved
+from linkwork.functions.options import OPTIONS
+from linkwork.functions.recipes import remade
+from linkwork.functions.traced import Traced
 from linkwork.lazy import cached_property
 from linkwork.model import Model
-from linkwork.model.digest import digest
-from linkwork.model.link import UNIT_TOLERANCE
 from linkwork.planner.plan import Plan
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.kernel import Bound, Kernel, Results
-    from linkwork.kernels.program import Program
-
-BACKENDS = ("kernel", "numpy", "casadi")
-PRECISIONS = ("float64", "float32")
-OPTIONS = {
-    "backend": choice("backend", BACKENDS),
-    "dtype": choice("dtype", PRECISIONS),
-    "threads": optional(whole(1, 4096, "a number of threads, at least 1")),
-}
-"""The options of all factories, by their kinds."""
+    from linkwork.kernels.kernel import Bound, Results
 
 WRT = optional(NAMES)
 BATCH = optional(whole(0, what="a number of states, or None for one"))
 
-Body = Callable[[Ops, Mapping[str, Array]], Mapping[str, Array]]
-"""An algorithm with named columns in and named matrices out."""
-
-P = ParamSpec("P")
-F = TypeVar("F", bound="Function[Any]")
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as Defaulting
 
@@ -54,28 +36,7 @@ else:
     R = TypeVar("R")
 
 
-def factory(make: Callable[P, F]) -> Callable[P, F]:
-    """A factory whose functions store its arguments, by which they are pickled and copied."""
-
-    @wraps(make)
-    def made(*args: P.args, **named: P.kwargs) -> F:
-        function = make(*args, **named)
-        function.recipe = make.__module__, make.__qualname__, args, named
-        return function
-
-    made.is_factory = True  # type: ignore[attr-defined]
-    return made
-
-
-def remade(module: str, name: str, args: tuple[Any, ...], named: dict[str, Any], method: str | None) -> Any:
-    """The function that a factory makes of these arguments, with the method chosen before, if any."""
-    function = getattr(import_module(module), name)(*args, **named)
-    if method is not None and isinstance(function.choice, Choice):
-        function.choice.settle(method)
-    return function
-
-
-class Function(Generic[R]):
+class Function(Traced, Generic[R]):
     """A function of named inputs, for one state `(n,)` or a batch `(B, n)`; returns arrays by name.
 
     `f(q, v)`, `f(q, v=v)`: inputs in order or by name; those with a default may be left out. `out=` takes arrays to
@@ -89,7 +50,6 @@ class Function(Generic[R]):
 
     prox: Prox | None = None
     differentiable = True
-    recipe: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = None
 
     @checked(**OPTIONS)
     def __init__(
@@ -144,11 +104,6 @@ class Function(Generic[R]):
     def explain(self) -> str:
         """The plan as a table."""
         return self.plan.explain()
-
-    @property
-    def operations(self) -> int:
-        """Exact number of operations for one state; of iterative methods, up to the first solution."""
-        return int(self._cached_program.operations)
 
     # calls
 
@@ -309,113 +264,6 @@ class Function(Generic[R]):
         by = f"{self.method} found" if self.method else "there is"
         return SingularError(f"{self.name}: {by} no solution{where}: {why}")
 
-    # programs and kernels
-
-    @cached_property
-    def program(self) -> Program | IterativeProgram:
-        """The traced and simplified operations."""
-        return self.traced()
-
-    def traced(self, limit: int | None = None) -> Program | IterativeProgram:
-        """The program, traced now or just before; stopped with `Outgrown` beyond `limit` operations."""
-        from linkwork.kernels import program_cache
-        from linkwork.kernels.trace import trace
-
-        if (known := program_cache.get(self._content)) is not None:
-            return known
-        program = trace(
-            self.name, self._written, limit, single=self.dtype == "float32", guard=True, shapes=self._shapes
-        )
-        program.source = self.casadi
-        return program_cache.put(self._content, self._looped(program))
-
-    def _looped(self, program: Program) -> Program | IterativeProgram:
-        """The program with its loop, if it has one."""
-        return program
-
-    @cached_property
-    def _content(self) -> str | None:
-        """A digest of all that the program depends on."""
-        if self._identity is None:
-            return None
-        return digest(self.name, self.model, self.method, self.dtype, *self._identity)
-
-    @cached_property
-    def _cached_program(self) -> Any:
-        """The program, or its cached sketch: a function that was compiled before is not traced again."""
-        from linkwork.kernels.program_cache import get_or_trace
-
-        return get_or_trace(self._content, lambda: self.program)
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """The native code."""
-        from linkwork.kernels.kernel import Kernel
-
-        return Kernel(
-            self._cached_program,
-            dtype=self.dtype,
-            threads=self.threads,
-            results=self._results(tuple(port.name for port in self._cached_program.outputs)),
-            defaults=self.defaults,
-            settings=self._settings,
-        )
-
-    @property
-    def _settings(self) -> Mapping[str, Any]:
-        """The inputs of the program that no call gives."""
-        return {}
-
-    @checked(name=optional(NAME))
-    def c_source(self, name: str | None = None) -> str:
-        """The same function as standalone C99, called `name`; without one, after its robot and itself."""
-        from linkwork.kernels.c_source import c_source
-
-        return c_source(self.program, name or self._symbol)
-
-    @checked(directory=PATH, name=optional(NAME))
-    def export(self, directory: str | Path, name: str | None = None) -> list[Path]:
-        """Write `name.c`, `name.h` and CMakeLists.txt; gives the paths.
-
-        Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
-        one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
-        """
-        from linkwork.functions.exported import described
-        from linkwork.kernels.c_project import export
-
-        defaults = {n: float(x[0]) for n, x in self._settings.items()}
-        about = described(self)
-        return written(directory, lambda: export(self.program, directory, name or self._symbol, about, defaults))
-
-    @property
-    def _symbol(self) -> str:
-        """Its name in C where the user gives none."""
-        return f"{self.model.name}_{self.name}"
-
-    def casadi(self) -> Any:
-        """The same function as a CasADi Function, for every tool that takes one."""
-        import casadi
-
-        symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
-        outputs = self._body(get("casadi"), symbols)
-        dense = [casadi.densify(casadi.SX(x)) for x in outputs.values()]
-        return casadi.Function(self.name, list(symbols.values()), dense, list(symbols), list(outputs))
-
-    def _written(self, xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
-        """The traced function. An invalid quaternion makes the first output NaN, so that it is noticed."""
-        from linkwork.kernels.hoist import STEP
-
-        inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
-        outputs = self._traced(xp, inputs, symbol)
-        if "q" in inputs:
-            name = next(n for n in outputs if n not in STEP)
-            outputs[name] = marked(xp, outputs[name], _unit_guard(self.model, inputs["q"], xp))
-        return outputs
-
-    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
-        """The outputs of the program."""
-        return dict(self._body(xp, inputs))
-
     @cached_property
     def _casadi(self) -> Any:
         return self.casadi()
@@ -430,72 +278,3 @@ class Function(Generic[R]):
     def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         f = self._casadi
         return {f.name_out(k): np.array(x) for k, x in enumerate(f.call(list(arrays)))}
-
-    # inputs
-
-    def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
-        """The inputs in order, with defaults where they are left out."""
-        names = list(self.inputs)
-        if len(args) == len(names) and not named:
-            return args
-        if len(args) > len(names):
-            raise InputError(f"{self.name} takes {len(names)} inputs ({', '.join(names)}), not {len(args)}")
-        given = dict(zip(names, args, strict=False))
-        for n, x in named.items():
-            if n not in self.inputs:
-                raise not_found(f"input of {self.name}", n, names)
-            if n in given:
-                raise InputError(f"{self.name}: input '{n}' is given twice")
-            given[n] = x
-        given = {**self.defaults, **given}
-        missing = [n for n in names if n not in given]
-        if missing:
-            raise InputError(f"{self.name} needs {', '.join(missing)} too: call it with ({', '.join(names)})")
-        return [given[n] for n in names]
-
-    def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
-        """The inputs in order, checked; and the batch size, None for one state."""
-        given = self._ordered(args, named)
-        arrays = [self._checked(n, x) for n, x in zip(self.inputs, given, strict=True)]
-        sizes = {len(x) for x in arrays if x.ndim == 2}
-        if len(sizes) > 1:
-            raise InputError(f"{self.name}: the inputs have different batch sizes {sorted(sizes)}")
-        return arrays, sizes.pop() if sizes else None
-
-    def _checked(self, name: str, value: Any) -> np.ndarray:
-        try:
-            x = np.asarray(real_array(value), dtype=self.dtype)
-        except Refused as why:
-            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
-        shape = self._shapes.get(name, (self.inputs[name],))
-        if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
-            one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
-            raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
-        x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
-        if not np.isfinite(x).all():
-            raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
-        if name == "q":
-            self.model.check_position(x)
-        if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
-            check_modes("forward_dynamics", self.method, self.model, x)
-        return x
-
-
-def marked(xp: Ops, output: Array, guard: Array) -> Array:
-    """The output, with a guard (1 x 1, zero or NaN) added to its first entry."""
-    rows, columns = output.shape
-    if not rows * columns:
-        return output
-    corner = np.zeros((rows, columns))
-    corner[0, 0] = 1.0
-    return output + guard * xp.constant(corner)
-
-
-def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
-    """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
-    guard = xp.zeros(1)
-    for i in model.topology.links:
-        for part in model.unit_parts(i):
-            off = q[part, :].T @ q[part, :] - 1
-            guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
-    return guard

@@ -25,7 +25,8 @@ from linkwork.checks import (
     whole,
 )
 from linkwork.errors import InputError, UnsupportedError
-from linkwork.functions.function import OPTIONS, Function
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.results import IKResult
 from linkwork.model import Model, Placement
 from linkwork.model.memo import cached

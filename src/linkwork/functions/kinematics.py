@@ -10,8 +10,10 @@ import numpy as np
 from linkwork.backends import Array, Ops
 from linkwork.checks import FLAG, NAME, NAMES, checked, choice, either, optional
 from linkwork.functions.choice import Choice
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     ConstraintErrorResult,
     ConstraintJacobianResult,

@@ -15,7 +15,9 @@ from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, MATRIX, Kind, Refused, checked, checked_class, optional, several, whole
 from linkwork.constraints.rows import constraint_rows
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import KKTResult
 from linkwork.model import Model, Motion
 from linkwork.model.model import MODEL

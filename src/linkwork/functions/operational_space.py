@@ -13,10 +13,12 @@ from linkwork.backends.ops import SINGULAR, threshold
 from linkwork.checks import FLAG, checked, choice
 from linkwork.errors import InputError
 from linkwork.functions.choice import Choice
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     DelassusOperatorResult,
     DelassusResult,

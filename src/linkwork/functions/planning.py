@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Any
 
 from linkwork.algorithms import registry
 from linkwork.checks import FLAG, checked, choice
 from linkwork.errors import InputError
-from linkwork.io.load import SOURCE, load
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.model import MODEL
 from linkwork.planner.cost import machine
 from linkwork.planner.plan import USES, Plan
 from linkwork.planner.rules import Asked
-from linkwork.planner.trees import Cuts, search
 
 TASKS, USE = ("forward_dynamics", "delassus"), choice("use", USES)
 
@@ -52,6 +49,10 @@ def plan(
     on random states, and takes the fastest; the cache stores that for this plan and for all functions made
     without `method=`.
     """
+    asked, known = Asked(model, independent, soft, modes), registry.methods(task)
+    content = _content(task, use, asked)
+    if not measure and (found := _noted(content)) is not None:
+        return found
     from linkwork.kernels import notes
     from linkwork.planner.choice import choose
 
@@ -63,36 +64,44 @@ def plan(
             return delassus(model, method=name).traced(limit)
         return forward_dynamics(model, method=name, R=1.0 if soft else None, modes=modes).traced(limit)
 
-    asked, known = Asked(model, independent, soft, modes), registry.methods(task)
-    content = digest("plan", model, task, use, independent, soft, modes, asdict(machine()), *known.values())
     made = Plan.from_data(notes.get_or_put(content, lambda: choose(task, use, asked, trace).to_data()))
-    on_clock = None if content is None else f"{content} measured"
-    found = None if measure else notes.get(on_clock)
-    if measure:
-        from linkwork.planner.iterations import samples, settings
-        from linkwork.planner.stopwatch import timings
+    if not measure:
+        return made
+    from linkwork.planner.iterations import samples, settings
+    from linkwork.planner.stopwatch import timings
 
-        if not (given := samples(model)):
-            raise InputError(
-                "its loops do not close from the neutral position, so there are no states to measure on: "
-                "choose by prediction, or name a method"
-            )
-        traced = {c.method: trace(c.method, None) for c in made.near}
-        found = timings({n: (p, {**given, **settings(known[n].prox)}) for n, p in traced.items()})
-        notes.put(on_clock, found)
-    return made if found is None else made.timed(found)
+    if not (given := samples(model)):
+        raise InputError(
+            "its loops do not close from the neutral position, so there are no states to measure on: "
+            "choose by prediction, or name a method"
+        )
+    traced = {c.method: trace(c.method, None) for c in made.near}
+    took = timings({n: (p, {**given, **settings(known[n].prox)}) for n, p in traced.items()})
+    notes.put(_measured(content), took)
+    return made.timed(took)
 
 
-@checked(source=SOURCE, use=USE, independent=FLAG)
-def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent: bool = False, **options: Any) -> Cuts:
-    """Where to cut the loops of a file's joint graph (SDF).
+def noted(task: str, use: str, asked: Asked) -> Plan | None:
+    """The plan that the cache has, with times if it was measured; None if this was never planned."""
+    return _noted(_content(task, use, asked))
 
-    For ``lw.load(file, cut=lw.best_cuts(file).joints)``. The spanning tree is searched for by exchanging cut joints,
-    with forward dynamics planned for each (a second or two for each tree). `use` and `independent` are those of
-    `plan`, `options` those of `load`, without `cut`.
-    """
 
-    def predict(model: Model) -> float:
-        return plan(model, use=use, independent=independent).best.predicted[use]
+def _noted(content: str | None) -> Plan | None:
+    from linkwork.kernels import notes
 
-    return search(lambda cut: load(source, cut=cut, **options), predict)
+    data = notes.get(content)
+    if data is None:
+        return None
+    took = notes.get(_measured(content))
+    return Plan.from_data(data) if took is None else Plan.from_data(data).timed(took)
+
+
+def _content(task: str, use: str, asked: Asked) -> str | None:
+    """A digest of all that a plan depends on."""
+    of = (asked.model, task, use, asked.independent, asked.soft, asked.modes)
+    return digest("plan", *of, asdict(machine()), *registry.methods(task).values())
+
+
+def _measured(content: str | None) -> str | None:
+    """The content of the note with the times of a plan."""
+    return None if content is None else f"{content} measured"

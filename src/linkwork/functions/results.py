@@ -1,6 +1,6 @@
 """The results of functions: one class for each task, the same for all methods.
 
-Machine code makes them directly for one state (kernels/objects.py), so they are tuples, or have `__slots__`.
+Machine code makes them directly for one state (kernels/python_calls.py), so they are tuples, or have `__slots__`.
 """
 
 from __future__ import annotations

@@ -31,8 +31,10 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
 from linkwork.checks import FLAG, NAME, NAMES, checked, choice, either, several
 from linkwork.errors import InputError
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
+from linkwork.functions.options import OPTIONS
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     BiasForcesResult,
     CentreOfMassResult,

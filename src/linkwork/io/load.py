@@ -13,14 +13,12 @@ from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, li
 from linkwork.io.usd_layers import is_usd
 from linkwork.io.xacro import expanded, is_xacro
 from linkwork.io.xml import Element, LoadWarning, parse, read
-from linkwork.model.builder import Builder
+from linkwork.model.builder import BASES, Builder
 from linkwork.model.model import GRAVITY, Model
 
 FORMATS = {"urdf": "robot", "mjcf": "mujoco", "sdf": "sdf", "usd": "usd"}
 GRAPHS = ("sdf", "usd")
 """Formats whose joints form a graph, and whose files may hold several robots."""
-
-BASES = ("fixed", "free", "planar")
 
 
 def _source(value: object) -> object:
@@ -216,4 +214,4 @@ def _readers(cut: Sequence[str], model: str | None, passive: bool) -> dict[str, 
     return {"urdf": urdf, "mjcf": mjcf, "sdf": sdf, "usd": usd}
 
 
-__all__ = ["BASES", "FORMATS", "LoadWarning", "load"]
+__all__ = ["FORMATS", "LoadWarning", "load"]

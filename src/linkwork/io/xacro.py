@@ -19,7 +19,7 @@ from linkwork.io.xml import MAX_BYTES, Element
 
 SECONDS = 30
 PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "LANG")
-"""Environment that Python itself needs; the rest is nobody's business."""
+"""The environment variables that Python itself needs; no others are passed on."""
 
 
 def is_xacro(root: Element) -> bool:
@@ -52,6 +52,6 @@ def expanded(root: Element, path: Path | None) -> bytes:
     except subprocess.TimeoutExpired:
         raise LoadError(f"{path}: xacro takes more than {SECONDS} s; {by_hand}") from None
     if done.returncode != 0 or len(done.stdout) > MAX_BYTES:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it took too much time or memory"]
-        raise LoadError(f"{path}: xacro cannot expand it: {told[-1][:500]}")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it took too much time or memory"]
+        raise LoadError(f"{path}: xacro cannot expand it: {lines[-1][:500]}")
     return done.stdout

@@ -171,10 +171,10 @@ def _loop(program: IterativeProgram, name: str) -> str:
         for p in program.iterate.outputs
     )
     results = targets(program.inputs, program.outputs)
-    told = ""
+    counted = ""
     if program.counted:
         used, residual = results[-2:]
-        told = f"    {used}[0] = state_iterations[0];\n    {residual}[0] = state_residual[0];\n"
+        counted = f"    {used}[0] = state_iterations[0];\n    {residual}[0] = state_residual[0];\n"
     return f"""{functions}
 void {name}({parameters(program.inputs, program.outputs)})
 {{
@@ -188,7 +188,7 @@ void {name}({parameters(program.inputs, program.outputs)})
         state_iterations[0] += 1.0;
     }}
     {call("finish", results[: len(program.last.outputs)])}
-{told}}}
+{counted}}}
 """
 
 

@@ -10,10 +10,11 @@ from linkwork.kernels.columns import COLUMN, FOUND, SHARED, ColumnProgram, Loop,
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, step_calls
 from linkwork.kernels.fuse import fuse
+from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
-from linkwork.kernels.objects import object_module
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
@@ -63,7 +64,7 @@ class Image:
 
 def build(program: Program | IterativeProgram | ColumnProgram, options: Options) -> Image:
     """Fuse, schedule and lower; modules are compiled as soon as they are written."""
-    with emitter(options.target) as modules:
+    with emitter(options.target) as modules, collector_paused():
         if isinstance(program, IterativeProgram):
             needs = lower_iterative(program, options, modules)
         elif isinstance(program, ColumnProgram):

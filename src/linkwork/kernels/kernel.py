@@ -22,8 +22,8 @@ from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.objects import FURTHER
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.python_calls import FURTHER
 from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task

@@ -25,6 +25,9 @@ from linkwork.kernels.program import Node, Program
 MEMORY = frozenset({"input", "sin_of", "cos_of"})
 """Kinds whose values are found in the workspace from the start."""
 
+LEAVES = ("const", "input")
+"""Kinds that use no other value."""
+
 LATENCY = {"div": 32, "sqrt": 40}
 USUAL_LATENCY = 8
 """Latency of a result, in operations that could begin meanwhile: two per cycle."""
@@ -219,12 +222,12 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
     held: set[int] = set()
     drops = []
     for t, v in enumerate(chunk):
-        for a in arguments(nodes[v]):
-            if a in uses:
-                uses[a].pop()
-                held.add(a)
+        used = [a for a in arguments(nodes[v]) if a in uses]
+        for a in used:
+            uses[a].pop()
+        held.update(used)
         held.add(v)
-        gone = [a for a in held if not uses.get(a)]
+        gone = [a for a in (*used, v) if not uses.get(a)]
         held.difference_update(gone)
         while len(held) > registers:
             far = max(held, key=lambda a: (uses[a][-1] - t) * (2 if a in stored or a not in inside else 1))
@@ -238,4 +241,6 @@ def allocate(program: Program, chunk: Sequence[int], registers: int) -> Allocati
 
 def arguments(node: Node) -> tuple[int, ...]:
     """The nodes that a node uses, each once."""
-    return () if node[0] in ("const", "input") else tuple(dict.fromkeys(node[1:]))
+    if node[0] in LEAVES:
+        return ()
+    return node[1:] if len({*node[1:]}) == len(node) - 1 else tuple(dict.fromkeys(node[1:]))

@@ -13,7 +13,7 @@ from linkwork.kernels import notes
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.schedule import arranged
+from linkwork.kernels.schedule import allocated, arranged
 from linkwork.lazy import cached_property
 
 Whole = Program | IterativeProgram
@@ -43,6 +43,7 @@ def invalidate() -> None:
     _programs = {}
     fuse.cache_clear()
     arranged.cache_clear()
+    allocated.cache_clear()
     notes.invalidate()
 
 

@@ -2,10 +2,11 @@
 
 One program is the step, a straight line or one with a loop of its own (iterate.py). Its ports are distinguished by
 name: *state* ports are inputs and outputs, *timed* inputs change with time (each value is held for some steps), all
-other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. *Guessed* states are hints
-that make steps more accurate (forces of the last step): what one step from zero gives is where they start, and they are
-not recorded. The state stays in the
-workspace of its tile; only the timed inputs and, every so many steps, the recorded outputs are transposed.
+other inputs are fixed over the horizon, and all other outputs (forces, say) are *extras*. *Carried* ports are handed
+from step to step like the state but are not part of it (forces to start from, the largest error so far): they are not
+recorded, only their last values are returned, and they do not count in the length of a state. Where none is given,
+what one step from zero gives is where they start. The state stays in the workspace of its tile; only the timed inputs
+and, every so many steps, the recorded outputs are transposed.
 
 Every lane fails on its own. A lane *fails* when a step gives something that is not a number, or a state whose length
 exceeds the input ``limit``: it then keeps its last valid state, its extras are zero, and other lanes are not affected.
@@ -43,9 +44,9 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.objects import object_module
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.program import Node, Port, Program
+from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
@@ -66,21 +67,17 @@ LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survive
 
 
 class RolloutProgram:
-    """A step, the names of its state, of its timed inputs and of the guessed state; see the module's text.
-
-    The length of a state does not count the ports that are ``unbounded``.
-    """
+    """A step, the names of its state, of its timed inputs and of what is carried; see the module's text."""
 
     def __init__(
         self,
         step: Program | IterativeProgram,
         state: Sequence[str],
         timed: Sequence[str],
-        guessed: Sequence[str] = (),
-        unbounded: Sequence[str] = (),
+        carried: Sequence[str] = (),
     ) -> None:
-        state = (*state, *guessed)
-        self.step, self.name, self.unbounded = step, step.name, tuple(unbounded)
+        state = (*state, *carried)
+        self.step, self.name = step, step.name
         inputs, outputs = ({p.name: p for p in ports} for ports in (step.inputs, step.outputs))
         outputs = {name: port for name, port in outputs.items() if name not in COUNTED}
         for name in state:
@@ -93,21 +90,20 @@ class RolloutProgram:
         if reserved:
             raise KernelError(f"'{step.name}': the names {listing(sorted(reserved))} belong to the loop")
         self.state = tuple(inputs[n] for n in state)
-        self.guessed = tuple(inputs[n] for n in guessed)
+        self.carried = tuple(inputs[n] for n in carried)
         self.timed = tuple(inputs[n] for n in timed)
         self.fixed = tuple(p for p in step.inputs if p.name not in {*state, *timed}) + (LIMIT,)
         self.extras = tuple(p for p in outputs.values() if p.name not in state)
         self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may have the same name
 
-    @property
-    def recorded(self) -> tuple[Port, ...]:
-        """The states and extras in the record."""
-        return tuple(p for p in (*self.state, *self.extras) if p not in self.guessed)
+    def frames(self, records: int) -> dict[Port, int]:
+        """How many values of each port are returned: the records of states and extras, the last of what is carried."""
+        return {p: 1 if p in self.carried else records for p in (*self.state, *self.extras)}
 
     @property
     def digest(self) -> str:
         """A name for the content."""
-        ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed, self.unbounded))
+        ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed, self.carried))
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
     def parts(self) -> dict[str, Program]:
@@ -127,7 +123,7 @@ class RolloutProgram:
             nodes.append(node)
             return len(nodes) - 1
 
-        bounded = [port for port in self.state if port.name not in self.unbounded]
+        bounded = [port for port in self.state if port not in self.carried]
         others = [port for port in (*self.state, *self.extras) if port not in bounded]
         length = [add("mul", n, n) for port in bounded for n in fresh[port.name]]
         length += [add("sub", n, n) for port in others for n in fresh[port.name]]  # zero, if it is a number
@@ -336,21 +332,20 @@ class RolloutKernel:
         """Run, and ``look()`` every few milliseconds.
 
         ``inputs`` has (n,) or (B, n) for fixed and state ports, (K, n) or (B, K, n) for timed ones. K values of a timed
-        input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra, and
-        ``survived`` (B,).
+        input are held for steps / K steps each. The results are (B, steps / every, n) for each state and extra,
+        (B, 1, n) for what is carried, and ``survived`` (B,).
         """
-        guess = {port.name: np.zeros(port.size) for port in self.program.guessed}
-        if guess:
+        start = {port.name: np.zeros(port.size) for port in self.program.carried if port.name not in inputs}
+        if start:
             now = {port.name: np.asarray(inputs[port.name])[..., :1, :] for port in self.program.timed}
-            first = self._run(1, 1, {**inputs, **now, **guess}, batch, look)
-            guess = {name: first[name][:, 0] for name in guess}
-        out = self._run(steps, every, {**inputs, **guess}, batch, look)
-        return {name: x for name, x in out.items() if name not in guess}
+            first = self._run(1, 1, {**inputs, **now, **start}, batch, look)
+            start = {name: first[name][:, 0] for name in start}
+        return self._run(steps, every, {**inputs, **start}, batch, look)
 
     def _run(
         self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int, look: Callable[[], None]
     ) -> dict[str, Array]:
-        """Results of steps from all states given; of guessed ones the last value only."""
+        """Results of steps from all states given."""
         program, table = self.program, [steps, every]
         kept = []
         for port in (*program.fixed, *program.state):
@@ -363,8 +358,8 @@ class RolloutKernel:
             knots = x.array.shape[-2]
             table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
         results: dict[str, Array] = {}
-        for port in (*program.state, *program.extras):
-            frames, ahead = (1, 0) if port in program.guessed else (steps // every, port.size)
+        for port, frames in program.frames(steps // every).items():
+            ahead = 0 if port in program.carried else port.size
             y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
             table += [y.ctypes.data, frames * port.size, ahead, every]
         survived = np.empty((batch, 1), self.dtype)

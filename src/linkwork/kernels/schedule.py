@@ -84,7 +84,7 @@ def schedule(
     outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
     ``outputs``, not in the layout.
     """
-    blocks, batches = arranged(program)
+    codes, batches = allocated(program, chunk, registers)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
     outputs = [
         tuple(range(first, first + port.size))
@@ -103,9 +103,8 @@ def schedule(
                 stores[v].append(slot)
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
-    for block, batch in zip(blocks, batches, strict=True):
-        for part in _cut(block, chunk):
-            steps.append(Code(part, allocate(program, part, registers)))
+    for code, batch in zip(codes, batches, strict=True):
+        steps += code
         if batch:
             argument, sine, cosine = (layout.region(len(batch)) for _ in range(3))
             steps.append(Sincos(argument, sine, cosine, len(batch)))
@@ -125,6 +124,14 @@ def schedule(
     outputs = [tuple(places[v] for v in result) for result in program.results] if share else outputs
     fixed = {v: tuple(slots) for v, slots in stores.items()}
     return Schedule(program, tuple(steps), loads, fixed, tuple(outputs))
+
+
+@lru_cache(maxsize=8)
+def allocated(program: Program, chunk: int, registers: int) -> tuple[list[list[Code]], list[list[int]]]:
+    """The chunks of every block, with their registers, and the sincos batches between blocks; for any lanes."""
+    blocks, batches = arranged(program)
+    cut = [_cut(block, chunk) for block in blocks]
+    return [[Code(part, allocate(program, part, registers)) for part in parts] for parts in cut], batches
 
 
 @lru_cache(maxsize=8)

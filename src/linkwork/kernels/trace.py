@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.hoist import STEP
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port, Program
@@ -31,14 +32,24 @@ def trace(
     others reach an output anyway. `shapes` are for outputs of other than two axes and inputs of
     more than one.
     """
-    xp = Tracer(limit, single)
+    with collector_paused():
+        return _recorded(name, body, Tracer(limit, single), guard, shapes or {})
+
+
+def _recorded(
+    name: str,
+    body: Callable[[Ops, Symbol], Mapping[str, Array]],
+    xp: Tracer,
+    guard: bool,
+    shapes: Mapping[str, tuple[int, ...]],
+) -> Program:
+    """The program of a tracer on which the body has run."""
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
-    told = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
-    if told is not None:
-        outputs[told] = _guarded(xp, outputs[told], [r for x in outputs.values() for r in x.refs])
-    told_shapes = shapes or {}
-    inputs = [Port(n, told_shapes.get(n, (size,))) for n, size in xp.inputs.items()]
-    ports = [Port(n, told_shapes.get(n, x.shape[:1] if x.shape[1] == 1 else x.shape)) for n, x in outputs.items()]
+    first = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
+    if first is not None:
+        outputs[first] = _guarded(xp, outputs[first], [r for x in outputs.values() for r in x.refs])
+    inputs = [Port(n, shapes.get(n, (size,))) for n, size in xp.inputs.items()]
+    ports = [Port(n, shapes.get(n, x.shape[:1] if x.shape[1] == 1 else x.shape)) for n, x in outputs.items()]
     empty = Program(inputs, ports, (), [()] * len(ports), name)
     return finished(empty, xp.values, [x.refs for x in outputs.values()])
 

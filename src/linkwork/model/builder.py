@@ -19,7 +19,7 @@ from linkwork.checks import (
     listed,
     optional,
 )
-from linkwork.errors import ModelError, listing
+from linkwork.errors import ModelError, listing, not_found
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model.actuator import Actuator
@@ -30,6 +30,9 @@ from linkwork.model.visual import Given, Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
+
+BASES: dict[str, type[Joint]] = {"fixed": Fixed, "free": Free, "planar": Planar}
+"""Joints between the world and a robot's root."""
 
 
 @dataclass
@@ -257,9 +260,6 @@ def _heavier(link: Link, extra: _Draft, placement: Placement) -> Link:
 
 def base_joint(base: str) -> Joint:
     """The joint between the world and a robot's root: base = "fixed", "free" or "planar"."""
-    from linkwork.errors import not_found
-
-    kinds: dict[str, type[Joint]] = {"fixed": Fixed, "free": Free, "planar": Planar}
-    if base not in kinds:
-        raise not_found("base", base, kinds)
-    return kinds[base]()
+    if base not in BASES:
+        raise not_found("base", base, BASES)
+    return BASES[base]()

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linkwork.model import Model
-from linkwork.structure.pivots import Mixture
+from linkwork.structure.treatment import Mixture
 
 USES = ("state", "batch")
 
@@ -208,5 +208,5 @@ class Plan:
         for row in ({name: name for name in width}, *rows):
             lines.append("  ".join(f"{row[n]:{'<' if n == 'method' else '>'}{w}s}" for n, w in width.items()).rstrip())
         lines += [f"{c.method}: {c.reason}" for c in self.candidates if c.reason]
-        told = self.decisions.explain() if self.decisions else ""
-        return "\n".join([*lines, "", told] if told else lines)
+        treatment = self.decisions.explain() if self.decisions else ""
+        return "\n".join([*lines, "", treatment] if treatment else lines)

@@ -15,7 +15,7 @@ from linkwork.constraints import Closure
 from linkwork.errors import LoadError
 from linkwork.model import Model
 from linkwork.model.link import Limits
-from linkwork.structure.pivots import chosen
+from linkwork.structure.treatment import chosen
 
 PROMISING = 1.05
 """Trees with so many times the work of the best so far are not traced."""

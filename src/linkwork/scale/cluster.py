@@ -21,7 +21,7 @@ import numpy as np
 
 from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
-from linkwork.functions.function import OPTIONS
+from linkwork.functions.options import OPTIONS
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
 from linkwork.lazy import cached_property

@@ -44,10 +44,10 @@ def taken(program: RolloutProgram, inputs: Mapping[str, np.ndarray], begin: int,
 def state_bytes(program: RolloutProgram, inputs: Mapping[str, np.ndarray], frames: int, itemsize: int) -> int:
     """Bytes that one state transfers: its own inputs and its record."""
     own = sum(int(x.nbytes) for n, x in taken(program, inputs, 0, 1).items() if x is not inputs[n])
-    return own + itemsize * (frames * sum(p.size for p in program.recorded) + 1)
+    return own + itemsize * (sum(n * p.size for p, n in program.frames(frames).items()) + 1)
 
 
 def empty(program: RolloutProgram, batch: int, frames: int, dtype: np.dtype[Any]) -> dict[str, np.ndarray]:
     """Arrays for the results of all states, as a `RolloutKernel` gives them."""
-    out = {p.name: np.empty((batch, frames, p.size), dtype) for p in program.recorded}
+    out = {p.name: np.empty((batch, n, p.size), dtype) for p, n in program.frames(frames).items()}
     return {**out, "survived": np.zeros(batch, dtype=int)}

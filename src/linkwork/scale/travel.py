@@ -26,10 +26,9 @@ def packed(program: RolloutProgram) -> bytes:
     parts = [getattr(step, n) for n in PARTS] if isinstance(step, IterativeProgram) else [step]
     content = {
         "parts": [_written(part) for part in parts],
-        "state": [p.name for p in program.state if p not in program.guessed],
+        "state": [p.name for p in program.state if p not in program.carried],
         "timed": [p.name for p in program.timed],
-        "guessed": [p.name for p in program.guessed],
-        "unbounded": program.unbounded,
+        "carried": [p.name for p in program.carried],
     }
     return zlib.compress(json.dumps(content).encode(), 1)
 
@@ -40,7 +39,7 @@ def unpacked(data: bytes) -> RolloutProgram:
         content = json.loads(zlib.decompress(data))
         first, *others = (_read(part) for part in content["parts"])
         step = IterativeProgram(first, others[0], others[1]) if others else first
-        return RolloutProgram(step, *(content[n] for n in ("state", "timed", "guessed", "unbounded")))
+        return RolloutProgram(step, *(content[n] for n in ("state", "timed", "carried")))
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, KernelError) as problem:
         raise ClusterError(f"what arrived is not a program: {problem}") from None
 

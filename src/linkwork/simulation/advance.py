@@ -73,13 +73,13 @@ class _Explicit:
 
     def tell(self) -> None:
         if self.step.model.rows and not self.worst[0] <= self.step.bound:
-            warn_violated("simulate", self.step.method.name, self.step.bound, False)
+            warn_violated("simulate", self.step.solver, self.step.bound, False)
 
     def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After:
         given = {"q": q, "v": v, "dt": np.array([h]), "active": active, "lam0": self.lam0}
         given |= driving(self.step.model, drive)
         given["worst"] = self.worst
-        x = {n: given[n] for n in (*self.step.inputs, *self.step.guessed)}
+        x = {n: given[n] for n in (*self.step.inputs, *(n for n in self.step.carried if n not in self.step.inputs))}
         if self.backend == "kernel":
             out = self.step.kernel(*x.values())
             if self.step.model.rows:

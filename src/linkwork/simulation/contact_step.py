@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.errors import warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
@@ -59,18 +59,22 @@ class ContactStep:
     pushes: Pushes = NO_PUSHES
     parameters: tuple[str, ...] = ()
 
-    integrator, state = "semi_implicit", ("q", "v", "work", "impulses", "worst")
-    unbounded, guessed = ("impulses", "worst"), MappingProxyType[str, int]({})
+    integrator: ClassVar[str] = "semi_implicit"
+    solver: ClassVar[str] = "gauss_seidel"
+    settled: ClassVar[str] = "contact"
+    state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
+
+    @property
+    def carried(self) -> dict[str, int]:
+        """What is handed to the next step: impulses to start from, and the largest error."""
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        return {"impulses": 4 * len(self.contacts) + len(stops), "worst": 1}
 
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **({"u": m.nu} if self.actuators else {})}
-        sizes |= {
-            "impulses": 4 * n + len(stopped_joints(m, "joint_friction" in self.parameters)),
-            "work": 2,
-            "worst": 1,
-        }
+        sizes |= {"impulses": self.carried["impulses"], "work": 2, "worst": 1}
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
         if self.pushes.frames:
@@ -81,6 +85,10 @@ class ContactStep:
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
         return CONVERGED[self.dtype]
+
+    def warn(self, by: str, fine: np.ndarray | bool) -> None:
+        """Warn that laws of contact were violated in the states that are not `fine`."""
+        warn_unsolved(by, fine)
 
     @property
     def defaults(self) -> dict[str, np.ndarray]:
@@ -93,9 +101,9 @@ class ContactStep:
         return Inputs(self.model, self.parameters, by_contact(self.actuators)).defaults
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """How many numbers each of EXTRAS has."""
-        return {"a": self.model.nv, "tau": self.model.nv, "forces": 3 * len(self.contacts)}
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of EXTRAS."""
+        return {"a": (self.model.nv,), "tau": (self.model.nv,), "forces": (len(self.contacts), 3)}
 
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras, by NumPy."""

@@ -28,7 +28,7 @@ from linkwork.spatial import linear
 SHARE = 0.5
 """Energy error, relative to the energy flow of a motion, above which there is a StepError."""
 
-TOLD = 0.05
+WARNED = 0.05
 """Energy error of either sign, relative to the same, above which there is a StepWarning."""
 
 LIFT = 10.0
@@ -157,7 +157,7 @@ class Ledger:
 
     def tell(self, dt: float) -> None:
         """Warn if the energy was off in any check."""
-        if self.worst > TOLD:
+        if self.worst > WARNED:
             warn_of_energy(self.model, dt, self.worst, self.fastest)
 
     def _now(self, q: np.ndarray, v: np.ndarray) -> tuple[float, float]:

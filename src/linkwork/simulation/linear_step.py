@@ -10,7 +10,6 @@ Accelerations are differentiated at the solution (functions/derivatives.py), the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,11 +17,11 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional
-from linkwork.constraints import Constraint
-from linkwork.constraints.base import STABILISATION, Stabilisation, Stepped
+from linkwork.constraints.base import STABILISATION, Stabilisation
 from linkwork.errors import InputError
 from linkwork.functions.dynamics import forward_dynamics
-from linkwork.functions.function import OPTIONS, Function
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.matrices import Matrix, Tracer
@@ -31,7 +30,7 @@ from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
 from linkwork.simulation.integrators import semi_implicit
-from linkwork.simulation.step import stabilised
+from linkwork.simulation.step import discretised, stabilised
 
 
 class StepResult(NamedTuple):
@@ -56,7 +55,7 @@ class DiscreteStep:
     def __init__(self, model: Model, dt: float, stabilisation: Any, options: dict[str, Any]) -> None:
         self.model, self.dt = model, dt
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
-        stepped = _discretised(stabilised(model, stabilisation, dt), dt)
+        stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
         self.slopes = self.dynamics.derivatives()
         self._chain = _linear(stepped, dt, options)
@@ -123,16 +122,6 @@ def discrete_step(
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
     """
     return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
-
-
-def _discretised(model: Model, dt: float) -> Model:
-    """The model whose stabilisation is that of a semi-implicit step."""
-
-    def with_step(c: Constraint) -> Constraint:
-        s = c.stabilisation
-        return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, dt))  # type: ignore[type-var]
-
-    return replace(model, constraints=tuple(map(with_step, model.constraints)))
 
 
 def _stiffened(model: Model, dt: float) -> Model:

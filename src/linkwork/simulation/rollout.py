@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,10 +33,10 @@ from linkwork.checks import (
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, listing, not_found, warn_unsolved, warn_violated
+from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
-from linkwork.functions.function import OPTIONS
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -48,6 +49,7 @@ from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, taken
 from linkwork.simulation.rollout_numpy import executed
 from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
+from linkwork.simulation.time_step import TimeStep
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -99,7 +101,7 @@ class Rollout:
     )
     def __init__(
         self,
-        step: Step | ContactStep,
+        step: TimeStep,
         dt: float,
         steps: int | None,
         every: int | None,
@@ -113,19 +115,17 @@ class Rollout:
         self.backend, self.dtype, self.threads = backend, dtype, threads
 
     def __repr__(self) -> str:
-        known = (
-            "contact" if isinstance(self.step, ContactStep) else self.step.choice.settled or "a method to be planned"
-        )
-        return f"<rollout of '{self.model.name}' by {known} and {self.integrator}, {self.backend}>"
+        by = self.step.settled or "a method to be planned"
+        return f"<rollout of '{self.model.name}' by {by} and {self.integrator}, {self.backend}>"
 
     def __reduce__(self) -> Any:
         made = self.dt, self.steps, self.every, self.backend, self.dtype, self.threads, self.limit
-        return Rollout, (replace(self.step), *made)
+        return Rollout, (replace(self.step), *made)  # type: ignore[type-var]
 
     @property
     def method(self) -> str:
         """The name of the method of forward dynamics, planned when first needed."""
-        return "gauss_seidel" if isinstance(self.step, ContactStep) else self.step.method.name
+        return self.step.solver
 
     @property
     def operations(self) -> int:
@@ -145,9 +145,7 @@ class Rollout:
         from linkwork.kernels.rollout import RolloutProgram
 
         timed = [n for n in TIMED if n in self.step.inputs]
-        return RolloutProgram(
-            self.step.cached_program, self.step.state, timed, tuple(self.step.guessed), self.step.unbounded
-        )
+        return RolloutProgram(self.step.cached_program, self.step.state, timed, tuple(self.step.carried))
 
     @checked(steps=optional(STEPS), every=optional(EVERY), dt=optional(TIME))
     def __call__(
@@ -180,7 +178,7 @@ class Rollout:
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
-        kept = m.nq + m.nv + sum(self.step.sizes[name] for name in self.step.extras)
+        kept = m.nq + m.nv + sum(prod(self.step.shapes[name]) for name in self.step.extras)
         check_memory(
             f"a record of {n // k} of {n} steps for {count} states",
             count * (n // k) * kept,
@@ -190,28 +188,19 @@ class Rollout:
         settings = {"limit": np.array([self.limit]), **self.step.settings}
         out = run(n, k, {**inputs, **settings}, count)
         survived = out.pop("survived")
-        others = {n: out.pop(n) for n in ("impulses", "worst") if n in out}
+        last = {n: out.pop(n)[:, 0] for n in self.step.carried}
         audit(self.step, self.backend, inputs, out, survived, n, k)
-        if "worst" in others:
-            out["residual"] = others["worst"][:, -1, 0]
-            out["converged"] = self._converged(out["residual"], survived == n, batch)
-        if "forces" in out and isinstance(self.step, ContactStep):
-            out["forces"] = out["forces"].reshape(count, n // k, len(self.step.contacts), 3)
+        if "worst" in last:
+            out["residual"] = last["worst"][:, 0]
+            out["converged"] = out["residual"] <= self.step.bound
+            fine = out["converged"] | (survived < n)
+            if not fine.all():
+                self.step.warn("rollout", fine[0] if batch is None else fine)
+        out |= {name: out[name].reshape(count, n // k, *self.step.shapes[name]) for name in self.step.extras}
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
-
-    def _converged(self, residual: np.ndarray, ok: np.ndarray, batch: int | None) -> np.ndarray:
-        """Which states have converged; those that have not, and did not fail either, give a warning."""
-        converged = residual <= self.step.bound
-        if not (converged | ~ok).all():
-            told = (converged | ~ok)[0] if batch is None else converged | ~ok
-            if isinstance(self.step, ContactStep):
-                warn_unsolved("rollout", told)
-            else:
-                warn_violated("rollout", self.method, self.step.bound, told)
-        return converged
 
 
 @checked(

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwork.simulation.contact_step import ContactStep
-from linkwork.simulation.energy import BY_ENERGY, SHARE, TOLD, counts_springs, energies_of, share, warn_of_energy
-from linkwork.simulation.step import JOULE, Step
+from linkwork.simulation.energy import BY_ENERGY, SHARE, WARNED, counts_springs, energies_of, share, warn_of_energy
+from linkwork.simulation.step import JOULE
+from linkwork.simulation.time_step import TimeStep
 
 SLOW = 0.1
 """Squares of the angles that links turn by in one step, summed over all steps, below which energy cannot grow."""
 
 
 def audit(
-    step: Step | ContactStep,
+    step: TimeStep,
     backend: str,
     inputs: Mapping[str, np.ndarray],
     out: dict[str, np.ndarray],
@@ -46,11 +46,11 @@ def audit(
     start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
     overall = gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], np.arange(batch))
     failed = ~(overall <= SHARE)
-    told = (np.abs(overall) > TOLD) & ~failed & (survived == steps)
-    if told.any():
-        where = f" in {np.count_nonzero(told)} of {batch} states" if batch > 1 else ""
-        fastest = float(np.abs(out["v"][told]).max(initial=0.0))
-        warn_of_energy(model, dt, float(np.abs(overall)[told].max()), fastest, where)
+    warned = (np.abs(overall) > WARNED) & ~failed & (survived == steps)
+    if warned.any():
+        where = f" in {np.count_nonzero(warned)} of {batch} states" if batch > 1 else ""
+        fastest = float(np.abs(out["v"][warned]).max(initial=0.0))
+        warn_of_energy(model, dt, float(np.abs(overall)[warned].max()), fastest, where)
     for b in np.flatnonzero(failed):
         records = [np.repeat(x[b : b + 1], out["q"].shape[1], axis=0) for x in start]
         same = np.full(out["q"].shape[1], b)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
-from linkwork.errors import UnmodelledWarning
+from linkwork.errors import UnmodelledWarning, warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
@@ -84,17 +84,30 @@ class Step:
     pushes: Pushes = NO_PUSHES
     within: Rewritten | None = None
 
-    unbounded, settings = ("lam0", "worst"), MappingProxyType[str, Any]({})
+    settings: ClassVar[Mapping[str, np.ndarray]] = MappingProxyType({})
+    state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
 
     @property
-    def state(self) -> tuple[str, ...]:
-        """The names of what a step changes."""
-        return ("q", "v", "work", "worst") if self.model.rows else ("q", "v", "work")
+    def carried(self) -> dict[str, int]:
+        """What is handed to the next step: the largest error, and `lam0` to start from if the method iterates."""
+        if not self.model.rows:
+            return {}
+        return {"worst": 1} if self.penalty is None else {"worst": 1, "lam0": self.model.rows}
 
     @property
     def method(self) -> Method:
         """The method of forward dynamics, planned when first needed."""
         return self.choice.method
+
+    @property
+    def solver(self) -> str:
+        """Its name."""
+        return self.method.name
+
+    @property
+    def settled(self) -> str | None:
+        """Its name, if it has been planned."""
+        return self.choice.settled
 
     @property
     def penalty(self) -> Prox | None:
@@ -123,19 +136,18 @@ class Step:
         return Inputs(self.model, self.parameters, by_step(self.actuators)).defaults
 
     @property
-    def sizes(self) -> dict[str, int]:
-        """How many numbers each of EXTRAS has."""
-        return {"a": self.model.nv, "lam": self.model.rows, "tau": self.model.nv}
-
-    @property
-    def guessed(self) -> dict[str, int]:
-        """The multipliers of the last step, if the method iterates: input and output besides q and v."""
-        return {} if self.penalty is None or not self.model.rows else {"lam0": self.model.rows}
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of EXTRAS."""
+        return {"a": (self.model.nv,), "lam": (self.model.rows,), "tau": (self.model.nv,)}
 
     @property
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
         return CONVERGED[self.dtype][self.method.damps == "singular"]
+
+    def warn(self, by: str, fine: np.ndarray | bool) -> None:
+        """Warn that rows were violated in the states that are not `fine`."""
+        warn_violated(by, self.solver, self.bound, fine)
 
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:
         """The state after the step, and the extras at its beginning."""
@@ -143,7 +155,7 @@ class Step:
 
         def acceleration(q: Array, v: Array) -> Array:
             tau = self.pushes.added(self._tau(xp, x, q, v), self.model, q, x, xp)
-            start = seen[-1][1] if seen else KEPT * x["lam0"] if self.guessed else None
+            start = seen[-1][1] if seen else KEPT * x["lam0"] if "lam0" in self.carried else None
             a, lam, violation = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
             if self.model.rows:
@@ -158,7 +170,7 @@ class Step:
             after["tau"] = self._tau(xp, x, x["q"], x["v"]) + (0.0 if driven is None else driven)
         if self.model.rows:
             after["worst"] = worst[0]
-        if self.guessed:
+        if "lam0" in self.carried:
             after["lam0"] = seen[-1][1]
         if self.audited:
             work = (x["dt"][0, 0] * JOULE / 2) * (found["tau"].T @ (x["v"] + v))[0, 0]
@@ -191,12 +203,7 @@ class Step:
         within = self.within or Rewritten(self.model)
         if self.integrator != "semi_implicit" or not any(c.stabilisation for c in self.model.constraints):
             return within
-
-        def with_it(c: Constraint) -> Constraint:
-            s = c.stabilisation
-            return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
-
-        return replace(within, model=replace(within.model, constraints=tuple(map(with_it, within.model.constraints))))
+        return replace(within, model=discretised(within.model, h))
 
     def solve(
         self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
@@ -216,7 +223,7 @@ class Step:
         step = replace(self, within=rewritten(self.model))
         return trace(
             "step",
-            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in {**self.inputs, **self.guessed}.items()}),
+            lambda xp, symbol: step(xp, {n: symbol(n, k) for n, k in {**self.inputs, **self.carried}.items()}),
             single=self.dtype == "float32",
         )
 
@@ -245,6 +252,16 @@ class Step:
 def by_step(actuators: bool) -> tuple[str, ...]:
     """The parameters that can be inputs of steps with controls or without."""
     return (*BY_STEP, *BY_CONTROL) if actuators else BY_STEP
+
+
+def discretised(model: Model, h: Array | float) -> Model:
+    """The model whose stabilisation is that of a semi-implicit step of h seconds."""
+
+    def with_step(c: Constraint) -> Constraint:
+        s = c.stabilisation
+        return c if s is None else replace(c, stabilisation=Stepped(s.period, s.damping, h))  # type: ignore[type-var]
+
+    return replace(model, constraints=tuple(map(with_step, model.constraints)))
 
 
 def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Mapping[str, Array]:

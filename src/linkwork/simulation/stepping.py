@@ -11,8 +11,10 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
 from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
 from linkwork.errors import InputError, warn_unsolved
-from linkwork.functions.function import OPTIONS, Function, factory
+from linkwork.functions.function import Function
+from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
+from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL

@@ -42,7 +42,7 @@ def rotors(model: Model, outer: Collection[int]) -> tuple[int, ...]:
 def freeze_rotors(motion: Motion, tree: ClusterTree) -> Motion:
     """The same motion with rotors frozen at angle zero; their velocities stay.
 
-    Where inertias are inputs nobody knows which bodies are symmetric, and nothing is frozen.
+    Where inertias are inputs, symmetric bodies are not known when tracing, and nothing is frozen.
     """
     if not tree.rotors or motion.given.inertias is not None:
         return motion

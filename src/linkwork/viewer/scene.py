@@ -98,11 +98,11 @@ def _visuals(model: Model, notes: list[str]) -> tuple[Drawn, set[int]]:
         if len(drawn) >= MAX_VISUALS:
             left_out = True
             break
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             visuals = link.visuals
-        notes += [str(w.message) for w in told]
-        failed |= {i} if told else set()
+        notes += [str(w.message) for w in warned]
+        failed |= {i} if warned else set()
         for v in visuals:
             pieces = None
             if isinstance(v.shape, MeshFile) and triangles <= MAX_TRIANGLES:

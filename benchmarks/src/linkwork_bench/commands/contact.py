@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from linkwork_bench import contact as suite
-from linkwork_bench.commands.options import (
-    CpuOption,
-    JsonOption,
-    ProcessorOption,
-    QuickOption,
-    RoundsOption,
-    clock,
-    settings_of,
-)
-from linkwork_bench.commands.show import print_circumstances, terminal
-from linkwork_bench.measure import Conditions, circumstances
+from linkwork_bench.commands.options import Measuring, measuring
+from linkwork_bench.commands.show import terminal
 
 
-def contact(
-    json: JsonOption = None,
-    quick: QuickOption = False,
-    rounds: RoundsOption = None,
-    cpu: CpuOption = None,
-    processor_time: ProcessorOption = False,
-) -> None:
+@measuring("peers", "threads", "compiling")
+def contact(*, how: Measuring) -> None:
     """Steps per second of a quadruped standing on the ground, against MuJoCo's mj_step (one thread)."""
-    settings = settings_of(quick, rounds, cpu, 1)
-    facts = {**circumstances(), "clock": clock(processor_time)}
-    print_circumstances(facts)
-    found = suite.measured(settings.rounds, settings.budget, Conditions(settings.cpu, 0.0, processor_time))
-    suite.save(json, facts, found)
+    facts = how.begun()
+    found = suite.measured(how.settings.rounds, how.settings.budget, how.conditions)
+    suite.save(how.json, facts, found)
     terminal().print(suite.table(found))

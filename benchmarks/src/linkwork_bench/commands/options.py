@@ -12,7 +12,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from linkwork.errors import InputError
-from linkwork_bench.measure import cores
+from linkwork_bench.commands.show import print_circumstances
+from linkwork_bench.measure import Conditions, circumstances, cores
 from linkwork_bench.suites import Settings
 
 RobotsOption = Annotated[
@@ -73,6 +74,17 @@ class Measuring:
     quick: bool
     processor_time: bool
 
+    @property
+    def conditions(self) -> Conditions:
+        """The conditions of passes on one thread."""
+        return Conditions(self.settings.cpu, 0.0, self.processor_time)
+
+    def begun(self) -> dict[str, Any]:
+        """The circumstances of the measurement, printed."""
+        facts = {**circumstances(), "clock": clock(self.processor_time)}
+        print_circumstances(facts)
+        return facts
+
 
 SHARED: dict[str, tuple[Any, Any]] = {
     "peers": (PeersOption, None),
@@ -95,7 +107,7 @@ def measuring(*without: str) -> Callable[[Callable[..., None]], Callable[..., No
         @wraps(command)
         def run(**given: Any) -> None:
             how = {n: given.pop(n) for n in shared}
-            peers, json, on_processor = how.pop("peers") or [], how.pop("json"), how.pop("processor_time")
+            peers, json, on_processor = how.pop("peers", None) or [], how.pop("json"), how.pop("processor_time")
             command(**given, how=Measuring(peers, json, settings_of(**how), how["quick"], on_processor))
 
         own, hints = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)

@@ -4,7 +4,7 @@
 
 PV-OSIMr (sathya2023_pv_osimr, algorithm 3) on the cluster tree of chignoli2023_clusters, which leaves that open: where
 more than six rows meet on a body, its six motions are propagated through the clusters in their place, if that saves
-operations (structure/meetings.py, which sees joints and not clusters). O(N l^3 + m^2). Rows on single links.
+operations (structure/row_compression.py, which sees joints and not clusters). O(N l^3 + m^2). Rows on single links.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from linkwork.algorithms.delassus.pv_r import Held, expanded
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
-from linkwork.structure.meetings import meetings
+from linkwork.structure.row_compression import meetings
 
 
 def c_pv_r(motion: Motion) -> Array:

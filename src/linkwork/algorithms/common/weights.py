@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import TINY, dot
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
@@ -71,6 +73,26 @@ def unweighed(
         xp.sqrt(xp.where(active[n, 0] > 0, active[n, 0], 1.0)) for n in (range(len(lam)) if which is None else which)
     ]
     return [l / root for l, root in zip(lam, roots, strict=True)]
+
+
+def starting_column(motion: Motion, rows: Sequence[ConstraintRows], lam0: Array | None, active: Array | None) -> Array:
+    """Multipliers of weighed rows (`weigh`) to start from, as one column."""
+    return stacked(motion, unweighed(motion, starting(motion, rows, lam0, active), active))
+
+
+class Change(NamedTuple):
+    """What a sweep is given for a change of multipliers alone: no joint forces, no forces on links, no targets."""
+
+    tau: Array
+    p: list[Array]
+    rows: list[ConstraintRows]
+    lam: list[Array]
+
+
+def change_of(motion: Motion, rows: Sequence[ConstraintRows], d: Array) -> Change:
+    """The inputs of a sweep (with `Motion.at_rest`) for the change `d` of the multipliers of these rows."""
+    none = [motion.xp.zeros(6)] * len(motion.X)
+    return Change(motion.xp.zeros(motion.model.nv), none, without_targets(motion, rows), split(d, rows))
 
 
 def without_targets(motion: Motion, rows: Sequence[ConstraintRows]) -> list[ConstraintRows]:

@@ -10,17 +10,17 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 from __future__ import annotations
 
 from linkwork.algorithms.common.articulated import Articulated, articulated
-from linkwork.algorithms.common.columns import split, stacked
+from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import (
     active_only,
+    change_of,
     left_over,
     over_links,
     per_constraint,
     starting,
-    without_targets,
 )
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
@@ -64,8 +64,7 @@ def constrained_aba(
     first, u = step(art, tau, motion.bias(fext), rows, start)
 
     def change(d: Array) -> Step:
-        none, still = [xp.zeros(6)] * len(art.IA), without_targets(motion, rows)
-        return step(art.at_rest, xp.zeros(motion.model.nv), none, still, split(d, rows))[0]
+        return step(art.at_rest, *change_of(motion, rows, d))[0]
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         return art.accelerate(u, known=moving.unpack(found)[0])[0], lam

@@ -20,13 +20,13 @@ from dataclasses import replace
 
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
+from linkwork.algorithms.common.columns import by_constraint, in_order, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.loop_forces import Propagated, loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
 from linkwork.algorithms.common.supports import supporting
-from linkwork.algorithms.common.weights import active_only, left_over, starting, without_targets
+from linkwork.algorithms.common.weights import active_only, change_of, left_over, starting
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
@@ -81,8 +81,8 @@ def on_tree(
     first, u, pA = step(r, tau, r.motion.bias(fext), start)
 
     def change(d: Array) -> Step:
-        still = replace(r.at_rest, rows=without_targets(motion, r.rows))
-        return step(still, xp.zeros(motion.model.nv), [xp.zeros(6)] * len(pA), split(d, r.rows))[0]
+        of = change_of(motion, r.rows, d)
+        return step(replace(r.at_rest, rows=of.rows), of.tau, of.p, of.lam)[0]
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         known, within = moving.unpack(found)

@@ -10,22 +10,22 @@ from __future__ import annotations
 
 from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
+from linkwork.algorithms.common.columns import by_constraint, in_order, stacked
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
 from linkwork.algorithms.common.supports import supporting
-from linkwork.algorithms.common.weights import left_over, over_links, starting, unweighed, weigh, without_targets
+from linkwork.algorithms.common.weights import change_of, left_over, over_links, starting, unweighed, weigh
 from linkwork.algorithms.constrained.bbo import Eliminated, at_loop_roots, roll_out, sweep_forces, sweep_inertias
 from linkwork.algorithms.constrained.lcaba import certificate, constraints_of, embedded_forces
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, holders
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
-from linkwork.structure.pivots import Mixture
 from linkwork.structure.rotors import freeze_rotors
+from linkwork.structure.treatment import Mixture
 
 
 def prox_bbo(
@@ -89,9 +89,8 @@ def on_tree(
     first, u, pA = step(e, tau, frozen.bias(fext), [r.k for r in rows], flat, start)
 
     def change(d: Array) -> Step:
-        none, parts = [xp.zeros(6)] * len(pA), split(d, rows)
-        k = [xp.zeros(r.k.shape[0]) for r in rows]
-        return step(e.at_rest, xp.zeros(motion.model.nv), none, k, without_targets(motion, flat), parts)[0]
+        of = change_of(motion, flat, d)
+        return step(e.at_rest, of.tau, of.p, [r.k for r in of.rows], of.rows, of.lam)[0]
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
         known, within = moving.unpack(found)

@@ -8,10 +8,9 @@ factorisation happens once, O(n d^2 + m d^2 + m^2 d + m^3); a step is a pair of 
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import starting, unweighed, weigh
+from linkwork.algorithms.common.weights import starting_column, weigh
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.tree.rnea import rnea
@@ -54,5 +53,5 @@ def prox_ltl(
         held = z + factor.rows_to_joints(lam, factor.Y)
         return factor.joints.solve_L(factor.joints.solve_D(held)), lam * roots
 
-    start = stacked(motion, unweighed(motion, starting(motion, rows, lam0, active), active))
+    start = starting_column(motion, rows, lam0, active)
     return Iteration(start, step(start, free), change, finish, xp)

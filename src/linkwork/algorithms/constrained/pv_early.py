@@ -5,15 +5,17 @@ most six rows are ever propagated, and few beyond their own limb.
 
 sathya2023_pv_lqr section VIII. Departures: joints with several degrees of freedom pass one at a time; sign(0) = +1, so
 no pivoting (remark 7); more than six rows on a link are compressed by QR (remark 9: least squares); and where a joint
-cannot move a row, its pivot is zero, the row is penalised with weight `mu`, which the iteration makes exact.
+cannot move a row, its pivot is zero, the row is penalised with weight `mu`, which the iteration makes exact: all lanes
+run the same operations, so none can let the row pass. The knee of a straight leg is such a joint. The first solution is
+off by 3e-4 of the rows' terms then (the row carries the whole robot), and two more solver iterations follow.
 """
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.columns import split, stacked
+from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.early_rows import LinkRecord, eliminate
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.weights import left_over, over_links, starting, without_targets
+from linkwork.algorithms.common.weights import change_of, left_over, over_links, starting
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
@@ -34,8 +36,7 @@ def pv_early(
         return Step(stacked(motion, new), stacked(motion, errors), size, vdot)
 
     def change(d: Array) -> Step:
-        none, still = [xp.zeros(6)] * len(motion.X), without_targets(motion, rows)
-        return step(motion.at_rest, xp.zeros(motion.model.nv), none, still, split(d, rows))
+        return step(motion.at_rest, *change_of(motion, rows, d))
 
     start = starting(motion, rows, lam0, None)
     first = step(motion, tau, motion.bias(fext), rows, start)

@@ -8,8 +8,8 @@ link,
 
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
 link counts as a meeting. Departs from the paper: rows are replaced where that saves operations on the whole
-(structure/meetings.py; the paper's IV-E finds `pv` better where the path is short), and pairs on different links are
-expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
+(structure/row_compression.py; the paper's IV-E finds `pv` better where the path is short), and pairs on different
+links are expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from linkwork.algorithms.common.dual import Dual
 from linkwork.algorithms.common.propagators import single_links
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
-from linkwork.structure.meetings import meetings
+from linkwork.structure.row_compression import meetings
 
 Held = dict[int, Array]
 """K^T by constraint, on some link."""

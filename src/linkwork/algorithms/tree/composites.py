@@ -3,7 +3,7 @@
     I^c_i = I_i + sum over children c of X_c^T I^c_c X_c
 
 Featherstone, Rigid Body Dynamics Algorithms, table 6.2. Entry 0 is the whole mechanism about the world's origin. Parts
-that nobody uses (rotational inertias, where only first moments are needed) are not part of a trace. O(n).
+that are not used (rotational inertias, where only first moments are needed) are not part of a trace. O(n).
 """
 
 from __future__ import annotations

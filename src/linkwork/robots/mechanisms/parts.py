@@ -24,11 +24,10 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Closure
 from linkwork.errors import InputError, listing
-from linkwork.io.load import BASES
 from linkwork.joints import KINDS, Helical, Joint, Universal, make, unit_axis
 from linkwork.joints.base import AXIS, JOINT
 from linkwork.model import BodyInertia, Builder, Frame, Model, Motion, Placement
-from linkwork.model.builder import base_joint
+from linkwork.model.builder import BASES, base_joint
 from linkwork.model.model import MODEL
 
 JointSpec = Joint | str | Sequence[Joint | str]

@@ -1,0 +1,77 @@
+"""The arguments of a function: in order, with defaults, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.algorithms.registry import FD, check_modes
+from linkwork.checks import Refused, real_array, shown
+from linkwork.errors import InputError, not_found
+from linkwork.functions.choice import Choice
+from linkwork.model import Model
+
+
+class Arguments:
+    """A function's named inputs with their sizes; those with a default may be left out.
+
+    Inputs of several axes have a shape in `_shapes`.
+    """
+
+    name: str
+    model: Model
+    method: Any
+    choice: str | Choice
+    inputs: dict[str, int]
+    defaults: dict[str, np.ndarray]
+    dtype: str
+    _shapes: dict[str, tuple[int, ...]]
+
+    def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
+        """The inputs in order, with defaults where they are left out."""
+        names = list(self.inputs)
+        if len(args) == len(names) and not named:
+            return args
+        if len(args) > len(names):
+            raise InputError(f"{self.name} takes {len(names)} inputs ({', '.join(names)}), not {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for n, x in named.items():
+            if n not in self.inputs:
+                raise not_found(f"input of {self.name}", n, names)
+            if n in given:
+                raise InputError(f"{self.name}: input '{n}' is given twice")
+            given[n] = x
+        given = {**self.defaults, **given}
+        missing = [n for n in names if n not in given]
+        if missing:
+            raise InputError(f"{self.name} needs {', '.join(missing)} too: call it with ({', '.join(names)})")
+        return [given[n] for n in names]
+
+    def _take(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[np.ndarray], int | None]:
+        """The inputs in order, checked; and the batch size, None for one state."""
+        given = self._ordered(args, named)
+        arrays = [self._checked(n, x) for n, x in zip(self.inputs, given, strict=True)]
+        sizes = {len(x) for x in arrays if x.ndim == 2}
+        if len(sizes) > 1:
+            raise InputError(f"{self.name}: the inputs have different batch sizes {sorted(sizes)}")
+        return arrays, sizes.pop() if sizes else None
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        try:
+            x = np.asarray(real_array(value), dtype=self.dtype)
+        except Refused as why:
+            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
+        shape = self._shapes.get(name, (self.inputs[name],))
+        if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
+            one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
+            raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
+        x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
+        if not np.isfinite(x).all():
+            raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
+        if name == "q":
+            self.model.check_position(x)
+        if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
+            check_modes("forward_dynamics", self.method, self.model, x)
+        return x

@@ -1,0 +1,128 @@
+"""What derivatives of functions share: which inputs they are by, and how these change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends import Array, Ops
+from linkwork.errors import InputError, UnsupportedError, not_found
+from linkwork.functions.function import Function
+from linkwork.functions.row_slopes import configuration_seeds, put
+from linkwork.functions.solver_function import SolverFunction
+from linkwork.kernels.differentiate import Tangent
+from linkwork.kernels.matrices import Matrix, Tracer
+from linkwork.kernels.values import ZERO
+from linkwork.model import Motion
+
+Columns = dict[int, Tangent]
+"""By node of a trace, its derivatives by some columns."""
+
+
+class Differentiated(Function[Any]):
+    """Derivatives of a function by some of its inputs; `FIXED` ones have none."""
+
+    FIXED = ("active", "lam0")
+
+    def __init__(self, suffix: str, of: Function[Any], wrt: Sequence[str] | None, more: Mapping[str, int]) -> None:
+        if of.backend == "casadi":
+            raise UnsupportedError("derivatives are for backend='kernel' or 'numpy'; CasADi has its own: f.casadi()")
+        if not of.differentiable:
+            raise UnsupportedError(f"derivatives of {of.name} through its contacts are not available")
+        if isinstance(of, Differentiated):
+            raise UnsupportedError("derivatives of derivatives are not available")
+        free = [n for n in of.inputs if n not in self.FIXED]
+        chosen = [n for n in free if n not in of.defaults] if wrt is None else list(wrt)
+        for n in chosen:
+            if n not in free:
+                raise not_found(f"input of {of.name} that has derivatives", n, free)
+        if not chosen or len({*chosen}) < len(chosen):
+            raise InputError(f"wrt names inputs of {of.name}, each once: {', '.join(free)}")
+        self.of, self.wrt = of, tuple(chosen)
+        self.sizes = {n: of.model.nv if n == "q" else of.inputs[n] for n in chosen}
+        identity = None if of._identity is None else (suffix, self.wrt, of.name, self._by, *of._identity)
+        super().__init__(
+            f"{of.name}_{suffix}",
+            of.model,
+            {**{n: k for n, k in of.inputs.items() if n not in of.defaults}, **more},
+            None,
+            backend=of.backend,
+            dtype=of.dtype,
+            threads=of.threads,
+            defaults=of.defaults,
+            shapes={n: shape for n, shape in of._shapes.items() if n in of.inputs},
+            identity=identity,
+        )
+        self.inputs.update({n: k for n, k in of.inputs.items() if n in of.defaults})
+
+    @property
+    def _by(self) -> str:
+        """The method, where results depend on it."""
+        return "" if isinstance(self.of, SolverFunction) else self.of.method
+
+    @property
+    def outputs(self) -> Mapping[str, int]:
+        """The function's outputs, flat."""
+        if isinstance(self.of, SolverFunction):
+            return dict(zip(self.of._names, (self.model.nv, self.model.rows), strict=True))
+        return {port.name: port.size for port in self.of._cached_program.outputs}
+
+    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+        found = self.program.interpret(*arrays)
+        return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
+
+    def casadi(self) -> Any:
+        raise UnsupportedError("derivatives have no CasADi form; differentiate the function's: f.casadi()")
+
+    # how inputs change
+
+    def _seeds(self, xp: Tracer, inputs: Mapping[str, Array]) -> tuple[Columns, dict[str, slice]]:
+        """The derivatives of inputs by their columns, and which columns belong to which."""
+        seeds: Columns = {}
+        places, start = dict[str, slice](), 0
+        for n in self.wrt:
+            places[n] = slice(start, start + self.sizes[n])
+            if n == "q":
+                motion = Motion(self.model, inputs["q"], xp.zeros(self.model.nv), xp)
+                for node, tangent in configuration_seeds(motion, inputs["q"]).items():
+                    seeds[node] = {start + c: x for c, x in tangent.items()}
+            else:
+                for k in range(self.sizes[n]):
+                    put(seeds, inputs[n][k : k + 1, :], start + k, xp.eye(1))
+            start += self.sizes[n]
+        return seeds, places
+
+    def _changes(self, xp: Tracer, inputs: Mapping[str, Array]) -> Columns:
+        """The change of each entry of the inputs, for the changes that are inputs: one column."""
+        seeds: Columns = {}
+        for n in self.wrt:
+            change = inputs["d" + n]
+            put(seeds, inputs[n], 0, self._rate(inputs["q"], change, xp) if n == "q" else change)
+        return seeds
+
+    def _rate(self, q: Array, v: Array, xp: Ops) -> Array:
+        """dq/dt for a velocity."""
+        t = self.model.topology
+        parts = [self.model.links[i].joint.rate(q[t.q_slices[i], :], v[t.v_slices[i], :], xp) for i in t.links]
+        return xp.vstack([xp.zeros(0), *parts])
+
+    def _pulled(self, q: Array, gradient: Array, xp: Ops) -> Array:
+        """The gradient in tangent space, of one by the entries of q."""
+        t, parts = self.model.topology, [xp.zeros(0)]
+        for i in t.links:
+            nv, at = self.model.links[i].joint.nv, t.q_slices[i]
+            for k in range(nv):
+                rate = self.model.links[i].joint.rate(q[at, :], xp.eye(nv)[:, k : k + 1], xp)
+                parts.append(rate.T @ gradient[at, :])
+        return xp.vstack(parts)
+
+
+def by_columns(xp: Tracer, found: Mapping[int, Tangent], x: Matrix, place: slice) -> Matrix:
+    """The derivatives of the entries of `x`, row-major, by some columns."""
+    refs, neg = list[int](), xp.values.neg
+    for r in x.refs:
+        tangent = found.get(r >> 1, {})
+        refs += [neg(d) if r & 1 else d for d in (tangent.get(c, ZERO) for c in range(place.start, place.stop))]
+    return Matrix(xp.values, (len(x.refs), place.stop - place.start), refs)

@@ -1,0 +1,63 @@
+"""The equations of motion that a solution fulfils, to be differentiated there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from linkwork.algorithms.derivatives.implicit import Implicit
+from linkwork.algorithms.tree.crba import crba
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends import Array, Ops
+from linkwork.functions.function import Function
+from linkwork.functions.kinematics import chosen_frames
+from linkwork.functions.solver_function import SolverFunction
+from linkwork.model.joint_forces import joint_forces
+from linkwork.rewrite.rewritten import in_place
+
+
+class MotionEquations:
+    """The equations of a solver function in a state: its motion, joint forces, forces on links, softness."""
+
+    def __init__(self, of: Function[Any], xp: Ops, inputs: Mapping[str, Array]) -> None:
+        assert isinstance(of, SolverFunction)
+        rows, at = of.rows, None if of.rows is None else of.rows.at
+        motion = in_place(of.model, chosen_frames("best", of.backend)).motion(inputs["q"], inputs["v"], xp, inputs)
+        self.passive = None if at is not None else joint_forces(of.model, inputs["q"], inputs["v"], xp, inputs)
+        self.jump = at is not None
+        self.motion = (motion if at is None else at(motion)).classical
+        self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(of.model.nv)
+        self.fext, self.active = inputs.get("fext"), inputs.get("active")
+        soft = None if rows is None else rows.softness
+        self.softness = None if soft is None else [xp.constant(r) for r in soft]
+        if soft is not None and "softness" in inputs:
+            spans = map(of.model.row_span, range(len(soft)))
+            self.softness = [inputs["softness"][begin:end, :] for begin, end in spans]
+        self.xp, self.inputs = xp, inputs
+
+    @property
+    def forces(self) -> dict[int, Array]:
+        """External forces on links, in their coordinates."""
+        if self.fext is None:
+            return {}
+        return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
+
+    def solved(self) -> Implicit:
+        """The solution, by link recursions."""
+        c = rnea(self.motion, None, self.fext, self.passive)
+        return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
+
+    def balance(self, solved: Implicit) -> tuple[Array, Array]:
+        """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""
+        motion, xp, f = self.motion, self.xp, solved.factor
+        needed = rnea(motion, solved.a, self.fext, self.passive) - f.rows_to_joints(solved.multipliers, solved.columns)
+        a, residual = motion.accelerations(solved.a), [xp.zeros(0)]
+        for r in solved.rows:
+            total = sum((K @ a[l] for l, K in r.links.items()), -r.k)
+            for i, G in r.joints.items():
+                total = total + G @ solved.a[motion.model.topology.v_slices[i], :]
+            residual.append(total)
+        if self.softness is not None:
+            soft = zip(self.softness, solved.by_constraint, strict=True)
+            residual[1:] = [r + R * y for r, (R, y) in zip(residual[1:], soft, strict=True)]
+        return needed, xp.vstack(residual)
