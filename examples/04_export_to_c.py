@@ -1,4 +1,4 @@
-"""Forward dynamics as C99, and as a CasADi function with its derivatives."""
+"""Forward dynamics as C99, and as a CasADi function with its derivatives (the extra `casadi`)."""
 
 import tempfile
 

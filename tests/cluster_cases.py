@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import casadi
 import numpy as np
 import pytest
 
@@ -50,7 +49,7 @@ def cam() -> lw.Model:
     names = [l.joint_name for l in model.links[1:]]
     return model.with_constraints(
         lw.Coupling(names[2], {names[1]: [0.5, 0.3, -0.1], names[0]: [0.2]}, 0.1),
-        lw.Custom(lambda x, y: casadi.sin(x) * 0.7 - y + 0.2 * y**3, (names[3], names[4])),
+        lw.Custom(lambda x, y: np.sin(x) * 0.7 - y + 0.2 * y**3, (names[3], names[4])),
     ).with_independent(names[0], names[1], names[3])
 
 

@@ -179,8 +179,6 @@ def closures(a: str, b: str, rng: np.random.Generator) -> list[Closure]:
 
 def constraints_of(model: Model, seed: int) -> list[Constraint]:
     """Every type of constraint on a model of `random_model`: between links, with the world, on joints, on the mass."""
-    import casadi
-
     rng = np.random.default_rng([seed, 5])
     n = model.nlinks
     i, j = rng.choice(n, 2, replace=False)
@@ -191,7 +189,7 @@ def constraints_of(model: Model, seed: int) -> list[Constraint]:
     single = [l.joint_name for l in model.links[1:] if l.joint.kind in ONE_DOF]
     if len(single) >= 3:
         out.append(Coupling(single[0], {single[1]: [2.0, 0.3, 0.1], single[2]: [0.0, 0.4]}, 0.1))
-        out.append(Custom(lambda x, y: casadi.vertcat(casadi.sin(x) * y, x * y * y), single[:2]))
+        out.append(Custom(lambda x, y: [np.sin(x) * y, x * y * y], single[:2]))
     ball = [l.joint_name for l in model.links[1:] if l.joint.kind in ("spherical", "free")]
     if ball:
         out.append(Custom(lambda x: x[-4] * x[-1] + x[-3] ** 2, ball[:1]))

@@ -450,6 +450,7 @@ def _factories() -> Iterator[Call]:
     yield Call("Function.derivatives", fd.derivatives, {"wrt": ["q", "tau"]})
     yield Call("Function.jvp", fd.jvp, {"wrt": ["q"]})
     yield Call("Function.vjp", fd.vjp, {"wrt": ["v"]})
+    yield Call("Function.hvp", fd.hvp, {"wrt": ["v"]})
     slopes, back = fd.derivatives(["v"]), fd.vjp(["q"])
     yield Call("Function.derivatives()", slopes, {"q": q, "v": v, "tau": v})
     yield Call("Function.vjp()", back, {"q": q, "v": v, "tau": v, "w_a": v, "w_lam": np.ones(3)})

@@ -12,6 +12,7 @@ import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
 from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
+from linkwork.robots.mechanisms import chain
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +86,26 @@ def test_products_agree_with_jacobians(model, backend):
         assert_close(g, w @ getattr(r, f"da_d{n}") + wl @ getattr(r, f"dlam_d{n}"), 1e4, scale=1e3)
 
 
+@pytest.mark.parametrize("links", [1, 2, 3])
+def test_products_of_short_chains(links):
+    """M (1 / M) x is x: values that are held fixed must not cancel against what they were computed from."""
+    model = chain(links)
+    f = lw.forward_dynamics(model, backend="numpy")
+    q, v, tau = random_state(model, 3)
+    dq, dv, dtau, w = np.random.default_rng(0).normal(size=(4, model.nv))
+    expected = derivative(lambda t: f(q + t * dq, v + t * dv, tau + t * dtau).a)
+    size = float(np.abs(expected).max())
+    assert_close(f.jvp()(q, v, tau, dq, dv, dtau).da, expected, 1e3, scale=size, eps=FIVE_POINT)
+    back = f.vjp()(q, v, tau, w, np.zeros(0))
+    assert_close(back.g_q @ dq + back.g_v @ dv + back.g_tau @ dtau, w @ expected, 1e3, scale=size, eps=FIVE_POINT)
+
+
 def test_loops_over_columns_equal_straight_lines(model, fd, monkeypatch):
-    from linkwork.functions import derivatives
+    from linkwork.functions import jacobians
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
     straight = fd.derivatives()
-    monkeypatch.setattr(derivatives, "LOOPS_FROM", 0)
+    monkeypatch.setattr(jacobians, "LOOPS_FROM", 0)
     loops = fd.derivatives()
     loops._identity = None  # or the program of the other one is found by its content
     assert loops.program.columns == 3 * model.nv

@@ -1,18 +1,22 @@
-"""CasADi's SX records every scalar operation of an algorithm.
-
-For users of CasADi, and for derivatives.
-"""
+"""CasADi's SX records every scalar operation of an algorithm, for users of CasADi (an extra)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import casadi
 import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.backends.written_out import WrittenOut
+from linkwork.errors import MissingExtra
+
+try:
+    import casadi
+except ImportError:
+    raise MissingExtra("casadi", "casadi", "backend='casadi' or f.casadi()") from None
+
+__all__ = ["CASADI", "CasadiOps", "casadi"]
 
 
 class CasadiOps(WrittenOut):
@@ -47,11 +51,17 @@ class CasadiOps(WrittenOut):
     def cross(self, a: Array, b: Array) -> Array:
         return casadi.densify(casadi.skew(a) @ b)
 
+    def apply(self, function: str, x: Array) -> Array:
+        return getattr(casadi, function)(x)
+
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
         return casadi.if_else(condition, yes, no)
 
     def is_zero(self, a: Array) -> bool:
         return bool(a.is_zero())
+
+    def held(self, a: Array) -> Array:
+        return a
 
     def symmetric(self, a: Array) -> Array:
         return casadi.tril2symm(casadi.tril(a))

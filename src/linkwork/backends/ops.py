@@ -19,6 +19,10 @@ SINGULAR = 1e-10
 left."""
 
 
+FUNCTIONS = ("tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log")
+"""Functions of one number that every backend has beside those of the contract, by their names in C."""
+
+
 def threshold(xp: Ops, double: float) -> float:
     """The rounding level of a backend, from that of float64: float32 has half the digits."""
     return double**0.5 if xp.single else double
@@ -69,12 +73,20 @@ class Ops(Protocol):
 
     def atan2(self, y: Array, x: Array) -> Array: ...
 
+    def apply(self, function: str, x: Array) -> Array:
+        """A function that dynamics does not need, but relations of users may: one of `FUNCTIONS`."""
+        ...
+
     def where(self, condition: Array, yes: Array, no: Array) -> Array:
         """Elementwise choice; both sides are evaluated, so both must be finite."""
         ...
 
     def is_zero(self, a: Array) -> bool:
         """Whether all entries are zero, for this state or, traced, for every state."""
+        ...
+
+    def held(self, a: Array) -> Array:
+        """`a` as values of their own: a trace that holds them fixed must not cancel them against their origin."""
         ...
 
     def symmetric(self, a: Array) -> Array:
@@ -110,5 +122,5 @@ class Ops(Protocol):
         ...
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
-        """The outputs of a CasADi function with several outputs: evaluated, or inlined in the trace."""
+        """The outputs of a user's CasADi function with several outputs: evaluated, or inlined in the trace."""
         ...

@@ -82,7 +82,7 @@ def show_squat(console: Console) -> lw.Trajectory:
     run = lw.simulate(model, q0, None, controller, duration=2.0, ground=0.0, projection=True)
     seconds = time.perf_counter() - started
     loops = model.without_constraints().with_constraints(*model.constraints[:2])
-    gaps = np.abs(lw.constraint_error(loops, backend="casadi")(run.q[::20], run.v[::20]).phi)
+    gaps = np.abs(lw.constraint_error(loops, backend="numpy")(run.q[::20], run.v[::20]).phi)
     headings = ("t [s]", "pelvis height [m]", "knee [rad]", "crank torque [Nm]", "left foot carries [N]")
     title = f"2 s simulated in {seconds:.1f} s (compiling included), 1 ms steps"
     table = table_of(title, *headings, right=headings)

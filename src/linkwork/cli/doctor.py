@@ -19,8 +19,9 @@ import typer
 import linkwork as lw
 from linkwork.cli.arguments import JsonOption, print_json, table_of, terminal
 
-REQUIRED = ("numpy", "casadi", "llvmlite", "typer", "rich")
+REQUIRED = ("numpy", "llvmlite", "typer", "rich")
 EXTRAS = {
+    "casadi": ("casadi", "casadi", "functions as CasADi's, and relations written in CasADi"),
     "mjcf": ("mujoco", "mujoco", "MJCF files"),
     "view": ("viser", "viser", "the live viewer"),
     "plot": ("matplotlib", "matplotlib", "figures of trajectories"),

@@ -83,7 +83,7 @@ def simulate_command(
     if plot is not None:
         figure = run.plot()
         written(plot, lambda: figure.savefig(plot))
-    error = lw.constraint_error(model, backend="casadi")
+    error = lw.constraint_error(model, backend="numpy")
     held = np.concatenate(
         [np.full(c.rows, ground is None or 0 not in c.touches(model)) for c in model.constraints]
         or [np.zeros(0, dtype=bool)]

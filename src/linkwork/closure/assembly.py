@@ -4,9 +4,9 @@
                       q <- q + d,   d = -(D^T D + lambda)^-1 D^T phi,   D = dphi/dq,   lambda = nu |phi|^2
     project_velocity  min |v' - v|_M  with  J v' = 0
 
-The derivative D comes from CasADi, because the rows J that dynamics needs are D only where phi is zero. With a damping
-that vanishes like |phi|^2 convergence is quadratic for redundant rows too (Yamashita and Fukushima 2001); singular
-postures, such as a four-bar lying flat, are reached at a slower, linear rate.
+D is the derivative of the traced phi, because the rows J that dynamics needs are D only where phi is zero. With a
+damping that vanishes like |phi|^2 convergence is quadratic for redundant rows too (Yamashita and Fukushima 2001);
+singular postures, such as a four-bar lying flat, are reached at a slower, linear rate.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwork.algorithms.tree.crba import crba
-from linkwork.backends import get
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.backends.ops import SINGULAR
+from linkwork.backends.ops import SINGULAR, Array, Ops
 from linkwork.checks import (
     NAMES,
     POSITIONS,
@@ -371,22 +370,31 @@ def _closing(model: Model, only: Sequence[str] | None) -> _Closing:
 @cached
 def _differentiated(model: Model, which: tuple[int, ...]) -> Residual:
     """phi(q) and D = (dphi/dq) dq/dv of some constraints, traced once: that takes longer than solving."""
-    import casadi
+    from linkwork.kernels.differentiate import slopes
+    from linkwork.kernels.python_source import python_function
+    from linkwork.kernels.trace import trace
 
     model = replace(model, constraints=tuple(model.constraints[n] for n in which))
 
-    xp, t = get("casadi"), model.topology
-    q, v = casadi.SX.sym("q", model.nq), casadi.SX.sym("v", model.nv)
-    phi = casadi.densify(casadi.SX(position_error(Motion(model, q, xp.zeros(model.nv), xp))))
-    rates = [
-        model.links[i].joint.rate(q[t.q_slices[i]], v[t.v_slices[i]], xp) for i in t.links if model.links[i].joint.nv
-    ]  # an empty part of a 1 x 1 matrix is a row in CasADi
-    D = casadi.jacobian(casadi.jtimes(phi, q, casadi.vertcat(casadi.SX(0, 1), *rates)), v)
-    rows = model.rows
-    function = casadi.Function("assembly", [q], [phi, casadi.densify(D)])
+    def body(xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        q = symbol("q", model.nq)
+        phi = position_error(Motion(model, q, xp.zeros(model.nv), xp))
+        return {"phi": phi, "D": slopes(phi, q, _rates(model, q, xp))}
+
+    function = python_function(trace("assembly", body, shapes={"D": (model.rows, model.nv)}))
 
     def residual(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        value, slope = function.call([at])
-        return np.array(value)[:, 0], np.array(slope).reshape(rows, model.nv)
+        phi, D = function(at)
+        return phi, D
 
     return residual
+
+
+def _rates(model: Model, q: Array, xp: Ops) -> Array:
+    """dq/dv, nq x nv: a block for each joint."""
+    t, rows = model.topology, [xp.zeros(0, model.nv)]
+    for i in t.links:
+        joint, at, span = model.links[i].joint, q[t.q_slices[i], :], t.v_slices[i]
+        block = [joint.rate(at, xp.constant(e), xp) for e in np.eye(joint.nv)]
+        rows.append(xp.hstack([xp.zeros(joint.nq, span.start), *block, xp.zeros(joint.nq, model.nv - span.stop)]))
+    return xp.vstack(rows)

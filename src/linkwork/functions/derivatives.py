@@ -39,6 +39,14 @@ def vjp(function: Function[Any], wrt: Sequence[str] | None = None) -> Function[A
     return _remembering(vjp, Reverse(function, wrt), function, wrt)
 
 
+@checked(wrt=WRT)
+def hvp(function: Function[Any], wrt: Sequence[str] | None = None) -> Function[Any]:
+    """Changes of the gradients of a function, along changes of its inputs: see `Function.hvp`."""
+    from linkwork.functions.second_order import SecondOrder
+
+    return _remembering(hvp, SecondOrder(function, wrt), function, wrt)
+
+
 def _remembering(make: Callable[..., Any], made: Function[Any], *args: Any) -> Function[Any]:
     """The function with the recipe by which it is pickled."""
     made.recipe = make.__module__, make.__qualname__, args, {}

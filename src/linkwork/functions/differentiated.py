@@ -70,7 +70,8 @@ class Differentiated(Function[Any]):
         return {port.name: port.size for port in self.of._cached_program.outputs}
 
     def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-        found = self.program.interpret(*arrays)
+        ports = self.program.inputs
+        found = self.program.interpret(*(x.reshape(port.shape) for x, port in zip(arrays, ports, strict=True)))
         return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
 
     def casadi(self) -> Any:

@@ -188,6 +188,17 @@ class Function(Traced, Generic[R]):
 
         return derivatives.vjp(self, wrt)
 
+    @checked(wrt=WRT)
+    def hvp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
+        """The function `(q, ..., w_a, w_lam, dq, ...) -> h_q, h_v, ...`: products of second order.
+
+        h is how the gradients of `vjp` change with the inputs `wrt`: the derivative of g(integrate(q, t dq), v + t dv,
+        ...) by t at zero, for fixed weights. For a vector space that is the Hessian of sum w a + ... times the change.
+        """
+        from linkwork.functions import derivatives
+
+        return derivatives.hvp(self, wrt)
+
     def _computed(self, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result by one of the other backends, state by state."""
         run = self._execute if self.backend == "numpy" else self._evaluate

@@ -69,7 +69,7 @@ class SolverFunction(Function[R]):
 
         A method that iterates is unrolled to `iterations` solver iterations, with the penalty of its `prox`.
         """
-        import casadi
+        from linkwork.backends.casadi_ import casadi
 
         symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
         mu = {} if self.prox is None else {"mu": get("casadi").constant([[self.prox.mu]])}
@@ -127,7 +127,7 @@ class SolverFunction(Function[R]):
     def _casadi(self) -> Any:
         if self.prox is None:
             return self.casadi()
-        import casadi
+        from linkwork.backends.casadi_ import casadi
 
         symbols: dict[str, Any] = {}
 

@@ -125,7 +125,7 @@ class Traced(Arguments):
 
     def casadi(self) -> Any:
         """The same function as a CasADi Function, for every tool that takes one."""
-        import casadi
+        from linkwork.backends.casadi_ import casadi
 
         symbols = {n: casadi.SX.sym(n, k) for n, k in self.inputs.items()}
         outputs = self._body(get("casadi"), symbols)

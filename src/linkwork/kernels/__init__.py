@@ -10,10 +10,27 @@ pairs), ``order`` and ``schedule`` (the order of execution, the layout of memory
 (for users). ``iterate`` is for programs with a loop, ``c_source`` and ``c_project`` for export to C.
 """
 
-from linkwork.kernels.c_project import export
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.kernel import Bound, Kernel
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.target import Target
+
+if TYPE_CHECKING:
+    from linkwork.kernels.c_project import export
+    from linkwork.kernels.kernel import Bound, Kernel
+    from linkwork.kernels.target import Target
 
 __all__ = ["Bound", "IterativeProgram", "Kernel", "Port", "Program", "Target", "export"]
+
+LATER = {"Bound": "kernel", "Kernel": "kernel", "Target": "target", "export": "c_project"}
+"""Names that are imported when first asked for: who traces without compiling need not wait for LLVM."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'linkwork.kernels' has no attribute '{name}'")
+    globals()[name] = found = getattr(import_module(f"linkwork.kernels.{LATER[name]}"), name)
+    return found

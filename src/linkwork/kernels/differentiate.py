@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from linkwork.kernels.matrices import Matrix
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.simplify import finished
 from linkwork.kernels.values import ONE, ZERO, Values
@@ -52,6 +53,16 @@ def adjoints(values: Values, weights: Mapping[int, int], of: Sequence[int]) -> l
                 part = slope(total[n])
                 total[argument] = values.add(total[argument], part) if argument in total else part
     return [total.get(n, ZERO) for n in of]
+
+
+def slopes(value: Matrix, x: Matrix, by: Matrix) -> Matrix:
+    """(dvalue / dx) `by`, in a trace: columns `value` and x, and a matrix with a row for every entry of x."""
+    values, width = value.values, by.shape[1]
+    rows = [by.refs[k * width : (k + 1) * width] for k in range(len(x.refs))]
+    seeds = {ref >> 1: {c: d for c, d in enumerate(row) if d != ZERO} for ref, row in zip(x.refs, rows, strict=True)}
+    found = tangents(values, [ref >> 1 for ref in value.refs], seeds)
+    refs = [_signed(found.get(ref >> 1, {}).get(c, ZERO), ref, values) for ref in value.refs for c in range(width)]
+    return Matrix(values, (len(value.refs), width), refs)
 
 
 def jvp(program: Program, wrt: Sequence[str]) -> Program:

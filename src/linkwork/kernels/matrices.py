@@ -182,6 +182,9 @@ class Tracer(WrittenOut):
     def atan2(self, y: Array, x: Array) -> Matrix:
         return _elementwise(self.values, lambda a, b: self.values.apply("atan2", a, b), y, x)
 
+    def apply(self, function: str, x: Array) -> Matrix:
+        return self._each(function, x)
+
     def where(self, condition: Array, yes: Array, no: Array) -> Matrix:
         parts = [_matrix(self.values, x) for x in (condition, yes, no)]
         rows, columns = next((p.shape for p in parts if p.shape != (1, 1)), (1, 1))
@@ -190,6 +193,11 @@ class Tracer(WrittenOut):
 
     def is_zero(self, a: Array) -> bool:
         return not any(a.refs)
+
+    def held(self, a: Array) -> Matrix:
+        """With a = x / m, the trace of m a is x: a `guarded` node in between keeps that a product."""
+        refs = [self.values.apply("guarded", ref & ~1, ref & ~1) ^ (ref & 1) for ref in a.refs]
+        return Matrix(self.values, a.shape, refs)
 
     def symmetric(self, a: Array) -> Matrix:
         n, refs = a.shape[0], a.refs

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from functools import cache as once
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +44,9 @@ def _key(content: str) -> str:
 
 @once
 def _sources() -> str:
-    """A digest of everything that a trace depends on: sources, and CasADi's version."""
+    """A digest of everything that a trace depends on."""
     root = Path(__file__).parents[1]
-    text = b"".join(path.read_bytes() for path in sources(root))
-    return hashlib.sha256(text + _casadi().encode()).hexdigest()
-
-
-def _casadi() -> str:
-    """The installed CasADi, by the folder named by its version: its metadata takes long to read."""
-    found = find_spec("casadi")
-    if found is None or found.origin is None:
-        return ""
-    return " ".join(sorted(path.name for path in Path(found.origin).parents[1].glob("casadi-*.dist-info")))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources(root))).hexdigest()
 
 
 TRACING = (

@@ -55,30 +55,24 @@ def transmissions() -> tuple[Constraint, ...]:
 
 def hip(r1: Any, r2: Any, p: Any, s: Any) -> Any:
     """Both rods of the hip, m^2: p tilts the gimbal about x, s swings the thigh about y."""
-    import casadi
-    from casadi import cos, sin
+    sin, cos = np.sin, np.cos
+    across = cos(p) * sin(s)
 
     def rod(y: Any, sign: int) -> Any:
         return (
-            57 / 2500 * sin(y)
+            57 / 2500 * (sin(y) - across)
+            - 8 / 625 * (cos(y) * cos(s) + sin(y) * across)
+            - sign * (399 / 20000 + 7 / 625 * (sin(y) - sin(s))) * sin(p)
             - 49 / 5000 * cos(p)
-            - sign * 399 / 20000 * sin(p)
-            - 8 / 625 * cos(y) * cos(s)
-            - 57 / 2500 * cos(p) * sin(s)
-            - sign * 7 / 625 * sin(y) * sin(p)
-            + sign * 7 / 625 * sin(p) * sin(s)
-            - 8 / 625 * cos(p) * sin(y) * sin(s)
             + 3021 / 160000
         )
 
-    return casadi.vertcat(rod(r1 / RATIO, 1), rod(r2 / RATIO, -1))
+    return [rod(r1 / RATIO, 1), rod(r2 / RATIO, -1)]
 
 
 def knee_ankle(r1: Any, r2: Any, p: Any, s: Any) -> Any:
     """The shin's belt, rad, and the rod to the foot, m^2: p bends the knee, s the ankle, both about y."""
-    import casadi
-    from casadi import cos, sin
-
+    sin, cos = np.sin, np.cos
     y1, y2, pi = r1 / RATIO, r2 / RATIO, np.pi
     d = (y1 - y2) / 2
     rod = (
@@ -90,4 +84,4 @@ def knee_ankle(r1: Any, r2: Any, p: Any, s: Any) -> Any:
         - 147 / 50000 * sin(s + pi / 45)
         + 163349 / 6250000
     )
-    return casadi.vertcat(p - (y1 + y2) / 2, rod)
+    return [p - (y1 + y2) / 2, rod]

@@ -60,7 +60,7 @@ class Implicit:
             # once more for what is left of the rows: that squares the error of W
             held = z + self.factor.rows_to_joints(y, self.factor.Y)
             y = y + self._multipliers(k - self.factor.forces_to_rows(held))
-        self.a, self.multipliers = self._accelerations(z, y), y
+        self.a, self.multipliers = self.xp.held(self._accelerations(z, y)), self.xp.held(y)
 
     @property
     def lam(self) -> Array:
