@@ -18,7 +18,8 @@ ARM = f"""<mujoco><worldbody><body><joint name="a" axis="0 1 0" range="-1 1" ref
   <body pos=".3 0 0"><joint name="b" type="slide" axis="1 0 1" damping="2" actuatorfrcrange="-6 6"/>{BODY}
   <body pos=".2 .1 0"><joint name="c" type="ball" stiffness="3"/>{BODY}
   </body></body></body></worldbody>
-  <tendon><fixed name="t"><joint joint="a" coef="1.5"/><joint joint="b" coef="-.4"/></fixed></tendon>
+  <tendon><fixed name="t"><joint joint="a" coef="1.5"/><joint joint="b" coef="-.4"/></fixed>
+  <fixed name="held" actuatorfrcrange="-1 4"><joint joint="a" coef="2"/></fixed></tendon>
   <actuator>{{}}</actuator></mujoco>"""
 
 KINDS = {
@@ -29,6 +30,7 @@ KINDS = {
     "damper": '<damper joint="b" kv="7" ctrlrange="0 2"/>',
     "general": '<general joint="b" gaintype="affine" gainprm="2 .3 -.1" biastype="affine" biasprm=".2 -.5 -.7"/>',
     "tendon": '<position tendon="t" kp="30" gear="1.2"/>',
+    "tendon with a force limit": '<position tendon="held" kp="30" forcerange="-9 2"/>',
     "ball": '<position joint="c" kp="3" gear="1 .5 -.3"/>',
     "two on a joint": '<motor joint="b" gear="9"/><motor joint="b" gear="-2" name="m"/>',
 }

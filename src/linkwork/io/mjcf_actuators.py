@@ -43,6 +43,8 @@ def _strange(m: Any, mj: Any, a: int) -> str:
     biases = int(mj.mjtBias.mjBIAS_NONE), int(mj.mjtBias.mjBIAS_AFFINE)
     if m.actuator_gaintype[a] not in gains or m.actuator_biastype[a] not in biases:
         return "actuator that is not affine"
+    if _held(m, mj, a) is not None and len(_alike(m, mj, a)) > 1:
+        return "actuator of several on a tendon with a force limit"
     delayed = getattr(m, "actuator_delay", None)
     return "actuator with a delay" if delayed is not None and delayed[a] else ""
 
@@ -77,6 +79,25 @@ def _actuator(m: Any, mj: Any, a: int, gears: dict[str, np.ndarray]) -> Actuator
         gain if m.actuator_gaintype[a] == int(mj.mjtGain.mjGAIN_AFFINE) else gain[:1],
         bias if m.actuator_biastype[a] == int(mj.mjtBias.mjBIAS_AFFINE) else np.zeros(1),
         tuple(m.actuator_ctrlrange[control]) if clamps and m.actuator_ctrllimited[control] else EVERYTHING,
-        tuple(m.actuator_forcerange[output]) if m.actuator_forcelimited[output] else EVERYTHING,
+        _narrower(m.actuator_forcerange[output] if m.actuator_forcelimited[output] else EVERYTHING, _held(m, mj, a)),
         m.actuator(a).name or f"actuator{a}",
     )
+
+
+def _held(m: Any, mj: Any, a: int) -> Any:
+    """The range of the force on an actuator's tendon; None where it has no tendon, or that no range."""
+    if m.actuator_trntype[a] != int(mj.mjtTrn.mjTRN_TENDON) or not hasattr(m, "tendon_actfrclimited"):
+        return None
+    tendon = int(m.actuator_trnid[a][0])
+    return m.tendon_actfrcrange[tendon] if m.tendon_actfrclimited[tendon] else None
+
+
+def _alike(m: Any, mj: Any, a: int) -> list[int]:
+    """The actuators on the tendon of an actuator."""
+    on = [b for b in range(len(m.actuator_trntype)) if m.actuator_trntype[b] == int(mj.mjtTrn.mjTRN_TENDON)]
+    return [b for b in on if m.actuator_trnid[b][0] == m.actuator_trnid[a][0]]
+
+
+def _narrower(one: Any, two: Any) -> tuple[float, float]:
+    """What two ranges have in common; the second may be None."""
+    return (float(one[0]), float(one[1])) if two is None else (max(one[0], two[0]), min(one[1], two[1]))

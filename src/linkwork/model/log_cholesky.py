@@ -24,7 +24,7 @@ ABOVE = ((0, 1), (1, 2), (0, 2), (0, 3), (1, 3), (2, 3))
 
 @checked(inertia=ARRAY)
 def log_cholesky(inertia: object) -> np.ndarray:
-    """The log-Cholesky parameters (..., 10) of inertias (..., 10) = [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz].
+    """The log-Cholesky parameters (..., 10) of inertias (..., 10), as `model.parameters()` has them.
 
     Any ten numbers are those of a body that can exist, so that learning, sampling and identification need no bounds:
     `lw.from_log_cholesky` is smooth. InputError for inertias of no body with volume: points, plates, links without
@@ -53,7 +53,7 @@ def log_cholesky(inertia: object) -> np.ndarray:
 
 @checked(parameters=ARRAY)
 def from_log_cholesky(parameters: object) -> np.ndarray:
-    """The inertias (..., 10) = [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz] of any log-Cholesky parameters (..., 10)."""
+    """The inertias (..., 10), [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz], of any log-Cholesky parameters."""
     x = _tens(parameters)
     U = np.zeros((*x.shape[:-1], 4, 4))
     for k in range(3):
