@@ -256,6 +256,8 @@ def _constraints() -> Iterator[Call]:
             "axes": "a",
         },
     )
+    resists = {"damping": 0.1, "stiffness": 2.0, "rest": 0.3}
+    yield Call("Closure that resists", partial(lw.Closure, "tip", "base", "revolute"), resists)
     for name in ("Weld", "Connect", "Hinge"):
         make = getattr(lw, name)
         yield Call(

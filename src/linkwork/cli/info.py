@@ -26,7 +26,7 @@ RESISTS = ("damping", "stiffness", "friction")
 
 
 def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Show links, joints, frames, springs, damping, friction, limits, actuators, loops and mass of a robot."""
+    """Show links, joints, frames, springs, damping, limits, actuators, loops and mass of a robot."""
     model = load_robot(file, base, one)
     facts = {
         "name": model.name,

@@ -32,8 +32,8 @@ from linkwork.functions.results import (
 from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import joint_forces
 from linkwork.model.model import MODEL
-from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
 
 
@@ -182,7 +182,7 @@ def inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = in_place(model, where).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         return {"tau": chosen.method.load()(motion, x["a"], x.get("fext"), applied)}
 
     inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
@@ -240,7 +240,7 @@ def constrained_inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = Rewritten(model).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 

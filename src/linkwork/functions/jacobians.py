@@ -28,7 +28,7 @@ from linkwork.kernels.matrices import Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import rewritten_model
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Jacobians(Differentiated):
         at = model.topology.links
         forces = {} if fext is None else {i: motion.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in at}
         d = rnea_derivatives(rooted, inputs["a"], forces)
-        passive = self._slopes_of(xp, passive_force(self.model, inputs["q"], inputs["v"], xp), inputs)
+        passive = self._slopes_of(xp, joint_forces(self.model, inputs["q"], inputs["v"], xp), inputs)
         known = {
             "q": lambda: placed(motion, d.dq) - passive("q"),
             "v": lambda: placed(motion, d.dv) - passive("v"),

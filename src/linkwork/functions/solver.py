@@ -94,7 +94,8 @@ class Solver:
         if active is not None:
             options["active"] = active
         motion = self.within.motion(q, v, xp, given)
-        passive = None if self.at is not None else joint_forces(self.within.model, q, v, xp, given)
+        model = self.within.source or self.within.model
+        passive = None if self.at is not None else joint_forces(model, q, v, xp, given)
         tau = tau if passive is None else tau + passive
         problem = motion if self.at is None else self.at(motion)
         out = self.method.load()(problem, self.within.force(tau, xp), fext, **options)

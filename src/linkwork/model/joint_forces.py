@@ -16,14 +16,41 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.actuator import Actuator
 from linkwork.model.model import Model
+from linkwork.model.motion import Motion
 from linkwork.model.passive import implicit_inertia as of_passive
 from linkwork.model.passive import passive_force
+from linkwork.model.wrenches import carried_by_joints
 
 
 def joint_forces(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """Forces of springs, damping and, for controls u that are `given`, actuators, nv x 1, or None."""
-    passive, driven = passive_force(model, q, v, xp, given), actuator_force(model, q, v, xp, given or {})
-    return driven if passive is None else passive if driven is None else passive + driven
+    """Forces of springs, damping and, for controls u that are `given`, actuators, nv x 1, or None.
+
+    Springs and damping of joints that close loops count, too.
+    """
+    parts = (
+        passive_force(model, q, v, xp, given),
+        actuator_force(model, q, v, xp, given or {}),
+        cut_force(model, q, v, xp),
+    )
+    return total_of(*parts)
+
+
+def cut_force(model: Model, q: Array, v: Array, xp: Ops) -> Array | None:
+    """Joint forces of damping and springs of cut joints (`Closure.resistance`), nv x 1; None without any."""
+    resisting = [c for c in model.constraints if getattr(c, "damping", 0.0) or getattr(c, "stiffness", 0.0)]
+    if not resisting:
+        return None
+    motion, felt = Motion(model, q, v, xp), dict[int, Array]()
+    for c in resisting:
+        for i, f in c.resistance(motion).items():  # type: ignore[attr-defined]
+            felt[i] = felt[i] + f if i in felt else f
+    return carried_by_joints(motion, felt)
+
+
+def total_of(*parts: Array | None) -> Array | None:
+    """The sum of those that are there."""
+    there = [x for x in parts if x is not None]
+    return sum(there[1:], start=there[0]) if there else None
 
 
 def actuator_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array]) -> Array | None:

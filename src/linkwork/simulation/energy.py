@@ -19,7 +19,7 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
-from linkwork.model.joint_forces import actuator_force, implicit_inertia, joint_forces
+from linkwork.model.joint_forces import actuator_force, cut_force, implicit_inertia, joint_forces, total_of
 from linkwork.model.memo import cached
 from linkwork.model.passive import damping_force, spring_energy
 from linkwork.rewrite.rewritten import Rewritten
@@ -77,8 +77,8 @@ def passive_work(
     period. Others have mean velocities.
     """
     if counts_springs(integrator):
-        force, driven = damping_force(model, (v + after) / 2, xp, given), actuator_force(model, q, v, xp, given or {})
-        force = driven if force is None else force if driven is None else force + driven
+        parts = actuator_force(model, q, v, xp, given or {}), cut_force(model, q, v, xp)
+        force = total_of(damping_force(model, (v + after) / 2, xp, given), *parts)
     else:
         force, extra = joint_forces(model, q, v, xp, given), implicit_inertia(model, h, xp, given, q, v)
         if force is not None and extra is not None:

@@ -17,6 +17,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import Kind, Refused, choice, finite_array, mapping, shown
 from linkwork.errors import InputError
 from linkwork.model import Model, Motion
+from linkwork.model.wrenches import carried_by_joints
 from linkwork.spatial import angular, linear
 
 PUSH_AXES = choice("axes of pushes", ("world", "frame"))
@@ -58,21 +59,14 @@ class Pushes:
 
     def joint_forces(self, model: Model, q: Array, push: Array, xp: Ops) -> Array:
         """J^T f of all pushes, nv x 1; `push` has [force; torque] of each frame."""
-        motion, t = Motion(model, q, xp.zeros(model.nv), xp), model.topology
-        felt: dict[int, Array] = {}
+        motion, felt = Motion(model, q, xp.zeros(model.nv), xp), dict[int, Array]()
         for n, name in enumerate(self.frames):
             frame, f = model.frame(name), push[6 * n : 6 * n + 6, :]
             R = xp.constant(frame.placement.R) if self.axes == "frame" else motion.poses[frame.link][0].T
             force, at = R @ linear(f), xp.constant(frame.placement.p)
             own = xp.vstack([force, R @ angular(f) + xp.cross(at, force)])
             felt[frame.link] = felt[frame.link] + own if frame.link in felt else own
-        parts = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
-        for i in reversed(t.links):
-            if i in felt:
-                parts[i] = motion.S[i].T @ felt[i]
-                above = motion.X[i].T @ felt[i]
-                felt[t.parent[i]] = felt[t.parent[i]] + above if t.parent[i] in felt else above
-        return xp.vstack([xp.zeros(0), *(parts[i] for i in t.links)])
+        return carried_by_joints(motion, felt)
 
 
 NO_PUSHES = Pushes()

@@ -133,7 +133,7 @@ def turning(model: Model, v: Array, xp: Ops) -> Array:
 
 
 def stopped_joints(model: Model, dry: bool = False) -> list[int]:
-    """The links whose joints have one degree of freedom, and a limit or dry friction; all of them if `dry`."""
+    """The links whose joints have one degree of freedom, and a limit or friction; all if `dry`."""
     links = model.links
     single = [i for i in model.topology.links if links[i].joint.nq == 1]
     limited = [min(-links[i].limits.lower, links[i].limits.upper) < float("inf") for i in single]
