@@ -13,7 +13,7 @@ import linkwork as lw
 from linkwork import interop, joints, scale
 from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Passive, Visual
-from linkwork.model.visual import Box
+from linkwork.model.visual import Box, Collider
 from linkwork.robots import mechanisms, scenarios
 
 NUMPY_BACKEND = {"backend": "numpy"}
@@ -140,11 +140,14 @@ def _models() -> Iterator[Call]:
     def with_more(**given: Any) -> lw.Model:
         b = lw.Builder()
         b.link("bob", joint="revolute", inertia=body)
-        {"frame": b.frame, "load": b.load, "visual": b.visual}[given.pop("_")](*given.values())
+        {"frame": b.frame, "load": b.load, "visual": b.visual, "collider": b.collider}[given.pop("_")](*given.values())
         return b.build()
 
     yield Call("Builder.frame", partial(with_more, _="frame"), {"name": "f", "link": "bob", "placement": place})
     yield Call("Builder.load", partial(with_more, _="load"), {"link": "bob", "inertia": body})
+    yield Call(
+        "Builder.collider", partial(with_more, _="collider"), {"link": "bob", "colliders": Collider(Box((1, 1, 1)))}
+    )
     yield Call("Builder.visual", partial(with_more, _="visual"), {"link": "bob", "visuals": Visual(Box((1, 1, 1)))})
     yield Call("Builder.build", lambda **given: lw.Builder().build(**given), {"merge_fixed": True})
     yield Call("Limits", Limits, {"lower": -1.0, "upper": 1.0, "effort": 1.0, "velocity": 1.0})
@@ -560,8 +563,23 @@ def _motions(folder: Any) -> Iterator[Call]:
         lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
         {"normal": "z", "height": 0.0},
     )
-    options = {"ground": lw.Ground(), "pd": False, "actuators": False, "parameters": ("damping",), **OPTIONS}
-    yield Call("step", lw.step, {"model": robot(), "contacts": [ball], **options})
+    on_tip = {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.0, "friction": 0.5, "restitution": 0.0, "name": "c"}
+    for made, more in (
+        (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),
+        (lw.RimContact, {"axis": "z", "rim": 0.1, "turn": 0.0}),
+        (lw.EllipsoidContact, {"radii": (0.1, 0.2, 0.3), "placement": None}),
+    ):
+        yield Call(made.__name__, made, on_tip | more)
+    yield Call("Ball", lw.Ball, {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1})
+    yield Call("Rod", lw.Rod, {"frame": "tip", "start": (0, 0, 0), "end": (0, 0, 1), "radius": 0.1})
+    yield Call("Block", lw.Block, {"frame": "tip", "size": (1, 1, 1), "placement": None})
+    pair = {"a": lw.Ball("tip"), "b": lw.Block("world"), "friction": 0.5, "restitution": 0.0}
+    yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p"})
+    yield Call("touching", lw.touching, pair)
+    yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
+    given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
+    given |= {"actuators": False, "parameters": ("damping",)}
+    yield Call("step", lw.step, given | OPTIONS)
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
     yield Call(
@@ -668,6 +686,7 @@ def _motions(folder: Any) -> Iterator[Call]:
             "iterations": 2,
             "stabilisation": True,
             "projection": False,
+            "contacts": None,
             "ground": None,
             "restitution": 0.0,
             "every": 1,

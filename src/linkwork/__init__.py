@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from linkwork.closure.assembly import assemble, project_velocity, random_state
     from linkwork.closure.expansion import expand
     from linkwork.constraints import (
+        Ball,
+        Block,
+        BoxContact,
         CentreOfMass,
         Closure,
         Connect,
@@ -19,13 +22,18 @@ if TYPE_CHECKING:
         Coupling,
         Custom,
         Distance,
+        EllipsoidContact,
         Ground,
         Hinge,
         LinkRows,
+        Pair,
+        RimContact,
+        Rod,
         Stabilisation,
         Weld,
         point,
         surface,
+        touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
     from linkwork.functions.actuation import actuation
@@ -60,6 +68,7 @@ if TYPE_CHECKING:
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
+    from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
@@ -75,7 +84,10 @@ __all__ = [
     "ActuationError",
     "Actuator",
     "AssemblyError",
+    "Ball",
+    "Block",
     "BodyInertia",
+    "BoxContact",
     "Builder",
     "CentreOfMass",
     "Closure",
@@ -84,6 +96,7 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "EllipsoidContact",
     "Event",
     "Ground",
     "Hinge",
@@ -92,10 +105,13 @@ __all__ = [
     "LinkworkError",
     "Model",
     "Motor",
+    "Pair",
     "Part",
     "Placement",
     "PositionServo",
     "Prox",
+    "RimContact",
+    "Rod",
     "Rollout",
     "RolloutResult",
     "Stabilisation",
@@ -116,6 +132,7 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "contacts",
     "coriolis_matrix",
     "delassus",
     "discrete_step",
@@ -148,6 +165,7 @@ __all__ = [
     "step",
     "surface",
     "terms",
+    "touching",
     "view",
     "write_html",
 ]
@@ -158,6 +176,9 @@ MODULES = {
     "closure.assembly": ("assemble", "project_velocity", "random_state"),
     "closure.expansion": ("expand",),
     "constraints": (
+        "Ball",
+        "Block",
+        "BoxContact",
         "CentreOfMass",
         "Closure",
         "Connect",
@@ -165,13 +186,18 @@ MODULES = {
         "Coupling",
         "Custom",
         "Distance",
+        "EllipsoidContact",
         "Ground",
         "Hinge",
         "LinkRows",
+        "Pair",
+        "RimContact",
+        "Rod",
         "Stabilisation",
         "Weld",
         "point",
         "surface",
+        "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
     "functions.actuation": ("actuation",),
@@ -206,6 +232,7 @@ MODULES = {
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
+    "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),

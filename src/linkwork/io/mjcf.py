@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LoadError, MissingExtra, listing
-from linkwork.io.looks import mjcf_visuals
+from linkwork.io.looks import mjcf_colliders, mjcf_visuals
 from linkwork.io.mjcf_actuators import read_actuators
 from linkwork.io.mjcf_limits import check
 from linkwork.io.xml import Element
@@ -78,6 +78,7 @@ class _Reader:
             self._body(i, base)
         for i in range(self.m.nbody):
             self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
+            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i)))
         for s in range(self.m.nsite):
             name = self.m.site(s).name
             if name:
@@ -351,12 +352,14 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
         raise MissingExtra("mujoco", "mjcf", "reading MJCF") from None
 
     def spec() -> Any:
-        """The file without contacts, which are not modelled.
+        """The file without what geoms may touch, which `geom_user` of the model gets instead.
 
         Convex hulls of meshes would take most of the time.
         """
         out = mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
+        out.nuser_geom = 2
         for geom in out.geoms:
+            geom.userdata = [geom.contype, geom.conaffinity]
             geom.contype = geom.conaffinity = 0
         out.compiler.discardvisual = False  # geoms that cannot collide stay
         return out

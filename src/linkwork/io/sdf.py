@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import sdf_visuals
+from linkwork.io.looks import sdf_colliders, sdf_visuals
 from linkwork.io.sdf_include import included
 from linkwork.io.sdf_scope import MODEL, Scope, is_true, read_pose
 from linkwork.io.solids import WATER, sdf_solid
@@ -126,6 +126,7 @@ class _Reader:
         self._hang(tree, base)
         for name, element in self.scope.links.items():
             self.builder.look(name, Look(partial(sdf_visuals, element, read_pose)))
+            self.builder.outline(name, Look(partial(sdf_colliders, element, read_pose)))
         for name in self.scope.frames:
             carrier = self.scope.link_of(name, self.scope.frames[name])
             self.builder.frame(name, carrier, self.scope.pose_in(carrier, self.scope.pose(name)))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import urdf_visuals
+from linkwork.io.looks import urdf_colliders, urdf_visuals
 from linkwork.io.urdf_transmissions import read_transmissions
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
@@ -63,6 +63,8 @@ class _Reader:
         for name, element in self.links.items():
             if element.child("visual") is not None:
                 self.builder.look(self.called[name], Look(partial(urdf_visuals, element, _origin, self.materials)))
+            if element.child("collision") is not None:
+                self.builder.outline(self.called[name], Look(partial(urdf_colliders, element, _origin)))
         self._couple()
         movable = {n for n, j in self.joints.items() if _joint_type(j)[0].nv == 1}
         self.builder.actuators += read_transmissions(self.root, movable)

@@ -63,7 +63,7 @@ class Executable:
         self._free: deque[Workspace] = deque()
 
     def given(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
-        """``run_given`` of :mod:`linkwork.kernels.python_calls`; None when there is none, or it would take long.
+        """``run_given`` of :mod:`linkwork.kernels.python_calls`; None if there is none or it takes long.
 
         ``kept`` are the objects whose addresses are in its words.
         """

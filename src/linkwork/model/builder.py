@@ -26,7 +26,7 @@ from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.link import Limits, Link, Passive, armature_of, passive_of
 from linkwork.model.model import ACTUATOR, GRAVITY, WORLD, Frame, Model
-from linkwork.model.visual import Given, Look, Visual
+from linkwork.model.visual import Collider, Given, Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -49,6 +49,7 @@ class _Draft:
     weightless: BodyInertia
     passive: Passive
     looks: list[Look] = field(default_factory=list)
+    outlines: list[Look] = field(default_factory=list)
 
 
 @checked_class(
@@ -78,6 +79,7 @@ class Builder:
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
+    _surroundings: list[Look] = field(default_factory=list)
     _joint_names: set[str] = field(default_factory=set)
 
     @checked(
@@ -178,6 +180,18 @@ class Builder:
             raise ModelError(f"there is no link '{link}' to give a look to. Links: {listing(self._drafts)}")
         (self._scenery if link == WORLD else self._drafts[link].looks).extend(looks)
 
+    @checked(link=NAME, colliders=instance(Collider, "a Collider"))
+    def collider(self, link: str, *colliders: Collider) -> None:
+        """Add shapes that may touch others to an existing link, or to the world."""
+        self.outline(link, Look(Given(colliders)))
+
+    @checked(link=NAME, outlines=instance(Look, "a Look"))
+    def outline(self, link: str, *outlines: Look) -> None:
+        """The same for shapes that are read later."""
+        if link != WORLD and link not in self._drafts:
+            raise ModelError(f"there is no link '{link}' to give a shape to. Links: {listing(self._drafts)}")
+        (self._surroundings if link == WORLD else self._drafts[link].outlines).extend(outlines)
+
     @checked(merge_fixed=FLAG)
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
@@ -185,7 +199,7 @@ class Builder:
         at: dict[str, tuple[int, Placement]] = {WORLD: (0, Placement())}
         links = [Link(WORLD, 0, Fixed(), "", Placement(), BodyInertia(), np.zeros(0))]
         frames: dict[str, Frame] = {}
-        looks = [list(self._scenery)]
+        looks, outlines = [list(self._scenery)], [list(self._surroundings)]
         for d in order:
             carrier, on_carrier = at[d.parent]
             placement = on_carrier @ d.placement
@@ -195,9 +209,11 @@ class Builder:
                 if carrier:
                     links[carrier] = _heavier(links[carrier], d, placement)
                 looks[carrier] += [look.moved(placement) for look in d.looks]
+                outlines[carrier] += [outline.moved(placement) for outline in d.outlines]
                 continue
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
+            outlines.append(list(d.outlines))
             links.append(
                 Link(
                     d.name,
@@ -220,7 +236,8 @@ class Builder:
                 raise ModelError(f"frame '{name}' has the name of a link; give it another")
             carrier, on_carrier = at[owner]
             frames[name] = Frame(carrier, on_carrier @ placement)
-        links = [replace(l, looks=tuple(v)) if v else l for l, v in zip(links, looks, strict=True)]
+        drawn = zip(links, looks, outlines, strict=True)
+        links = [replace(l, looks=tuple(v), outlines=tuple(c)) if v or c else l for l, v, c in drawn]
         kept = {l.joint_name for l in links}
         independent = tuple(j for j in self.independent if j in kept)
         model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)

@@ -13,7 +13,7 @@ from linkwork.joints import Free, Joint, Planar, Spherical
 from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
-from linkwork.model.visual import Look, Visual
+from linkwork.model.visual import Collider, Look, Visual
 from linkwork.values import Value, read_only, short, uncached
 
 UNIT_TOLERANCE = 1e-4
@@ -79,6 +79,7 @@ class Passive(Value):
     weightless=INERTIA,
     passive=optional(instance(Passive, "the Passive forces of a joint")),
     looks=several(like("a Look", "read", "moved", "visuals")),
+    outlines=several(like("a Look", "read", "moved", "visuals")),
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Value):
@@ -99,6 +100,7 @@ class Link(Value):
     looks: tuple[Look, ...] = field(default=(), compare=False)
     weightless: BodyInertia = field(default_factory=BodyInertia)
     passive: Passive = None  # type: ignore[assignment]
+    outlines: tuple[Look, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "armature", read_only(np.array(self.armature, dtype=float)))
@@ -109,6 +111,11 @@ class Link(Value):
     def visuals(self) -> tuple[Visual, ...]:
         """The visuals of this link."""
         return tuple(v for look in self.looks for v in look.visuals())
+
+    @cached_property
+    def colliders(self) -> tuple[Collider, ...]:
+        """The shapes of this link that may touch others."""
+        return tuple(c for outline in self.outlines for c in outline.visuals())
 
     def __repr__(self) -> str:
         joint = f"{self.joint.kind} joint {short(self.joint_name)}"

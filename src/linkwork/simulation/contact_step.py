@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.errors import warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
@@ -48,19 +50,19 @@ class ContactStep:
     """
 
     model: Model
-    contacts: tuple[Contact, ...]
+    contacts: tuple[Contact | Pair, ...]
     ground: Ground
     tolerance: float
     max_iterations: int
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
+    solver: str = "gauss_seidel"
     actuators: bool = False
     pushes: Pushes = NO_PUSHES
     parameters: tuple[str, ...] = ()
 
     integrator: ClassVar[str] = "semi_implicit"
-    solver: ClassVar[str] = "gauss_seidel"
     settled: ClassVar[str] = "contact"
     state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
 
@@ -140,8 +142,8 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        options = self.pd, self.extras, self.dtype, self.actuators, self.pushes, self.parameters
-        content = digest("contact step", self.model, self.contacts, self.ground, *options)
+        how = self.pd, self.extras, self.dtype, self.solver, self.actuators, self.pushes, self.parameters
+        content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
     @property
@@ -173,7 +175,7 @@ class Solving:
             self.turn,
             x.get("joint_friction"),
         )
-        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
 
     def solved(self) -> tuple[Array, int]:
         """The state of the loop when it ends, and the sweeps it took, by NumPy."""
@@ -200,8 +202,7 @@ class Solving:
         work = work + (h / 2) * (self.applied.T @ (v0 + v))[0, 0]
         passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp, self.x)
         work = work if passive is None else work + passive[0, 0]
-        axes = xp.constant(self.step.ground.axes)
-        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
+        forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
         return After(q, v, x[0 : self.loop.kept, :], a, tau, forces, work, violation, speed)
@@ -237,18 +238,25 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
+SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
+"""By name."""
+
+FEW = 4
+"""Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
+
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
 
 def contact_step(
     model: Model,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     *,
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
+    method: str | None = None,
     actuators: bool = False,
     pushes: Pushes = NO_PUSHES,
     parameters: Sequence[str] = (),
@@ -259,8 +267,11 @@ def contact_step(
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
+    few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
+    method = method or ("gauss_seidel" if few else "active_set")
     named = Inputs(model, parameters, by_contact(actuators)).named
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype, actuators, pushes, named)
+    how = pd, extras, dtype, method, actuators, pushes, named
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, *how)
 
 
 def by_contact(actuators: bool) -> tuple[str, ...]:

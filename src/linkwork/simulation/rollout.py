@@ -32,7 +32,8 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
@@ -42,7 +43,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
-from linkwork.simulation.contact_step import ContactStep, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
@@ -239,7 +240,7 @@ def rollout(
     iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
-    contacts: Sequence[Contact] | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
@@ -270,7 +271,7 @@ def rollout(
       [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
+      `method` is then "gauss_seidel" or "active_set"; `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
@@ -280,25 +281,26 @@ def rollout(
         check_actuators(model)
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
-        if method is not None or modes or prox is not None or iterations is not None or integrator != "semi_implicit":
-            raise InputError(
-                "a rollout with contacts takes neither method, modes, prox nor iterations: it is semi-implicit"
-            )
+        if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
+            raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
+        if method is not None and method not in SOLVERS:
+            raise not_found("method for contacts", method, SOLVERS)
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
-        with_contacts = contact_step(
+        of = contact_step(
             model,
             contacts,
             ground or Ground(),
             pd=pd,
             extras=wanted,
             dtype=dtype,
+            method=method,
             actuators=actuators,
             pushes=pushed(pushes, push_axes, model),
             parameters=parameters,
         )
-        return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
+        return Rollout(of, dt, steps, every, backend, dtype, threads, limit)
     warn_of_friction(model, "rollout")
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")

@@ -1,14 +1,16 @@
 """Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
-one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `ground` the
-contacts with the world (`point`, `surface`) are unilateral (contacts.py).
+one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `contacts` these
+touch the ground with friction (frictional.py); with `ground` alone the contacts with the world (`point`, `surface`) are
+unilateral, and stick (contacts.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +41,8 @@ from linkwork.checks import (
 from linkwork.closure.assembly import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, SingularError, StepError, listing
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.dynamics import forward_dynamics
@@ -51,6 +55,7 @@ from linkwork.simulation.advance import After, advance, driving
 from linkwork.simulation.contacts import GroundContacts, ground_contacts
 from linkwork.simulation.dormand_prince import dormand_prince
 from linkwork.simulation.energy import Ledger, passive_work
+from linkwork.simulation.frictional import Scene, simulate_contacts
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
 from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
@@ -80,7 +85,8 @@ LOOKS = 10
     iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
     stabilisation=either(STABILISATION, FLAG),
     projection=FLAG,
-    ground=optional(NUMBER),
+    contacts=optional(CONTACTS),
+    ground=optional(either(NUMBER, GROUND)),
     restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"),
     every=whole(1),
     actuators=FLAG,
@@ -103,7 +109,8 @@ def simulate(
     iterations: int = 2,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
-    ground: float | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
+    ground: float | Ground | None = None,
     restitution: float = 0.0,
     every: int = 1,
     actuators: bool = False,
@@ -122,8 +129,11 @@ def simulate(
       the controller acts continuously; neither projection nor ground).
     - `stabilisation=True` (a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay; `projection=True` removes them after every step, in position and velocity.
-    - `ground` is the height of a plane: contacts with the world touch down and lift off (see simulation/contacts.py).
-      Without it all constraints hold all the time.
+    - `contacts` (`Contact`, `Pair`, or `lw.contacts(model)`) touch the ground and each other with Coulomb friction, and
+      joints stay within their limits, as in `lw.step`; `lam` of the result has contact forces in world axes. `ground`
+      is a `Ground`, or the height of a plane (default: 0).
+    - `ground`, the height of a plane, without `contacts`: the model's own contacts with the world (`point`, `surface`)
+      touch down, stick and lift off. Without either all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, after a second.
 
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
@@ -131,10 +141,13 @@ def simulate(
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
     singular postures.
     """
+    if isinstance(ground, Ground) and contacts is None:
+        raise InputError("a Ground needs contacts: give contacts=, as of lw.contacts(model), or the height of a plane")
     if actuators:
         check_actuators(model)
+    height = None if isinstance(ground, Ground) else ground
     options = _Options(
-        *(dt, duration, integrator, iterations, projection, ground, restitution, every, backend),
+        *(dt, duration, integrator, iterations, projection, height, restitution, every, backend),
         actuators,
         TimedPushes(model, pushes or {}, push_axes),
     )
@@ -145,10 +158,17 @@ def simulate(
         "record less often with every=, or simulate for a shorter time",
     )
     q, v = np.asarray(q0), np.zeros(model.nv) if v0 is None else np.asarray(v0)
-    contacts = ground_contacts(model) if ground is not None else ()
-    warn_of_friction(model, "simulate")
     model.check_forward()
-    model = stabilised(model, stabilisation, dt, but=[c.name for _, c in contacts])
+    if contacts is not None:
+        given = {"prox": prox, "stabilisation": stabilisation or None}
+        options.check_contacts([n for n, x in given.items() if x is not None])
+        plane = ground if isinstance(ground, Ground) else Ground(height=ground or 0.0)
+        act = partial(_drive, model, controller, options)
+        scene = Scene(model, contacts, plane, method, backend, actuators)
+        return simulate_contacts(scene, q, v, act, dt, options.steps, every, progress)
+    warn_of_friction(model, "simulate")
+    sticking = ground_contacts(model) if ground is not None else ()
+    model = stabilised(model, stabilisation, dt, but=[c.name for _, c in sticking])
     if integrator == "dormand_prince":
         return _reference(model, q, v, controller, options, method, prox)
     run = _Simulation(model, options, method, prox, q, v)
@@ -179,6 +199,16 @@ class _Options:
     def __post_init__(self) -> None:
         if self.integrator == "dormand_prince" and (self.projection or self.ground is not None):
             raise InputError("dormand_prince takes neither projection nor ground: use rk4 or semi_implicit")
+
+    def check_contacts(self, given: list[str]) -> None:
+        """Raise for options that a simulation with friction does not have."""
+        unlike = {"integrator": "semi_implicit", "iterations": 2, "projection": False, "restitution": 0.0}
+        given = given + [n for n, usual in unlike.items() if getattr(self, n) != usual]
+        if given:
+            raise InputError(
+                f"a simulation with contacts= takes no {listing(given)}: its steps are semi-implicit, and restitution "
+                "is an option of each Contact"
+            )
 
     @property
     def steps(self) -> int:

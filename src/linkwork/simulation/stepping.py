@@ -9,7 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
@@ -19,7 +20,7 @@ from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
+METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
 
 
 @checked(
@@ -36,15 +38,16 @@ BACKEND = choice("backend for steps", ("kernel", "numpy"))
     pd=FLAG,
     actuators=FLAG,
     parameters=PARAMETERS,
-    **{**OPTIONS, "backend": BACKEND},
+    **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
 )
 @factory
 def step(
     model: Model,
-    contacts: Sequence[Contact] = (),
+    contacts: Sequence[Contact | Pair] = (),
     *,
     ground: Ground | None = None,
     pd: bool = False,
+    method: str | None = None,
     actuators: bool = False,
     parameters: Sequence[str] = (),
     backend: str = "kernel",
@@ -53,8 +56,8 @@ def step(
 ) -> Function[StepResult]:
     """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
-    `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
-    hold for the velocities of all contacts, without relaxation:
+    `contacts` may touch the `ground` (default: the plane z = 0) and, as a `Pair`, each other. At the end of the step
+    Signorini's and Coulomb's laws hold for the velocities of all contacts, without relaxation:
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
@@ -63,6 +66,8 @@ def step(
     with defaults: `friction`, a coefficient for each contact, and `impulses` of the last step, from which the solver
     starts. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
 
+    - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
+      solves many contacts, stacks and large mass ratios in few iterations.
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
@@ -70,9 +75,9 @@ def step(
     Quaternions in `q` are [x y z w].
     """
     model.check_forward()
-    options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters}
-    made = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
-    return StepFunction(made, backend, threads)
+    options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
+    of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -92,13 +97,13 @@ class StepFunction(Function[StepResult]):
             of.model,
             sizes,
             self._solving,
-            method="gauss_seidel",
+            method=of.solver,
             backend=backend,
             dtype=of.dtype,
             threads=threads,
             defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
-            identity=(of.contacts, of.ground, of.pd, of.actuators, of.parameters),
+            identity=(of.contacts, of.ground, of.pd, of.solver, of.actuators, of.parameters),
             result=StepResult,
         )
 

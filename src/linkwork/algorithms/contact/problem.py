@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwork.algorithms.contact.laws import Cone, Law, Stop
+from linkwork.algorithms.contact.laws import Cone, Law, Stop, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
 from linkwork.model import Model, Motion
@@ -30,6 +31,9 @@ from linkwork.model.carried import carried
 RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
 two steps."""
+
+CLOSED = 1e-9
+"""Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
 
 SLOW = 1e-2
 """Normal velocities (m/s) below which nothing bounces."""
@@ -40,12 +44,15 @@ class Problem:
     """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
 
     `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
-    velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids.
+    velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
+    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts.
     """
 
     G: Pairs
     g: list[Array]
     laws: list[Law]
+    axes: list[Array]
+    speed: Array
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
     opened: Callable[[Array], Array]
@@ -58,12 +65,18 @@ class Problem:
                 out = out + (self.G[i, j] @ pj if i < j else self.G[j, i].T @ pj)
         return out
 
+    def block(self, i: int, j: int, xp: Ops) -> Array:
+        """G_ij."""
+        if i <= j:
+            return self.G[i, j] if (i, j) in self.G else xp.zeros(self.laws[i].rows, self.laws[j].rows)
+        return self.block(j, i, xp).T
+
 
 def contact_problem(
     motion: Motion,
     tau: Array,
     h: Array,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     friction: Array,
     turn: Array,
@@ -80,15 +93,17 @@ def contact_problem(
     v_free = motion.v + h * (a_free + turn)
 
     touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
-    J = [_columns(jacobian_blocks(motion, {touch.link: touch.K}, {}), motion) for touch in touches]
+    J = [_columns(jacobian_blocks(motion, touch.K, {}), motion) for touch in touches]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
     G = mobility.gram(J, [3] * len(contacts) + [1] * len(joints))
     g = [times([c], v_free, xp) for c in J]
 
     laws: list[Law] = []
+    speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
         offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
+        offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
         if c.restitution:
             before = times([J[k]], motion.v, xp)[2, 0]
             hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
@@ -109,7 +124,7 @@ def contact_problem(
     def accelerations(impulse: Array) -> Array:
         return a_free + mobility.applied(impulse) / h
 
-    return Problem(G, g, laws, impulse, accelerations, mobility.opened)
+    return Problem(G, g, laws, [touch.axes for touch in touches], speed, impulse, accelerations, mobility.opened)
 
 
 def turning(model: Model, v: Array, xp: Ops) -> Array:
