@@ -81,6 +81,18 @@ def test_derivatives_by_controls(loops: bool) -> None:
     np.testing.assert_allclose(forward.da, total, atol=1e-9 * (1 + np.abs(total).max()))
 
 
+def test_second_order_by_controls() -> None:
+    """hvp against differences of vjp."""
+    model = arm()
+    fd, (q, v, u) = lw.forward_dynamics(model, actuators=True), (x[0] for x in states(model, 1, seed=4))
+    w, d, h = np.ones(3), np.array([0.3, -0.2, 0.5]), 1e-5
+    found = fd.hvp()(q, v, u, w, np.zeros(0), d, d, d)
+    ends = [fd.vjp()(q + s * h * d, v + s * h * d, u + s * h * d, w, np.zeros(0)) for s in (1, -1)]
+    for name in "qvu":
+        slope = (getattr(ends[0], f"g_{name}") - getattr(ends[1], f"g_{name}")) / (2 * h)
+        np.testing.assert_allclose(getattr(found, f"h_{name}"), slope, atol=1e-5 * (1 + np.abs(slope).max()))
+
+
 def test_gains_are_parameters_of_their_own_in_each_lane() -> None:
     model = arm()
     Q, V, U = states(model, 4)
@@ -123,6 +135,21 @@ def test_motions_with_controls_agree() -> None:
         bound = 1e-12 if integrator == "semi_implicit" else 0.02
         np.testing.assert_allclose(walk.q[5], found.q[4], atol=bound)
         np.testing.assert_allclose(walk.tau[0], by_hand(q, v, U[0]), atol=1e-12)
+
+
+def test_simulations_with_contacts_take_controls_and_pushes() -> None:
+    """As rollouts do: a cart with a servo on the ground, pushed."""
+    b = lw.Builder("cart")
+    body = lw.BodyInertia(2.0, np.zeros(3), 0.02 * np.eye(3))
+    b.link("base", joint="prismatic", axis="z", inertia=body)
+    b.link("cart", "base", "prismatic", axis="x", inertia=body)
+    b.actuators.append(lw.PositionServo("cart_joint", kp=200.0, kd=10.0))
+    model, foot, push = b.build(), [lw.Contact("base")], [3.0, 0, 0, 0, 0, 0]
+    options = {"contacts": foot, "actuators": True}
+    walk = lw.simulate(model, [0.0, 0.0], None, lambda *_: [0.1], duration=0.05, pushes={"cart": push}, **options)
+    run = lw.rollout(model, steps=50, pushes=["cart"], **options)([0.0, 0.0], [0.0, 0.0], u=[0.1], push=push)
+    np.testing.assert_allclose(walk.q[1:], run.q, atol=1e-12)
+    assert walk.tau[0, 1] == pytest.approx(20.0)
 
 
 def slider(kp: float, kd: float, **options) -> lw.Model:

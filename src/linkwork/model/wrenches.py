@@ -9,7 +9,7 @@ from linkwork.model.motion import Motion
 
 
 def carried_by_joints(motion: Motion, forces: Mapping[int, Array]) -> Array:
-    """The joint forces, nv x 1, of [force; torque] at the origins of links, in link axes; the world takes any."""
+    """The joint forces, nv x 1, of [force; torque] at the origins of links, in link axes."""
     xp, t, felt = motion.xp, motion.model.topology, dict(forces)
     parts = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
     for i in reversed(t.links):

@@ -37,7 +37,7 @@ def simulate_contacts(
     every: int,
     progress: bool | None,
 ) -> Trajectory:
-    """The motion under `drive(t, q, v)`: what drives the mechanism (advance.py), and forces for the record.
+    """The motion under `drive(t, q, v)`: what drives the mechanism, and joint forces for the record.
 
     Contact forces are recorded as `lam`, in world axes, and where a contact pushes as `active`.
     """
