@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -253,7 +254,8 @@ def __getattr__(name: str) -> Any:
     elif not name.startswith("_") and find_spec(f"linkwork.{name}") is not None:
         found = import_module(f"linkwork.{name}")
     else:
-        raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
+        # with name and object Python proposes names like it
+        raise AttributeError(f"module 'linkwork' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
     globals()[name] = found
     return found
 

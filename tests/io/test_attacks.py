@@ -194,6 +194,7 @@ OUTSIZED = {
     "mesh": (world("", '<asset><mesh name="m" builtin="supersphere" params="100000 1 1"/></asset>'), "params"),
     "keys": (world("", '<size nkey="100000000"/>'), "nkey"),
     "user data": (world("", '<size nuserdata="1000000000"/>'), "nuserdata"),
+    "room for contacts": (world("", '<size nconmax="1000000000"/>'), "nconmax"),
     "user": (world("", '<size nuser_body="1000000000"/>'), "nuser_body"),
     "numeric": (world("", '<custom><numeric name="n" size="1000000000"/></custom>'), "size"),
     "sensor": (world("", '<sensor><user name="n" dim="1000000000"/></sensor>'), "dim"),

@@ -1,4 +1,4 @@
-"""`linkwork demo`: a humanoid stands, one with four-bar legs squats, and quadrupeds fall onto the ground."""
+"""`linkwork demo`: a humanoid stands, one with four-bar legs squats, and quadrupeds fall."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _machine() -> dict[str, Any]:
     return {
         "cpu": _processor() or host.cpu,
         "target": f"{host.cpu}, {host.triple}",
-        "registers": f"{host.registers} of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
+        "registers": f"{host.registers} registers of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
         "lanes": {dtype: host.lanes(dtype) for dtype in ("float64", "float32")},
         "processors": os.cpu_count(),
         "quota": None if quota() == float("inf") else quota(),

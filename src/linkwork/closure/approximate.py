@@ -33,6 +33,10 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
     Constraints that are in no cluster stay. Of differentials (`Custom`) the rotors must be the dependent joints
     (`model.with_independent`), and their ratios are those of the neutral position. UnsupportedError if a dependent
     joint carries links, or belongs to a linkage.
+
+    Examples:
+        >>> lw.approximate(geared_chain(2)).nv
+        2
     """
     tree, t = clusters(model), model.topology
     gone = rotors(tree)

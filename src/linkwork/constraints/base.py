@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 @checked_class(period=POSITIVE, damping=NOT_NEGATIVE)
 @dataclass(frozen=True, eq=False)
 class Stabilisation(Value):
-    """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio."""
+    """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio.
+
+    Examples:
+        >>> lw.surface("left_foot", stabilisation=lw.Stabilisation(period=0.2)).stabilisation
+        Stabilisation(period=0.2, damping=1.0)
+    """
 
     period: float = 0.1
     damping: float = 1.0

@@ -104,6 +104,11 @@ class Closure(Constraint):
 
     A revolute or prismatic cut joint may have `damping`, and a spring of this `stiffness` that rests at `rest` (rad, m,
     within half a turn): they act along the direction that it leaves free. They are explicit in time steps.
+
+    Examples:
+        >>> model = chain(6).with_constraints(lw.Closure("linktip", "link2", joint="universal", axis="x", second="y"))
+        >>> model.rows
+        4
     """
 
     a: str
@@ -324,19 +329,34 @@ def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
 
 @checked(a=NAME, b=NAME)
 def Weld(a: str, b: str = "world", **options: Any) -> Closure:
-    """`a` fixed to `b`: six rows."""
+    """`a` fixed to `b`: six rows.
+
+    Examples:
+        >>> chain(8).with_constraints(lw.Weld("linktip")).rows
+        6
+    """
     return Closure(a, b, "fixed", **options)
 
 
 @checked(a=NAME, b=NAME)
 def Connect(a: str, b: str = "world", **options: Any) -> Closure:
-    """The origin of `a` fixed to that of `b`, free to turn: three rows."""
+    """The origin of `a` fixed to that of `b`, free to turn: three rows.
+
+    Examples:
+        >>> chain(6).with_constraints(lw.Connect("linktip", "link2")).rows
+        3
+    """
     return Closure(a, b, "spherical", **options)
 
 
 @checked(a=NAME, b=NAME, axis=AXIS)
 def Hinge(a: str, b: str = "world", axis: object = "z", **options: Any) -> Closure:
-    """`a` may only turn about `axis` relative to `b`: five rows."""
+    """`a` may only turn about `axis` relative to `b`: five rows.
+
+    Examples:
+        >>> chain(6).with_constraints(lw.Hinge("linktip", "link2", axis="z")).rows
+        5
+    """
     return Closure(a, b, "revolute", axis, **options)
 
 
@@ -346,11 +366,22 @@ IN_AXES = choice("axes of a contact", AXES)
 
 @checked(frame=NAME, axes=IN_AXES)
 def point(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
-    """A point contact of a frame with the world: three rows, in the axes of the frame or of the world."""
+    """A point contact of a frame with the world: three rows, in the axes of the frame or of the world.
+
+    Examples:
+        >>> model = quadruped().with_constraints(lw.point("front_left_foot", axes="world"))
+        >>> model.rows
+        3
+    """
     return Connect(frame, axes=AXES[axes], **options)
 
 
 @checked(frame=NAME, axes=IN_AXES)
 def surface(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
-    """A surface contact of a frame with the world: six rows, in the axes of the frame or of the world."""
+    """A surface contact of a frame with the world: six rows, in the axes of the frame or of the world.
+
+    Examples:
+        >>> humanoid(hands=False).with_constraints(lw.surface("left_foot")).rows
+        6
+    """
     return Weld(frame, axes=AXES[axes], **options)

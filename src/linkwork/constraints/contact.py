@@ -31,7 +31,12 @@ RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 @checked_class(normal=AXIS, height=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
 class Ground(Value):
-    """The plane n^T x = height; `normal` n points out of the ground."""
+    """The plane n^T x = height; `normal` n points out of the ground.
+
+    Examples:
+        >>> lw.Ground(normal=(0, 0, 1), height=-0.1)
+        Ground(normal=[0 0 1], height=-0.1)
+    """
 
     normal: object = "z"
     height: float = 0.0
@@ -71,6 +76,11 @@ class Contact(Value):
 
     `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
     `restitution` the share of the normal velocity with which it bounces back.
+
+    Examples:
+        >>> step = lw.step(quadruped(), [lw.Contact("front_left_foot", radius=0.02, friction=0.8)])
+        >>> step.inputs
+        {'q': 19, 'v': 18, 'tau': 18, 'dt': 1, 'friction': 1, 'impulses': 16}
     """
 
     frame: str

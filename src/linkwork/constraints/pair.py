@@ -38,7 +38,12 @@ PLACE = array(3, what="a place (3,) in the axes of the frame, in metres")
 @checked_class(frame=NAME, offset=PLACE, radius=NOT_NEGATIVE)
 @dataclass(frozen=True, eq=False, repr=False)
 class Ball(Value):
-    """A sphere around a place on `frame`; with radius 0, a point."""
+    """A sphere around a place on `frame`; with radius 0, a point.
+
+    Examples:
+        >>> lw.touching(lw.Ball("left", radius=0.1), lw.Ball("right", radius=0.2))[0].name
+        'left-right/0'
+    """
 
     frame: str
     offset: object = (0.0, 0.0, 0.0)
@@ -48,7 +53,12 @@ class Ball(Value):
 @checked_class(frame=NAME, start=PLACE, end=PLACE, radius=NOT_NEGATIVE)
 @dataclass(frozen=True, eq=False, repr=False)
 class Rod(Value):
-    """All that is within `radius` of the line from `start` to `end` on `frame`: a capsule."""
+    """All that is within `radius` of the line from `start` to `end` on `frame`: a capsule.
+
+    Examples:
+        >>> len(lw.touching(lw.Rod("arm", (0, 0, 0), (0, 0, 1), 0.05), lw.Block("world")))
+        2
+    """
 
     frame: str
     start: object = (0.0, 0.0, 0.0)
@@ -59,7 +69,12 @@ class Rod(Value):
 @checked_class(frame=NAME, size=array(3, what="three edges (3,), in metres"), placement=optional(PLACEMENT))
 @dataclass(frozen=True, eq=False, repr=False)
 class Block(Value):
-    """A box with edges `size` along the axes of `placement` in `frame`."""
+    """A box with edges `size` along the axes of `placement` in `frame`.
+
+    Examples:
+        >>> len(lw.touching(lw.Block("low", (1, 1, 1)), lw.Block("high", (1, 1, 1))))
+        8
+    """
 
     frame: str
     size: object = (1.0, 1.0, 1.0)
@@ -93,6 +108,10 @@ class Pair(Value):
 
     `corner` is the number of a corner (0 to 3) of the face of block `a` towards block `b`, or of an end (0, 1) of a rod
     on a block.
+
+    Examples:
+        >>> lw.Pair(lw.Ball("tip", radius=0.1), lw.Block("world", (1, 1, 0.2)), friction=0.5).friction
+        0.5
     """
 
     a: Body
@@ -150,7 +169,13 @@ def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) 
 
     For rods on blocks there are 2, at their ends, for two blocks 8, the corners of two faces.
 
-    Two blocks touch with corners on faces; two edges that cross each other do not touch.
+    Two blocks touch with corners on faces; two edges that cross each other do not touch. `a` and `b` are a `Ball`,
+    `Rod` or `Block` each; `friction` is Coulomb's coefficient, `restitution` the share of the normal velocity with
+    which they bounce back.
+
+    Examples:
+        >>> lw.touching(lw.Block("table"), lw.Ball("tip", radius=0.1), friction=0.3)[0].a.frame
+        'tip'
     """
     order = (Ball, Rod, Block)
     if order.index(type(a)) > order.index(type(b)):

@@ -31,6 +31,10 @@ class BoxContact(Contact):
 
     The box has edges `size` along the axes of `placement` in `frame`. Four of them let it stand on a face, an edge or a
     corner, whichever side is down.
+
+    Examples:
+        >>> [lw.BoxContact("trunk", size=(0.4, 0.2, 0.1), corner=k).corner for k in range(4)]
+        [0, 1, 2, 3]
     """
 
     size: object = (1.0, 1.0, 1.0)
@@ -64,6 +68,10 @@ class RimContact(Contact):
     The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
     a third of a turn apart, let it stand on its rim, roll, and lie flat. Lowest is where e = (n - a a^T n) / |...| is
     subtracted: o - rim e.
+
+    Examples:
+        >>> lw.RimContact("wheel", axis="y", rim=0.3, friction=0.9).rim
+        0.3
     """
 
     axis: object = "z"
@@ -88,6 +96,10 @@ class EllipsoidContact(Contact):
     """An ellipsoid, which touches at -D^2 n / |D n|.
 
     It has the half axes `radii` D along the axes of `placement` in `frame`.
+
+    Examples:
+        >>> lw.EllipsoidContact("head", radii=(0.1, 0.1, 0.15)).frame
+        'head'
     """
 
     radii: object = (0.0, 0.0, 0.0)

@@ -34,6 +34,11 @@ def actuation(
     with u within control ranges, f within force ranges, and tau within the effort limits of joints. `model.actuators`
     has them in order, `model.with_actuators` adds some. `parameters` may name "gain" and "bias" (nu, 3), as inputs.
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = chain(2).with_actuators(lw.PositionServo("link2_joint", kp=5.0))
+        >>> lw.actuation(model)(np.zeros(2), np.zeros(2), [0.3]).tau
+        array([0. , 1.5])
     """
     check_actuators(model)
 

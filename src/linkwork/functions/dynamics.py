@@ -99,6 +99,16 @@ def forward_dynamics(
       joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
+
+    Examples:
+        >>> model = quadruped().with_constraints(lw.point("front_left_foot"), lw.point("rear_right_foot"))
+        >>> fd = lw.forward_dynamics(model)
+        >>> q, v, tau = standing(model), np.zeros(model.nv), np.zeros(model.nv)
+        >>> result = fd(q, v, tau)
+        >>> result.a.shape, result.lam.shape, bool(result.converged)
+        ((18,), (6,), True)
+        >>> fd(np.tile(q, (100, 1)), v, tau).a.shape
+        (100, 18)
     """
     model.check_forward()
     where, softness = chosen_frames(frames, backend), _softness(model, R)
@@ -175,8 +185,13 @@ def inverse_dynamics(
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Passive
-    forces are those of springs and damping. `parameters` are those of `forward_dynamics`, without rows. Quaternions in
-    `q` are [x y z w].
+    forces are those of springs and damping. `external_forces` and `parameters` are those of `forward_dynamics`, without
+    rows; `method` is "rnea", or one for clusters. Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = chain(3)
+        >>> lw.inverse_dynamics(model)(np.zeros(3), np.zeros(3), np.ones(3)).tau.shape
+        (3,)
     """
     chosen, where = Choice("inverse_dynamics", method, model), chosen_frames(frames, backend)
 
@@ -230,7 +245,16 @@ def constrained_inverse_dynamics(
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
     much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless underactuated=True; then
     a call with accelerations that the actuators cannot cause is one (`residual` is the relative error of the equation).
+    `external_forces` and `parameters` are those of `forward_dynamics`.
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, v = lw.random_state(model, 0)
+        >>> a = lw.forward_dynamics(model)(q, v, np.array([1.0, 0, 0])).a
+        >>> tau = lw.constrained_inverse_dynamics(model, actuated=["crank_joint"])(q, v, a).tau
+        >>> np.allclose(tau, [1, 0, 0])
+        True
     """
     from linkwork.algorithms.constrained.inverse import constrained_inverse
 
@@ -286,7 +310,14 @@ def impulse(
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs.
+    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs. `prox` is
+    that of `forward_dynamics`.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, v = lw.random_state(model, 0)
+        >>> np.allclose(lw.impulse(model)(q, v).v_after, v)
+        True
     """
     model.check_forward()
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)

@@ -66,6 +66,15 @@ def load(
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
     Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does; dry
     friction is read and does not act yet. Actuators are not modelled.
+
+    Examples:
+        >>> bob = '<link name="bob"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+        >>> hinge = '<joint name="hinge" type="continuous"><parent link="base"/><child link="bob"/></joint>'
+        >>> text = f'<robot name="swing"><link name="base"/>{bob}{hinge}</robot>'
+        >>> lw.load(text)
+        Model('swing': 1 links, nq=1, nv=1, 0 constraints with 0 rows, 1 kg)
+        >>> lw.load(text, base="free").nv
+        7
     """
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"

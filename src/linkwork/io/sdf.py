@@ -417,9 +417,10 @@ def _limits(edge: _Edge) -> Limits:
         return Limits()
     lower, upper = _value(element, "lower", -np.inf, bounded=False), _value(element, "upper", np.inf, bounded=False)
     effort, velocity = (_value(element, t, -1.0, bounded=False) for t in ("effort", "velocity"))
+    lower, upper = element.ordered(lower if lower > -1e15 else -np.inf, upper if upper < 1e15 else np.inf)
     return Limits(
-        lower if lower > -1e15 else -np.inf,
-        upper if upper < 1e15 else np.inf,
+        lower,
+        upper,
         effort if effort >= 0 else np.inf,
         velocity if velocity >= 0 else np.inf,
     )

@@ -364,7 +364,7 @@ def _limits(joint: Element) -> Limits:
     if joint.get("type").strip() == "continuous":
         return Limits(effort=effort, velocity=velocity)
     lower, upper = element.number("lower", 0.0, bounded=False), element.number("upper", 0.0, bounded=False)
-    return Limits(lower, upper, effort, velocity)
+    return Limits(*element.ordered(lower, upper), effort, velocity)
 
 
 def _dynamics(joint: Element) -> dict[str, Any]:
@@ -383,8 +383,12 @@ def _inertia(link: Element) -> BodyInertia:
     element = link.child("inertial")
     if element is None:
         return BodyInertia()
-    mass, data = element.need("mass").number("value"), element.child("inertia")
-    if data is None:  # occurs in real files
+    data = element.child("inertia")
+    if data is None and element.child("mass") is None:  # occurs in real files, some with a density in its place
+        element.warn("there is no <mass>; the link is massless, as without <inertial>")
+        return BodyInertia()
+    mass = element.need("mass").number("value")
+    if data is None:  # so does this
         element.warn("there is no <inertia>; the link is a point mass at its centre of mass")
         data = Element("inertia", dict.fromkeys(("ixx", "iyy", "izz"), "0"), element.line, element.file)
     xx, yy, zz = (data.number(a) for a in ("ixx", "iyy", "izz"))

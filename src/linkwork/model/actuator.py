@@ -49,6 +49,11 @@ class Actuator(Value):
     the joint. With several joints it is a fixed tendon, or a differential. `gain` and `bias` have up to three numbers,
     for 1, the length l = sum g_j q_j and its rate; ball joints count by their rotation vector. The default `name` is
     that of the first joint. `lw.Motor`, `lw.PositionServo` and `lw.VelocityServo` are short names for common ones.
+
+    Examples:
+        >>> tendon = lw.Actuator({"index": 1.0, "middle": 0.8}, gain=3.0, bias=(0.0, -2.0), force_range=(0, 20))
+        >>> tendon.name, tendon.gain, dict(tendon.joints)
+        ('index', array([3., 0., 0.]), {'index': (1.0,), 'middle': (0.8,)})
     """
 
     joints: Mapping[str, tuple[float, ...]]
@@ -109,22 +114,42 @@ class Actuator(Value):
 
 @checked(joints=JOINTS, gear=NUMBER)
 def Motor(joints: object, gear: float = 1.0, **options: object) -> Actuator:
-    """A motor: tau = gear u at a joint, or g_j u at those of a dictionary.
+    """A motor: tau = gear u.
 
-    `options` are those of `Actuator`: control_range, force_range, name.
+    `joints` names a joint, or is a dictionary from names to their own gears, each times `gear`. `options` are those of
+    `Actuator`: control_range, force_range, name.
+
+    Examples:
+        >>> model = chain(2).with_actuators(lw.Motor("link1_joint", gear=9.0, control_range=(-1, 1)))
+        >>> lw.actuation(model)(np.zeros(2), np.zeros(2), [3.0]).tau
+        array([9., 0.])
     """
     return Actuator(_geared(joints, gear), 1.0, **options)  # type: ignore[arg-type]
 
 
 @checked(joints=JOINTS, kp=NOT_NEGATIVE, kd=NOT_NEGATIVE, gear=NUMBER)
 def PositionServo(joints: object, kp: float, kd: float = 0.0, gear: float = 1.0, **options: object) -> Actuator:
-    """A position servo: f = kp (u - l) - kd l', with l = gear q."""
+    """A position servo: f = kp (u - l) - kd l', with l = gear q.
+
+    `joints` and `options` are those of `lw.Motor`; stiffness `kp` and damping `kd` are those of the length l.
+
+    Examples:
+        >>> lw.PositionServo("knee", kp=80.0, kd=2.0, force_range=(-40, 40))
+        Actuator('knee' on 'knee': position servo, kp 80, kd 2)
+    """
     return Actuator(_geared(joints, gear), kp, (0.0, -kp, -kd), **options)  # type: ignore[arg-type]
 
 
 @checked(joints=JOINTS, kd=NOT_NEGATIVE, gear=NUMBER)
 def VelocityServo(joints: object, kd: float, gear: float = 1.0, **options: object) -> Actuator:
-    """A velocity servo: f = kd (u - l'), with l = gear q."""
+    """A velocity servo: f = kd (u - l'), with l = gear q.
+
+    `joints` and `options` are those of `lw.Motor`; `kd` is the force for each rad/s or m/s off.
+
+    Examples:
+        >>> lw.VelocityServo("wheel", kd=0.5, gear=2.0)
+        Actuator('wheel' on 'wheel': velocity servo, kd 0.5)
+    """
     return Actuator(_geared(joints, gear), kd, (0.0, 0.0, -kd), **options)  # type: ignore[arg-type]
 
 

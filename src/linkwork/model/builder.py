@@ -64,10 +64,12 @@ class _Draft:
 class Builder:
     """Collects links, frames, constraints and actuators.
 
-    >>> b = Builder("pendulum")
-    >>> b.link("bob", joint="revolute", axis="y", inertia=BodyInertia(1.0, np.array([0, 0, -0.5]), np.eye(3) * 1e-3))
-    >>> b.build().nv
-    1
+    Examples:
+        >>> b = lw.Builder("pendulum")
+        >>> body = lw.BodyInertia(1.0, np.array([0, 0, -0.5]), 1e-3 * np.eye(3))
+        >>> b.link("bob", joint="revolute", axis="y", inertia=body)
+        >>> b.build()
+        Model('pendulum': 1 links, nq=1, nv=1, 0 constraints with 0 rows, 1 kg)
     """
 
     name: str = "model"
@@ -122,6 +124,9 @@ class Builder:
 
         The link's frame follows the joint.
 
+        `joint` is a kind ("revolute", "free", ...) or a joint, `axis` its axis in the link ("x", "y", "z" or three
+        numbers), `joint_name` its name (default: the link's with "_joint"), `limits` those of position, velocity and
+        effort, `armature` the rotor's inertia as felt at the joint; `actuated` says whether a motor drives it.
         `weightless` is the part of its inertia that gravity does not pull. The joint's damping, the stiffness of its
         spring and its dry friction are numbers, or one for each degree of freedom; the spring has no force at the
         position `rest` (default: neutral).

@@ -27,6 +27,11 @@ class Part:
     (free, planar), so that its link becomes part of the link that carries it; "keep" leaves it; the default keeps it on
     the world and removes it elsewhere. A fixed base is part of the world, without its mass: load a robot that is to be
     carried with base="free".
+
+    Examples:
+        >>> part = lw.Part(chain(2), "left/", to="linktip")
+        >>> [link.name for link in lw.combine(chain(1), part).links]
+        ['world', 'link1', 'left/link1', 'left/link2']
     """
 
     model: Model
@@ -60,12 +65,15 @@ class Part:
 def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
-    >>> lw.combine(robot, lw.Part(hand, "left/", to="left_wrist"), lw.Part(box, "box/"))
-
     Constraints and actuators are kept, with the new names of their links, frames and joints; their "world" becomes what
     the part is attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in
     q, those of a carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it.
-    `merge_fixed` makes all links behind fixed joints part of their parents.
+    `merge_fixed` makes all links behind fixed joints part of their parents. Its default `name` is made of theirs.
+
+    Examples:
+        >>> hand = chain(2, base="free")
+        >>> lw.combine(chain(3), lw.Part(hand, "hand/", to="linktip")).nv
+        5
     """
     if not parts:
         raise InputError("combine needs at least one model")

@@ -25,12 +25,22 @@ BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
 @checked_class(lower=BOUND, upper=BOUND, effort=BOUND, velocity=BOUND)
 @dataclass(frozen=True, eq=False, repr=False)
 class Limits(Value):
-    """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
+    """Bounds of a joint, per degree of freedom; infinite where the file says nothing.
+
+    ModelError where lower is above upper: no position is between them.
+    """
 
     lower: float = -np.inf
     upper: float = np.inf
     effort: float = np.inf
     velocity: float = np.inf
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise ModelError(
+                f"the lower limit {self.lower:g} is above the upper limit {self.upper:g}: no position is between them; "
+                "exchange them, or leave limits out"
+            )
 
     def __repr__(self) -> str:
         finite = (f"{n}={x:.4g}" for n, x in uncached(self).items() if np.isfinite(x))

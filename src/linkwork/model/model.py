@@ -78,6 +78,28 @@ class Model(Configurations, Value):
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
+
+    Examples:
+        >>> model = chain(3)
+        >>> model
+        Model('chain 3': 3 links, nq=3, nv=3, 0 constraints with 0 rows, 1.8 kg)
+        >>> q0, q1 = model.neutral(), model.random_q(0)
+        >>> np.allclose(model.integrate(q0, model.difference(q0, q1)), q1)
+        True
+        >>> np.allclose(model.velocity(q0, model.rate(q0, q1)), q1)
+        True
+        >>> model.interpolate(q0, q1, 0.5).shape, model.normalised(q1).shape
+        ((3,), (3,))
+        >>> model.joint_names, model.v_slice("link2_joint"), model.links[model.joint("link2_joint")].joint.kind
+        (('link1_joint', 'link2_joint', 'link3_joint'), slice(1, 2, None), 'revolute')
+        >>> held = model.with_constraints(lw.point("linktip")).with_damping("link1_joint", 0.1)
+        >>> held.constraints
+        (Closure('linktip~world', spherical linktip ~ world),)
+        >>> held.without("linktip~world").without_passive() == held.without_constraints().without_passive() == model
+        True
+        >>> sprung = model.with_springs("link1_joint", 10.0).with_friction("link1_joint", 0.1)
+        >>> sprung.with_armature("link1_joint", 0.01).with_independent("link1_joint").nv
+        3
     """
 
     name: str
@@ -283,6 +305,11 @@ class Model(Configurations, Value):
         """A new model with these actuators behind its own: `lw.Motor("knee", gear=9)`, `lw.PositionServo`, ...
 
         Functions made with actuators=True then take controls `u`, one for each; see `lw.actuation`.
+
+        Examples:
+            >>> model = chain(2).with_actuators(lw.Motor("link1_joint"), lw.PositionServo("link2_joint", kp=5.0))
+            >>> model.nu, [a.name for a in model.actuators], model.without_actuators().nu
+            (2, ['link1_joint', 'link2_joint'], 0)
         """
         names = [a.name for a in (*self.actuators, *actuators)]
         twice = [n for n in names if names.count(n) > 1]

@@ -41,9 +41,13 @@ def contacts(model: Model, links: Sequence[str] | None = None, *, friction: floa
     `links` are the names of links or of frames that were links (all by default); `friction` replaces what the shapes'
     file says. Shapes that may not touch a plane of MuJoCo's default kind are left out.
 
-    >>> from linkwork.robots.mechanisms import quadruped
-    >>> contacts(quadruped())  # a model without collision shapes
-    []
+    Examples:
+        >>> from linkwork.model.visual import Box, Collider
+        >>> b = lw.Builder("crate")
+        >>> b.link("crate", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), 0.1 * np.eye(3)))
+        >>> b.collider("crate", Collider(Box((1, 1, 1)), friction=0.5))
+        >>> [c.name for c in lw.contacts(b.build())]
+        ['crate/0/0', 'crate/0/1', 'crate/0/2', 'crate/0/3']
     """
     wanted = None if links is None else {model.frame(name).link for name in links}
     out: list[Contact] = []

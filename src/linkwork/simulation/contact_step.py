@@ -88,6 +88,11 @@ class ContactStep:
         """The largest `worst` of a motion that has converged."""
         return CONVERGED[self.dtype]
 
+    @property
+    def retried(self) -> None:
+        """There is no other step: iterations end when they have converged, or come no further."""
+        return None
+
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
         warn_unsolved(by, fine)

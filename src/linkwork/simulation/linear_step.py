@@ -119,7 +119,14 @@ def discrete_step(
 
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
-    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
+    are those of `rollout`.
+
+    Examples:
+        >>> step = lw.discrete_step(chain(3), dt=1e-2)
+        >>> q, v, A, B = step.linearize(np.zeros(3), np.zeros(3), np.zeros(3))
+        >>> A.shape, B.shape
+        ((6, 6), (6, 3))
     """
     return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
 

@@ -47,7 +47,7 @@ from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
-from linkwork.simulation.rollout_inputs import TIMED, counted, taken
+from linkwork.simulation.rollout_inputs import TIMED, counted, states_of, taken
 from linkwork.simulation.rollout_numpy import executed
 from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.time_step import TimeStep
@@ -67,9 +67,14 @@ class RolloutResult:
 
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
-    says whether it is within the bound of the method and the precision: 1e-5 for methods that penalise all rows (1e-4
-    in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-6 for contacts (1e-4). Both are None without
-    constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+    says whether it is within the bound of the method and the precision: 1e-6 for methods that penalise all rows and for
+    contacts (1e-4 in float32), 1e-6 / sqrt(mu) for methods that damp singular rows only (2e-4 / sqrt(mu)). Both are
+    None without constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+
+    Examples:
+        >>> result = lw.rollout(chain(3), dt=1e-3)(np.zeros((4, 3)), np.zeros(3), steps=10)
+        >>> result.q.shape, bool(result.ok.all())
+        ((4, 10, 3), True)
     """
 
     t: np.ndarray
@@ -90,7 +95,13 @@ BACKEND = choice("backend for rollouts", ("kernel", "numpy"))
 
 
 class Rollout:
-    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed."""
+    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> isinstance(run, lw.Rollout), run.operations > 0
+        (True, True)
+    """
 
     @checked(
         step=instance((Step, ContactStep), "a step, as lw.rollout makes it"),
@@ -185,9 +196,12 @@ class Rollout:
             count * (n // k) * kept,
             "record less often with every=, or fewer states at a time",
         )
-        run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
-        settings = {"limit": np.array([self.limit]), **self.step.settings}
-        out = run(n, k, {**inputs, **settings}, count)
+        out = self._rolled(inputs, n, k, count)
+        if self.retried is not None:
+            again = np.flatnonzero(~(out["worst"][:, -1, 0] <= self.step.bound))
+            found = self.retried._rolled(states_of(inputs, again), n, k, len(again)) if again.size else {}
+            for name, x in found.items():
+                out[name][again] = x
         survived = out.pop("survived")
         last = {n: out.pop(n)[:, 0] for n in self.step.carried}
         audit(self.step, self.backend, inputs, out, survived, n, k)
@@ -202,6 +216,19 @@ class Rollout:
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    def _rolled(self, inputs: dict[str, np.ndarray], n: int, k: int, count: int) -> dict[str, np.ndarray]:
+        """What is recorded of n steps of `count` states."""
+        run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
+        return run(n, k, {**inputs, "limit": np.array([self.limit]), **self.step.settings}, count)
+
+    @cached_property
+    def retried(self) -> Rollout | None:
+        """The rollout of states that have not converged by this one, with more iterations in a step."""
+        step = self.step.retried
+        if step is None:
+            return None
+        return Rollout(step, self.dt, None, None, self.backend, self.dtype, self.threads, self.limit)
 
 
 @checked(
@@ -256,8 +283,9 @@ def rollout(
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
     - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
       and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
-      first from those that a step without such a start finds. How far they came is `result.residual`; where that is
-      too far off, `result.converged` is False and there is a ConvergenceWarning: take more of them, or float64.
+      first from those that a step without such a start finds. How far they came is `result.residual`; states that have
+      not converged are rolled out once more, with four (in float64, if neither `iterations` nor `prox` are given).
+      Where that is not enough, `result.converged` is False and there is a ConvergenceWarning.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
@@ -275,6 +303,12 @@ def rollout(
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> result = run(np.zeros((64, 3)), np.zeros(3), steps=100, every=50)
+        >>> result.q.shape
+        (64, 2, 3)
     """
     model.check_forward()
     if actuators:

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
-from linkwork.functions.parameters import GROUPS
+from linkwork.functions.parameters import GROUPS, impossible
 from linkwork.model import Model
 
 TIMED = ("tau", "u", "active", "target", "target_v", "push")
@@ -56,8 +56,10 @@ def taken(
         x = _numbers(name, size, given.get(name), dtype, own.get(name))
         if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
-        if name in ("friction", "joint_friction") and (x < 0).any():
-            raise InputError(f"'{name}' has negative entries")
+        if name == "friction" and (x < 0).any():
+            raise InputError("'friction' has negative entries")
+        if name in own and (why := impossible(model, name, x)):
+            raise InputError(why)
         if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:
@@ -70,6 +72,11 @@ def taken(
     if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
         raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
     return inputs, next(iter(batches.values()), None)
+
+
+def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    """The checked inputs of some states of a batch."""
+    return {n: x[which] if x.ndim == (3 if n in TIMED else 2) else x for n, x in inputs.items()}
 
 
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:

@@ -121,6 +121,8 @@ def simulate(
 ) -> Trajectory:
     """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
+    - Steps take `dt` seconds, for `duration` seconds. `method` and `prox` are those of `forward_dynamics`, `iterations`
+      the solver iterations of a step.
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero. With `actuators=True` it gives the controls u
       (nu,) of the model's actuators instead, and the record has the joint forces that these make of them.
     - `pushes` are external forces: from names of frames (or links) to [force; torque] at their origin, or to functions
@@ -133,13 +135,19 @@ def simulate(
       joints stay within their limits, as in `lw.step`; `lam` of the result has contact forces in world axes. `ground`
       is a `Ground`, or the height of a plane (default: 0).
     - `ground`, the height of a plane, without `contacts`: the model's own contacts with the world (`point`, `surface`)
-      touch down, stick and lift off. Without either all constraints hold all the time.
+      touch down, stick and lift off. `restitution` is the share of the normal
+      velocity with which these bounce back. Without either all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, after a second.
 
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
     singular postures.
+
+    Examples:
+        >>> run = lw.simulate(chain(3), np.zeros(3), dt=1e-3, duration=0.1)
+        >>> run.q.shape
+        (101, 3)
     """
     if isinstance(ground, Ground) and contacts is None:
         raise InputError("a Ground needs contacts: give contacts=, as of lw.contacts(model), or the height of a plane")

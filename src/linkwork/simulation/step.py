@@ -143,7 +143,18 @@ class Step:
     @property
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
-        return CONVERGED[self.dtype][self.method.damps == "singular"]
+        if self.method.damps != "singular" or self.penalty is None:
+            return CONVERGED[self.dtype]
+        return float(ACCURATE[self.dtype] / np.sqrt(self.penalty.mu))
+
+    @property
+    def retried(self) -> Step | None:
+        """The step with more solver iterations, for motions that have not converged.
+
+        None where users chose them.
+        """
+        chosen = self.iterations is not None or self.prox is not None or self.dtype != "float64"
+        return None if chosen or "lam0" not in self.carried else replace(self, iterations=RETRIED)
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that rows were violated in the states that are not `fine`."""
@@ -301,12 +312,17 @@ def warn_of_friction(model: Model, function: str) -> None:
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}
 """Solver iterations in each solution within a step, from the forces of the one before."""
 
-CONVERGED = {"float64": (1e-5, 1e-6), "float32": (1e-4, 1e-5)}
-"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged. Methods that penalise
-all rows leave about what forces change by in a step, divided by the penalty. Those that damp singular rows only leave
-more than rounding near singular postures alone, where accelerations are off by far more than rows are: the second
-bound. They were chosen on random motions of quadrupeds, Cassie and linkages; docs/promises.md has what they miss on
-others."""
+RETRIED = 4
+"""Solver iterations of motions that are rolled out once more, because they have not converged with ITERATIONS."""
+
+CONVERGED = {"float64": 1e-6, "float32": 1e-4}
+"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, by a method that
+penalises all rows. It leaves about what forces change by in a step, divided by the penalty."""
+
+ACCURATE = {"float64": 1e-6, "float32": 2e-4}
+"""The relative error of accelerations in a step that has converged, by a method that damps singular rows only. What it
+leaves is left in directions in which the rows' Delassus matrix, in units of effective inertia, is about 1 / mu: errors
+of accelerations there are sqrt(mu) times as large as those of rows."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""

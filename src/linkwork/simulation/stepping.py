@@ -63,8 +63,9 @@ def step(
 
     Joints stay within their limits and have their dry friction (those with one degree of freedom), and the model's own
     constraints (loops, couplings) hold. `forces` (3 per contact, world axes) are means over the step. Further inputs,
-    with defaults: `friction`, a coefficient for each contact, and `impulses` of the last step, from which the solver
-    starts. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
+    with defaults: `friction`, a coefficient for each contact, and `impulses` (4 for each contact, 1 for each joint with
+    limits or friction; zeros), from which the solver starts: give it those of the last result, as below, and most steps
+    take one sweep. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
 
     - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
       solves many contacts, stacks and large mass ratios in few iterations.
@@ -73,6 +74,16 @@ def step(
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
 
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = quadruped()
+        >>> legs = ("front_left", "front_right", "rear_left", "rear_right")
+        >>> feet = [lw.Contact(f"{leg}_foot", friction=0.8) for leg in legs]
+        >>> step = lw.step(model, feet)
+        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), [1e-3])
+        >>> again = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
+        >>> again.forces.shape, bool(again.converged)
+        ((12,), True)
     """
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}

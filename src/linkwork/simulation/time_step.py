@@ -47,6 +47,11 @@ class TimeStep(Protocol):
     def bound(self) -> float: ...
 
     @property
+    def retried(self) -> TimeStep | None:
+        """The step for motions that have not converged by this one, if there is another."""
+        ...
+
+    @property
     def solver(self) -> str:
         """The name of the method; planned when first needed."""
         ...
