@@ -63,6 +63,8 @@ def test_the_same_mechanism_cut_elsewhere(slides: bool) -> None:
     np.testing.assert_allclose(found[:2], inside[:2], rtol=1e-8, atol=1e-8)
     plain = lw.Closure("foot", "ground", "prismatic" if slides else "revolute", "x" if slides else "y")
     bare = outside.without_constraints().with_constraints(plain)
+    assert outside.without_passive().constraints[0].describe() == plain.describe()
+    assert not outside.without_passive().constraints[0].stiffness
     assert np.abs(lw.forward_dynamics(bare, method="kkt", backend="numpy")(q, v, np.zeros(3)).a - found).max() > 0.1
     for method in ("prox_ltl", "lcaba", None):
         compiled = lw.forward_dynamics(outside, method=method)(q, v, np.zeros(3)).a

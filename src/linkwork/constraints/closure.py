@@ -165,6 +165,9 @@ class Closure(Constraint):
     def touches(self, model: Model) -> tuple[int, ...]:
         return (model.frame(self.a).link, model.frame(self.b).link)
 
+    def without_passive(self) -> Closure:
+        return replace(self, damping=0.0, stiffness=0.0) if self.damping or self.stiffness else self
+
     def renamed(self, new: Callable[[str], str]) -> Closure:
         return replace(self, a=new(self.a), b=new(self.b), name=new(self.name))
 

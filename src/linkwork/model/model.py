@@ -326,7 +326,7 @@ class Model(Configurations, Value):
     def without_passive(self) -> Model:
         """A new model without damping, springs and friction of joints."""
         bare = (l if not _resists(l.passive) else replace(l, passive=None) for l in self.links)  # type: ignore[arg-type]
-        return replace(self, links=tuple(bare))
+        return replace(self, links=tuple(bare), constraints=tuple(c.without_passive() for c in self.constraints))
 
     def _with_passive(self, joint: str, **changed: object) -> Model:
         old = self.links[self.joint(joint)]
