@@ -304,3 +304,60 @@ def test_bodies_at_the_edge_of_what_is_possible_are_taken() -> None:
         x[2] = 0.0
         for g in f:
             assert np.isfinite(g(q, v, np.zeros(model.nv), x).a).all(), k
+
+
+def rows_on_links() -> tuple[lw.Model, np.ndarray]:
+    """A quadruped with rows over one link and over two, and other numbers for them."""
+    rng = np.random.default_rng(4)
+    legs = mech.quadruped()
+    model = legs.with_constraints(
+        lw.LinkRows({legs.links[3].name: rng.normal(size=(2, 6))}, name="one"),
+        lw.point(next(f for f in legs.frames if "foot" in f)),
+        lw.LinkRows({legs.links[n].name: rng.normal(size=(2, 6)) for n in (6, 9)}, name="two"),
+    )
+    return model, rng.normal(size=model.parameters().link_rows.shape)
+
+
+def with_link_rows(model: lw.Model, K: np.ndarray) -> lw.Model:
+    one, point, two = model.constraints
+    (a,), (b, c) = one.K, two.K
+    rows = replace(one, K={a: K[:2]}), point, replace(two, K={b: K[2:4], c: K[4:]})
+    return model.without_constraints().with_constraints(*rows)
+
+
+@pytest.mark.parametrize("method", ["pv", "prox_pv", "lcaba", "kkt", "ltl", "prox_bbo", None])
+def test_numbers_of_link_rows_as_inputs(method: str | None) -> None:
+    """One kernel for all K: one for all states, one for each; in rewritten frames, with the right residual."""
+    model, K = rows_on_links()
+    np.testing.assert_array_equal(model.parameters().link_rows[:2], model.constraints[0].K[model.links[3].name])
+    q, v, tau = state(model)
+    fd = lw.forward_dynamics(model, method=method, parameters=("link_rows",))
+    right = lw.forward_dynamics(with_link_rows(model, K), method="kkt", backend="numpy")(q, v, tau)
+    for got in (
+        fd(q, v, tau, link_rows=K),
+        lw.forward_dynamics(model, method=method, parameters=("link_rows",), backend="numpy")(q, v, tau, K),
+    ):
+        np.testing.assert_allclose(got.a, right.a, atol=1e-7 * (1 + np.abs(right.a).max()))
+        assert got.residual < 1e-6 * (1 + np.abs(right.a).max())
+    own = lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau)
+    np.testing.assert_allclose(fd(q, v, tau).a, own.a, atol=1e-7 * (1 + np.abs(own.a).max()))
+    both = fd(q, v, tau, link_rows=np.array([K, model.parameters().link_rows]))
+    np.testing.assert_allclose(both.a, [right.a, own.a], atol=1e-7 * (1 + np.abs(right.a).max()))
+    assert (both.residual < 1e-6 * (1 + np.abs(right.a).max())).all()
+
+
+def test_numbers_of_link_rows_elsewhere() -> None:
+    model, K = rows_on_links()
+    q, v, tau = state(model)
+    right = lw.delassus(with_link_rows(model, K), method="dense", backend="numpy")(q).matrix
+    for method in ("pv", "dense", "ltl"):
+        got = lw.delassus(model, method=method, parameters=("link_rows",))(q, K).matrix
+        np.testing.assert_allclose(got, right, atol=1e-8 * np.abs(right).max())
+    D = lw.forward_dynamics(model, method="pv", parameters=("link_rows",)).derivatives()(q, v, tau, link_rows=K)
+    by_q = lw.forward_dynamics(with_link_rows(model, K), method="pv").derivatives()(q, v, tau)
+    np.testing.assert_allclose(D.da_dq, by_q.da_dq, atol=1e-6 * (1 + np.abs(by_q.da_dq).max()))
+    with pytest.raises(InputError, match="this model has none"):
+        lw.forward_dynamics(mech.arm(3), parameters=("link_rows",))
+    twice = model.with_constraints(model.constraints[0])
+    with pytest.raises(InputError, match="names of their own"):
+        lw.forward_dynamics(twice, parameters=("link_rows",))

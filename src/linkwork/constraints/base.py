@@ -98,6 +98,11 @@ class Constraint(Value):
         """The model whose rows these are, where this constraint replaces one of another model."""
         return None
 
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The numbers K over links that can be inputs of functions, n x 6; most constraints have none."""
+        return np.zeros((0, 6))
+
     def check(self, model: Model) -> None:
         """Raise a typed error if the model lacks what this constraint names."""
         raise NotImplementedError

@@ -70,6 +70,11 @@ class LinkRows(Constraint):
     def rows(self) -> int:
         return len(self.k)
 
+    @property
+    def coefficients(self) -> np.ndarray:
+        """K of one link above that of the next, in the order given."""
+        return np.vstack([np.asarray(K) for K in self.K.values()])
+
     def check(self, model: Model) -> None:
         for l in self.K:
             model.link(l)
@@ -82,7 +87,8 @@ class LinkRows(Constraint):
 
     def evaluate(self, motion: Motion) -> Rows:
         xp = motion.xp
-        links = {motion.model.link(l): xp.constant(K) for l, K in self.K.items()}
+        given = motion.given.link_rows.get(self.name, {})
+        links = {motion.model.link(l): given[l] if l in given else xp.constant(K) for l, K in self.K.items()}
         drift = -xp.constant(self.k)
         for l, K in links.items():
             drift = drift - K @ spatial_excess(motion, l)

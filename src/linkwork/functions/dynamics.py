@@ -94,7 +94,7 @@ def forward_dynamics(
       became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
-      of all rows), "softness" (R). `targets=True` is short for parameters=("targets",).
+      of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
     - `actuators=True` makes it `fd(q, v, u)`, with the controls `u` of the model's actuators (see `lw.actuation`);
       joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise

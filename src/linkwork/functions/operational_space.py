@@ -17,7 +17,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_EFFECT, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     DelassusOperatorResult,
@@ -210,7 +210,7 @@ def _of_matrix(
             A = xp.symmetric(_both_sides(xp, root, A))
         return {output: of(motion, A + x["damping"][0, 0] * xp.eye(m) if damping else A, x)}
 
-    known = Inputs(model, options.pop("parameters", ()), BY_MASS, defaults, None, **inputs)
+    known = Inputs(model, options.pop("parameters", ()), BY_EFFECT, defaults, None, **inputs)
     shapes = {**known.shapes, **({output: (m, m)} if output == "matrix" else {})}
     identity = (where, output, damping, modes, *known.identity)
     return Function(
@@ -267,7 +267,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 
-    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq, b=model.rows)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_EFFECT, q=model.nq, b=model.rows)
     return Function(
         name,
         model,

@@ -22,12 +22,15 @@ GROUPS = (*UNITS, "softness")
 PARAMETERS = several(choice("group of parameters", GROUPS))
 
 BY_MASS = ("inertia", "armature")
-"""Parameters of the mass matrix and what is made of it."""
+"""Parameters of the mass matrix."""
+
+BY_EFFECT = (*BY_MASS, "link_rows")
+"""Parameters of the effective inertia of constraint rows."""
 
 BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
 """Parameters of inverse dynamics."""
 
-BY_ROWS = (*BY_FORCE, "targets", "softness")
+BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
 """Parameters of forward dynamics."""
 
 BY_CONTROL = ("gain", "bias")
@@ -127,6 +130,8 @@ class Inputs:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:
             raise InputError("targets are those of constraint rows, and this model has none")
+        if "link_rows" in self.named:
+            _check_link_rows([c.name for c in model.constraints if len(c.coefficients)])
         if "inertia" in self.named and any(isinstance(c, CentreOfMass) for c in model.constraints):
             raise UnsupportedError("the centre of mass is a constraint here, and its rows have the model's own masses")
         known = dict(model.parameters()) if self.named else {}
@@ -141,3 +146,11 @@ class Inputs:
     def identity(self) -> tuple[str, ...]:
         """What the cache distinguishes functions by."""
         return self.named
+
+
+def _check_link_rows(names: Sequence[str]) -> None:
+    """Refuse models whose rows over links are not there, or cannot be told apart."""
+    if not names:
+        raise InputError("link_rows are the K of LinkRows constraints, and this model has none")
+    if len(set(names)) < len(names):
+        raise InputError(f"the LinkRows {listing(names)} need names of their own: LinkRows(..., name=)")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RARELY = 1.1
 """Solver iterations up to which a method's further steps compute factors again instead of keeping them."""
 
-KEPT = {"q": "_q", "v": "_v", "active": "_active", "targets": "_targets", "softness": "_softness"}
+KEPT = {n: f"_{n}" for n in ("q", "v", "active", "targets", "softness", "link_rows")}
 """The attribute of a `Solution` with the inputs that residuals are computed from."""
 
 
