@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.actuation import actuation
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
     from linkwork.functions.inverse_kinematics import ik
@@ -64,8 +65,10 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
+    from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
@@ -80,6 +83,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "ActuationError",
+    "Actuator",
     "AssemblyError",
     "Ball",
     "Block",
@@ -101,9 +105,11 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Motor",
     "Pair",
     "Part",
     "Placement",
+    "PositionServo",
     "Prox",
     "RimContact",
     "Rod",
@@ -111,9 +117,11 @@ __all__ = [
     "RolloutResult",
     "Stabilisation",
     "Trajectory",
+    "VelocityServo",
     "Viewer",
     "Weld",
     "__version__",
+    "actuation",
     "approximate",
     "assemble",
     "best_cuts",
@@ -137,6 +145,7 @@ __all__ = [
     "frame_acceleration",
     "frame_jacobian",
     "frame_velocity",
+    "from_log_cholesky",
     "gravity_forces",
     "ik",
     "impulse",
@@ -144,6 +153,7 @@ __all__ = [
     "inverse_mass_matrix",
     "kkt_solve",
     "load",
+    "log_cholesky",
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
@@ -191,6 +201,7 @@ MODULES = {
         "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.actuation": ("actuation",),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
     "functions.inverse_kinematics": ("ik",),
@@ -218,8 +229,10 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
+    "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
