@@ -10,7 +10,7 @@ import numpy as np
 import linkwork as lw
 from linkwork.robots.mechanisms import chain
 
-rng, groups = np.random.default_rng(0), ("inertia", "damping", "friction")
+rng, groups = np.random.default_rng(0), ("inertia", "damping", "joint_friction")
 believed = arm = chain(5, seed=4)
 for link in arm.links[1:]:
     arm = arm.with_damping(link.joint_name, rng.uniform(0.2, 1.0)).with_friction(link.joint_name, rng.uniform(0.1, 0.5))

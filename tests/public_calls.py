@@ -106,9 +106,8 @@ def _models() -> Iterator[Call]:
         b.link("bob", joint="revolute", inertia=body)
         return b.build()
 
-    yield Call(
-        "Builder", built, {"name": "b", "gravity": [0, 0, -9.81], "constraints": [], "independent": [], "strict": True}
-    )
+    options = {"constraints": [], "independent": [], "strict": True, "actuators": []}
+    yield Call("Builder", built, {"name": "b", "gravity": [0, 0, -9.81], **options})
 
     def with_link(**given: Any) -> lw.Model:
         b = lw.Builder()
@@ -179,6 +178,7 @@ def _models() -> Iterator[Call]:
             "gravity": [0, 0, -9.81],
             "constraints": (),
             "independent": (),
+            "actuators": (),
         },
     )
     m = robot()
@@ -190,6 +190,8 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_damping", m.with_damping, {"joint": "arm_joint", "damping": 0.1})
     yield Call("Model.with_springs", m.with_springs, {"joint": "arm_joint", "stiffness": 10.0, "rest": 0.1})
     yield Call("Model.with_friction", m.with_friction, {"joint": "arm_joint", "friction": 0.1})
+    yield Call("Model.with_actuators", m.with_actuators, {"a": lw.Motor("arm_joint")}, ("a",))
+    yield from _actuators()
     yield Call("Model.without", m.without, {"names": "tip~world"}, ("names",))
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
@@ -257,6 +259,8 @@ def _constraints() -> Iterator[Call]:
             "axes": "a",
         },
     )
+    resists = {"damping": 0.1, "stiffness": 2.0, "rest": 0.3}
+    yield Call("Closure that resists", partial(lw.Closure, "tip", "base", "revolute"), resists)
     for name in ("Weld", "Connect", "Hinge"):
         make = getattr(lw, name)
         yield Call(
@@ -320,6 +324,22 @@ def _constraints() -> Iterator[Call]:
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"b": np.ones((2, 1))})
 
 
+def _actuators() -> Iterator[Call]:
+    ranges = {"control_range": (-1.0, 1.0), "force_range": (-np.inf, 2.0), "name": "drive"}
+    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges})
+    ten = lw.BodyInertia(1.0, np.zeros(3), np.eye(3)).parameters
+    yield Call("log_cholesky", lw.log_cholesky, {"inertia": ten})
+    yield Call("from_log_cholesky", lw.from_log_cholesky, {"parameters": np.zeros(10)})
+    yield Call("Motor", lw.Motor, {"joints": "a", "gear": 2.0})
+    yield Call("PositionServo", lw.PositionServo, {"joints": "a", "kp": 2.0, "kd": 0.1, "gear": 1.0})
+    yield Call("VelocityServo", lw.VelocityServo, {"joints": "a", "kd": 2.0, "gear": 1.0})
+    driven, flat = arm().with_actuators(lw.PositionServo("link1_joint", 3.0)), np.full(2, 0.1)
+    yield Call("actuation", lw.actuation, {"model": driven, "parameters": ("gain",), **OPTIONS})
+    act = lw.actuation(driven, parameters=("gain", "bias"), backend="numpy")
+    given = {"gain": driven.parameters().gain, "bias": driven.parameters().bias}
+    yield Call("actuation()", act, {"q": flat, "v": flat, "u": [0.1], **given})
+
+
 def _factories() -> Iterator[Call]:
     m, q, v = robot(), robot().random_q(0), np.full(robot().nv, 0.1)
     a, flat = arm(), np.full(2, 0.1)
@@ -342,6 +362,7 @@ def _factories() -> Iterator[Call]:
             "measure": False,
             "parameters": ("inertia", "gravity"),
             "targets": True,
+            "actuators": False,
         },
     )
     yield Call(
@@ -537,6 +558,9 @@ def _motions(folder: Any) -> Iterator[Call]:
             "ground": None,
             "limit": 1e6,
             "parameters": ("inertia",),
+            "actuators": False,
+            "pushes": ["link2"],
+            "push_axes": "world",
             **OPTIONS,
         },
     )
@@ -566,6 +590,7 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call("touching", lw.touching, pair)
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
     given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
+    given |= {"actuators": False, "parameters": ("damping",)}
     yield Call("step", lw.step, given | OPTIONS)
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
@@ -677,6 +702,9 @@ def _motions(folder: Any) -> Iterator[Call]:
             "ground": None,
             "restitution": 0.0,
             "every": 1,
+            "actuators": False,
+            "pushes": {"link2": np.ones(6)},
+            "push_axes": "frame",
             "backend": "numpy",
             "progress": False,
         },

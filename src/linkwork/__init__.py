@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.actuation import actuation
     from linkwork.functions.base_parameters import base_parameters, excitation
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
@@ -67,8 +68,10 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
+    from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
@@ -84,6 +87,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "ActuationError",
+    "Actuator",
     "AssemblyError",
     "Ball",
     "Block",
@@ -105,9 +109,11 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Motor",
     "Pair",
     "Part",
     "Placement",
+    "PositionServo",
     "Prox",
     "RimContact",
     "Rod",
@@ -115,9 +121,11 @@ __all__ = [
     "RolloutResult",
     "Stabilisation",
     "Trajectory",
+    "VelocityServo",
     "Viewer",
     "Weld",
     "__version__",
+    "actuation",
     "approximate",
     "assemble",
     "base_parameters",
@@ -143,6 +151,7 @@ __all__ = [
     "frame_acceleration",
     "frame_jacobian",
     "frame_velocity",
+    "from_log_cholesky",
     "gravity_forces",
     "identify",
     "ik",
@@ -151,6 +160,7 @@ __all__ = [
     "inverse_mass_matrix",
     "kkt_solve",
     "load",
+    "log_cholesky",
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
@@ -201,6 +211,7 @@ MODULES = {
         "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.actuation": ("actuation",),
     "functions.base_parameters": ("base_parameters", "excitation"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
@@ -231,8 +242,10 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
+    "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),

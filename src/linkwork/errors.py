@@ -107,6 +107,10 @@ class ClusterError(LinkworkError):
     """A cluster that cannot be used: no scheduler, no workers, other versions there; says what to start."""
 
 
+class UnmodelledWarning(UserWarning):
+    """Something of the model that a function leaves out; the message counts it and says which has it."""
+
+
 class CacheWarning(UserWarning):
     """A cache that is not used, because others can write to it; the message says what to change."""
 

@@ -17,7 +17,7 @@ from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
 from linkwork.rewrite.lumping import lumped
 from linkwork.robots import mechanisms
 
-GROUPS = ("inertia", "damping", "friction")
+GROUPS = ("inertia", "damping", "joint_friction")
 
 
 def lumped_moments(model: lw.Model, pi: np.ndarray) -> np.ndarray:
@@ -141,8 +141,10 @@ def test_what_is_not_measured_or_not_seen_stays():
     assert_close(found.parameters[:10], first, 1e3)  # the last joint does not carry the first link
 
 
-def test_forces_of_dependent_joints_count_by_the_loop():
-    model = mechanisms.four_bar()
+@pytest.mark.parametrize("damping", [0.0, 0.7])
+def test_forces_of_dependent_joints_count_by_the_loop(damping):
+    loop = mechanisms.four_bar()
+    model = replace(loop, constraints=tuple(replace(c, damping=damping) for c in loop.constraints))
     q, v = lw.random_state(model, 1, batch=30)
     rng, base = np.random.default_rng(0), lw.base_parameters(model)
     tau = rng.normal(size=(30, model.nv))  # forces on all joints, dependent ones too

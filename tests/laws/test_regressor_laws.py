@@ -87,7 +87,7 @@ def test_a_spring_has_its_energy_and_friction_is_against_the_motion():
     from linkwork.model.passive import spring_energy
 
     assert_close(potential @ model.parameters().stiffness, spring_energy(model, q[:, None], NUMPY)[0, 0])
-    Y = lw.regressor(model, parameters=("friction",), backend="numpy")(q, v, v).Y
+    Y = lw.regressor(model, parameters=("joint_friction",), backend="numpy")(q, v, v).Y
     assert np.array_equal(Y, np.diag(np.sign(v)))
 
 

@@ -76,7 +76,8 @@ def assemble(
     `q`, of shape (nq,) or (batch, nq), has quaternions as [x y z w] and may be far from closed. Joints named in
     `locked` keep their positions. All constraints with a position are closed, contacts with the world among them, or
     those named in `only`; rows may be redundant. If the search does not converge within `max_iterations` steps, it
-    starts again from `q` moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says
+    starts again from `q` moved at random (by `seed`), further each time, `attempts` times in all. Joints with springs
+    move only if the others cannot close the loops: else a mechanism would start with loaded springs. AssemblyError says
     which constraints stay open and by how much, and has the best position found. Joint limits are ignored.
 
     Examples:
@@ -280,6 +281,11 @@ def _assembled(
 ) -> np.ndarray:
     """The first attempt that closes; the error of the best one if none does."""
     model, rng, best = closing.model, np.random.default_rng(seed), None
+    rigid = free & _free(model, [l.joint_name for l in model.links if l.passive.stiffness.any()])
+    if rigid.any() and not np.array_equal(rigid, free):
+        found = _levenberg_marquardt(closing, start, rigid, tolerance, max_iterations)
+        if found.gap <= tolerance:
+            return found.q
     for k in range(attempts):
         shake = 0.0 if k == 0 else min(0.05 * 2.0**k, np.pi)
         moved = model.integrate(start, shake * free * rng.normal(size=model.nv)) if k else start

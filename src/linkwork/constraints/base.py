@@ -119,6 +119,10 @@ class Constraint(Value):
         """phi(q), m x 1, whose derivative is J v where phi is zero."""
         raise NotImplementedError
 
+    def without_passive(self) -> Constraint:
+        """The same without damping and springs of its own, which only some closures have."""
+        return self
+
     def renamed(self, new: Callable[[str], str]) -> Constraint:
         """The same constraint in a model with other names, its own included: `new(name)` for each `name`."""
         raise NotImplementedError

@@ -14,12 +14,13 @@ from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optio
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function
 from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
@@ -31,8 +32,8 @@ from linkwork.functions.results import (
 from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import joint_forces
 from linkwork.model.model import MODEL
-from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
 
 
@@ -50,6 +51,7 @@ from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
     measure=FLAG,
     parameters=PARAMETERS,
     targets=FLAG,
+    actuators=FLAG,
     **OPTIONS,
 )
 @factory
@@ -71,6 +73,7 @@ def forward_dynamics(
     measure: bool = False,
     parameters: Sequence[str] = (),
     targets: bool = False,
+    actuators: bool = False,
 ) -> Function[ForwardDynamicsResult]:
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + passive + J^T lam, J a = k.
 
@@ -92,6 +95,8 @@ def forward_dynamics(
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
       of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
+    - `actuators=True` makes it `fd(q, v, u)`, with the controls `u` of the model's actuators (see `lw.actuation`);
+      joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
 
@@ -129,15 +134,19 @@ def forward_dynamics(
     more = _optional(model, external_forces, modes)
     if warm_start:
         more["lam0"] = np.zeros(model.rows)
+    driven = {"u": model.nu} if actuators else {"tau": model.nv}
+    if actuators:
+        check_actuators(model)
+        more = {"tau": np.zeros(model.nv), **more}
     inputs = Inputs(
         model,
         named,
-        BY_ROWS,
+        (*BY_ROWS, *BY_CONTROL) if actuators else BY_ROWS,
         more,
         None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
         q=model.nq,
         v=model.nv,
-        tau=model.nv,
+        **driven,
     )
     return SolverFunction(
         "forward_dynamics",
@@ -151,7 +160,7 @@ def forward_dynamics(
         threads=threads,
         defaults=inputs.defaults,
         shapes=inputs.shapes,
-        identity=(external_forces, softness, modes, warm_start, where, *inputs.identity),
+        identity=(external_forces, softness, modes, warm_start, where, actuators, *inputs.identity),
         prox=prox,
         judge=_judge(model, chosen) if R is None and model.constraints else None,
         rows=Rows(model, softness=softness) if model.constraints else None,
@@ -188,7 +197,7 @@ def inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = in_place(model, where).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         return {"tau": chosen.method.load()(motion, x["a"], x.get("fext"), applied)}
 
     inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
@@ -255,7 +264,7 @@ def constrained_inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = Rewritten(model).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 

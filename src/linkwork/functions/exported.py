@@ -28,6 +28,7 @@ MEANINGS = {
     "q": "configuration",
     "v": "velocity",
     "tau": "joint forces",
+    "u": "controls of actuators",
     "a": "acceleration",
     "lam": "constraint forces on the robot",
     "Y": "regressor: joint forces, or momenta, are Y times the parameters",

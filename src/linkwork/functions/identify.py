@@ -25,10 +25,19 @@ from linkwork.functions.physical_fit import PhysicalFit
 from linkwork.functions.regressors import force_columns, regressor
 from linkwork.functions.results import InverseDynamicsResult
 from linkwork.model import BodyInertia, Model
+from linkwork.model.joint_forces import cut_force
 from linkwork.model.model import MODEL
 from linkwork.model.motion import motion_of
 from linkwork.model.parameter_vector import GROUPS, LINEAR, parameter_vector
 from linkwork.structure.clusters import clusters
+
+SETTERS = {
+    "armature": "with_armature",
+    "damping": "with_damping",
+    "stiffness": "with_springs",
+    "joint_friction": "with_friction",
+}
+"""The methods of a model that change parameters of a joint."""
 
 EXACT = 1e-9
 """The least noise of a joint that is assumed, relative to its forces: simulated data have none."""
@@ -183,13 +192,15 @@ def _triangles(
 
 
 def _remaining(model: Model, groups: tuple[str, ...], backend: str) -> Function[InverseDynamicsResult]:
-    """`f(q, v, a, tau) -> (tau,)`: measured forces less those of other groups, projected."""
+    """`f(q, v, a, tau) -> (tau,)`: measured forces less those known, projected."""
     known = {n: x for n in LINEAR if n not in groups and (x := parameter_vector(model, (n,))).any()}
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion, tau = motion_of(model, x["q"], x["v"], xp), x["tau"]
         for name, pi in known.items():
             tau = tau - force_columns(name, motion, x["a"]) @ xp.constant(pi)
+        cut = cut_force(model, x["q"], x["v"], xp)
+        tau = tau if cut is None else tau + cut
         return {"tau": projected_rows(motion, tau) if model.constraints else tau}
 
     sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "tau": model.nv}
@@ -250,6 +261,5 @@ def _with_parameters(model: Model, groups: tuple[str, ...], pi: np.ndarray) -> M
                 held = BodyInertia(share * body.mass, body.com, share * body.I) if share else BodyInertia()
                 model = model.with_inertia(link.name, body, held)
             elif group != "inertia" and n:
-                change = model.with_springs if group == "stiffness" else getattr(model, f"with_{group}")
-                model = change(link.joint_name, new)
+                model = getattr(model, SETTERS[group])(link.joint_name, new)
     return model

@@ -21,7 +21,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
 from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
 
 INDEPENDENT = 1e-7
@@ -110,7 +110,7 @@ class Judge:
         motion = within.motion(column["q"], column["v"], xp, column)
         problem = motion if self.at is None else self.at(motion)
         tau = column.get("tau", 0 * column["v"])
-        passive = None if self.at is not None else passive_force(self.model, column["q"], column["v"], xp, column)
+        passive = None if self.at is not None else joint_forces(self.model, column["q"], column["v"], xp, column)
         try:
             found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), which, least)
         except np.linalg.LinAlgError:

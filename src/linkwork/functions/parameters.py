@@ -18,7 +18,7 @@ from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
 from linkwork.model.parameters import UNITS
 
-GROUPS = (*(n for n in UNITS if n != "friction"), "softness")
+GROUPS = (*UNITS, "softness")
 PARAMETERS = several(choice("group of parameters", GROUPS))
 
 BY_MASS = ("inertia", "armature")
@@ -33,8 +33,14 @@ BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
 BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
 """Parameters of forward dynamics."""
 
+BY_CONTROL = ("gain", "bias")
+"""Parameters of actuators."""
 
-NEVER_NEGATIVE = ("armature", "softness")
+BY_CONTACT = (*BY_FORCE, "joint_friction")
+"""Parameters of steps with contacts, limits and dry friction; coefficients of contacts are inputs anyway."""
+
+
+NEVER_NEGATIVE = ("armature", "softness", "joint_friction")
 
 INDEFINITE = 1e-9
 """How negative a principal moment may be, relative to the moments about the link's origin: by rounding."""
@@ -54,13 +60,12 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
     slack = INDEFINITE if value.dtype == np.float64 else INDEFINITE**0.5
     each = value.reshape(-1, model.nlinks, 10).astype(float)
     for i, own in enumerate(model.parameters().inertia):
-        for row in each[:, i] if _possible(own) else ():
-            if any(x[0, 0] < 0 for x in _signs(row[:, None], own, slack)):
-                what = "mass" if row[0] < 0 else "moment of inertia about its centre of mass"
-                return (
-                    f"'inertia' gives link '{model.links[i + 1].name}' a negative {what}, which no body has; its ten "
-                    "numbers are [m  m c  Ixx Ixy Iyy Ixz Iyz Izz], about the link's origin"
-                )
+        if _possible(own) and any((x < 0).any() for x in _signs(each[:, i].T, own, slack)):
+            what = "mass" if (each[:, i, 0] < 0).any() else "moment of inertia about its centre of mass"
+            return (
+                f"'inertia' gives link '{model.links[i + 1].name}' a negative {what}, which no body has; its ten "
+                "numbers are [m  m c  Ixx Ixy Iyy Ixz Iyz Izz], about the link's origin"
+            )
     return ""
 
 

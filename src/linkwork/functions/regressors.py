@@ -59,8 +59,9 @@ def regressor(
 
     pi is `lw.parameter_vector(model, parameters)`: the groups of `model.parameters()` in the order given, flat.
     "inertia" has ten for each link, [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz], Pinocchio's order; "armature", "damping",
-    "stiffness" (rest positions are the model's) and "friction" (dry, sign(v)) one for each degree of freedom. What is
-    not named is not in Y: all that act together give `inverse_dynamics`.
+    "stiffness" (rest positions are the model's) and "joint_friction" (dry, sign(v)) one for each degree of freedom.
+    What is not named is not in Y: all that act together give `inverse_dynamics`. Springs and damping of joints that
+    close loops are in no column.
 
     With local loops rows are G^T Y, those of the independent joints alone, and zeros for the dependent ones, for states
     in which the loops are closed; `projected=False` gives the rows of the tree without loops. Other constraints do not

@@ -34,6 +34,12 @@ class InverseDynamicsResult(NamedTuple):
     tau: np.ndarray
 
 
+class ActuationResult(NamedTuple):
+    """`tau` (nv,): joint forces of actuators."""
+
+    tau: np.ndarray
+
+
 class ConstrainedInverseDynamicsResult(NamedTuple):
     """`tau` (nv,), constraint forces `lam` (m,), and the relative error `residual` of M a + c."""
 

@@ -326,9 +326,14 @@ class _Reader:
     def _close(self, edge: _Edge) -> None:
         """A joint that the tree leaves out, as a closure between frames on its two links."""
         from linkwork.constraints import Closure
+        from linkwork.constraints.closure import RESISTING
 
-        if any(np.any(x) for n, x in _dynamics(edge).items() if n != "rest"):
-            edge.element.warn("damping, spring and friction are left out: this joint closes a loop")
+        kept = ("damping", "stiffness", "rest") if CLOSED_BY[edge.kind] in RESISTING else ()
+        found = _dynamics(edge)
+        if any(np.any(x) for n, x in found.items() if n not in (*kept, "rest")):
+            what = "friction is" if kept else "damping, spring and friction are"
+            edge.element.warn(f"{what} left out: this joint closes a loop")
+        resists: dict[str, Any] = {n: float(found[n][0]) for n in kept if n in found}
         with edge.element.blamed():
             for end, link in (("child", edge.child), ("parent", edge.parent)):
                 pose = read_pose(self.model) @ edge.pose if link == WORLD else self.scope.pose_in(link, edge.pose)
@@ -337,7 +342,7 @@ class _Reader:
             second = tuple(edge.axes[1]) if len(edge.axes) > 1 else "x"
             pitch = _pitch(edge.element) if edge.kind == "screw" else 0.0
             ends = f"{edge.name}/child", f"{edge.name}/parent"
-            cut = Closure(ends[0], ends[1], CLOSED_BY[edge.kind], axis, second, pitch, name=edge.name)
+            cut = Closure(ends[0], ends[1], CLOSED_BY[edge.kind], axis, second, pitch, name=edge.name, **resists)
             self.builder.constraints.append(cut)
 
     def _couple(self, name: str, element: Element, edges: list[_Edge], kept: set[str]) -> None:

@@ -2,7 +2,8 @@
 
 Joints come in Pinocchio's order (depth first, the children of a link by joint name), so that `q` and `v` are
 interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
-Damping and friction of joints are read (<dynamics>); collisions, transmissions and gazebo tags are not. `mimic` becomes
+Damping and friction of joints are read (<dynamics>); and so are transmissions, as
+motors; collisions and gazebo tags are not. `mimic` becomes
 a `Coupling`, a URDF+ `<loop>` a `Closure`.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from linkwork.errors import listing, not_found
 from linkwork.io.looks import urdf_colliders, urdf_visuals
+from linkwork.io.urdf_transmissions import read_transmissions
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
@@ -64,6 +66,8 @@ class _Reader:
             if element.child("collision") is not None:
                 self.builder.outline(self.called[name], Look(partial(urdf_colliders, element, _origin)))
         self._couple()
+        movable = {n for n, j in self.joints.items() if _joint_type(j)[0].nv == 1}
+        self.builder.actuators += read_transmissions(self.root, movable)
         return self.builder
 
     def _connect(self) -> None:

@@ -22,9 +22,10 @@ from linkwork.checks import (
 from linkwork.errors import ModelError, listing, not_found
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.link import Limits, Link, Passive, armature_of, passive_of
-from linkwork.model.model import GRAVITY, WORLD, Frame, Model
+from linkwork.model.model import ACTUATOR, GRAVITY, WORLD, Frame, Model
 from linkwork.model.visual import Collider, Given, Look, Visual
 
 if TYPE_CHECKING:
@@ -51,10 +52,17 @@ class _Draft:
     outlines: list[Look] = field(default_factory=list)
 
 
-@checked_class(name=NAME, gravity=GRAVITY, constraints=listed(CONSTRAINT), independent=listed(NAME), strict=FLAG)
+@checked_class(
+    name=NAME,
+    gravity=GRAVITY,
+    constraints=listed(CONSTRAINT),
+    independent=listed(NAME),
+    strict=FLAG,
+    actuators=listed(ACTUATOR),
+)
 @dataclass
 class Builder:
-    """Collects links, frames and constraints.
+    """Collects links, frames, constraints and actuators.
 
     Examples:
         >>> b = lw.Builder("pendulum")
@@ -69,6 +77,7 @@ class Builder:
     constraints: list[Constraint] = field(default_factory=list)
     independent: list[str] = field(default_factory=list)
     strict: bool = True
+    actuators: list[Actuator] = field(default_factory=list)
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
@@ -237,7 +246,7 @@ class Builder:
         kept = {l.joint_name for l in links}
         independent = tuple(j for j in self.independent if j in kept)
         model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)
-        return model.with_constraints(*self.constraints)
+        return model.with_constraints(*self.constraints).with_actuators(*self.actuators)
 
     def _sorted(self) -> list[_Draft]:
         """Depth first from the world, so that parents come before children and branches stay together."""

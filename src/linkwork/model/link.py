@@ -53,8 +53,8 @@ class Passive(Value):
     """What resists a joint's motion: damping (nv), springs (stiffness nv, rest nq), dry friction (nv).
 
     Forces on the joint are -damping v - stiffness x, with x the displacement from rest (`Joint.displacement`). SI units
-    for rotations and translations. Dry friction, a force of at most so many N or N m against the motion, is stored and
-    acts in no function yet.
+    for rotations and translations. Dry friction, a force of at most so many N or N m against the motion, acts in steps
+    that solve for it: `lw.step`, and rollouts with contacts.
     """
 
     damping: np.ndarray

@@ -27,8 +27,14 @@ def log_cholesky(inertia: object) -> np.ndarray:
     """The log-Cholesky parameters (..., 10) of inertias (..., 10), as `model.parameters()` has them.
 
     Any ten numbers are those of a body that can exist, so that learning, sampling and identification need no bounds:
-    `lw.from_log_cholesky` is smooth. InputError for inertias of no body with volume: points, plates, links without
+    `lw.from_log_cholesky` is smooth. InputError for an `inertia` of no body with volume: points, plates, links without
     mass.
+
+    Examples:
+        >>> inertia = chain(3).parameters().inertia
+        >>> x = lw.log_cholesky(inertia)
+        >>> np.allclose(lw.from_log_cholesky(x), inertia)
+        True
     """
     x = _tens(inertia)
     I = np.zeros((*x.shape[:-1], 3, 3))
@@ -53,7 +59,14 @@ def log_cholesky(inertia: object) -> np.ndarray:
 
 @checked(parameters=ARRAY)
 def from_log_cholesky(parameters: object) -> np.ndarray:
-    """The inertias (..., 10), [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz], of any log-Cholesky parameters."""
+    """The inertias (..., 10), [m  hx hy hz  Ixx Ixy Iyy Ixz Iyz Izz], of any log-Cholesky parameters.
+
+    `parameters` are ten numbers for each body, (..., 10), as `lw.log_cholesky` gives them.
+
+    Examples:
+        >>> lw.BodyInertia.from_parameters(lw.from_log_cholesky(np.zeros(10))).mass
+        1.0
+    """
     x = _tens(parameters)
     U = np.zeros((*x.shape[:-1], 4, 4))
     for k in range(3):

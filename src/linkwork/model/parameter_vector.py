@@ -9,7 +9,7 @@ import numpy as np
 from linkwork.checks import checked, choice, several
 from linkwork.model.model import MODEL, Model
 
-LINEAR = ("inertia", "armature", "damping", "stiffness", "friction")
+LINEAR = ("inertia", "armature", "damping", "stiffness", "joint_friction")
 """The groups that joint forces are linear in."""
 
 GROUPS = several(choice("group of parameters", LINEAR))
@@ -21,7 +21,7 @@ OF_A_LINK = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 def parameter_vector(model: Model, parameters: Sequence[str] = ("inertia",)) -> np.ndarray:
     """pi (p,): groups of `model.parameters()` one after another: the columns of `lw.regressor`.
 
-    `parameters` names the groups: "inertia", "armature", "damping", "stiffness", "friction".
+    `parameters` names the groups: "inertia", "armature", "damping", "stiffness", "joint_friction".
 
     Examples:
         >>> lw.parameter_vector(chain(2), ("inertia", "damping")).shape
@@ -40,5 +40,6 @@ def parameter_names(model: Model, parameters: Sequence[str] = ("inertia",)) -> t
                 names += [f"{link.name}.{x}" for x in OF_A_LINK]
             else:
                 n = link.joint.nv
-                names += [f"{link.joint_name}.{group}{f'[{k}]' if n > 1 else ''}" for k in range(n)]
+                name = f"{link.joint_name}.{group.removeprefix('joint_')}"
+                names += [f"{name}[{k}]" if n > 1 else name for k in range(n)]
     return tuple(names)

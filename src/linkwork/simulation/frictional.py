@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.constraints.contact import Contact, Ground
 from linkwork.constraints.pair import Pair
 from linkwork.model import Model
+from linkwork.simulation.advance import driving
 from linkwork.simulation.progress import bar
 from linkwork.simulation.stepping import step
 from linkwork.simulation.trajectory import Event, Trajectory, column_names, column_units
@@ -23,30 +24,32 @@ class Scene(NamedTuple):
     ground: Ground
     method: str | None
     backend: str
+    actuators: bool
 
 
 def simulate_contacts(
     scene: Scene,
     q: np.ndarray,
     v: np.ndarray,
-    forces: Callable[[float, np.ndarray, np.ndarray], np.ndarray],
+    drive: Callable[[float, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
     dt: float,
     steps: int,
     every: int,
     progress: bool | None,
 ) -> Trajectory:
-    """The motion under `forces(t, q, v)`.
+    """The motion under `drive(t, q, v)`: what drives the mechanism, and joint forces for the record.
 
-    X
+    Contact forces are recorded as `lam`, in world axes, and where a contact pushes as `active`.
     """
     model, contacts = scene.model, scene.contacts
-    advance = step(model, contacts, ground=scene.ground, method=scene.method, backend=scene.backend)
+    options = {"ground": scene.ground, "method": scene.method, "backend": scene.backend}
+    advance = step(model, contacts, actuators=scene.actuators, **options)  # type: ignore[arg-type]
     rows, events, pushed = [], [], np.zeros(len(contacts), dtype=bool)
     impulses, h = np.zeros(advance.inputs["impulses"]), np.array([dt])
     with bar(progress, f"simulating {model.name}", steps) as tick:
         for k in range(steps + 1):
-            tau = forces(k * dt, q.copy(), v.copy())
-            after = advance(q, v, tau, h, impulses=impulses)
+            driven, tau = drive(k * dt, q.copy(), v.copy())
+            after = advance(q, v, dt=h, impulses=impulses, **driving(model, driven))
             pushes = np.asarray(after.impulses[2 : 3 * len(contacts) : 3]) > 0
             for i in np.flatnonzero(pushes != pushed):
                 events.append(Event(k * dt, "touchdown" if pushes[i] else "lift-off", contacts[int(i)].name))

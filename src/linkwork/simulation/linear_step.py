@@ -27,8 +27,8 @@ from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
-from linkwork.model.passive import implicit_inertia
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.step import discretised, stabilised
 

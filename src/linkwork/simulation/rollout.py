@@ -18,6 +18,7 @@ from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.checks import (
     FLAG,
     NAME,
+    NAMES,
     POSITIVE,
     TIME,
     check_memory,
@@ -33,7 +34,8 @@ from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import GROUND, Contact, Ground
 from linkwork.constraints.pair import CONTACTS, Pair
-from linkwork.errors import InputError, UnsupportedError, listing, not_found
+from linkwork.errors import InputError, listing, not_found
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
@@ -43,10 +45,11 @@ from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
 from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
+from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, states_of, taken
 from linkwork.simulation.rollout_numpy import executed
-from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
+from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.time_step import TimeStep
 
 if TYPE_CHECKING:
@@ -171,17 +174,19 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
+        u: object = None,
+        push: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
-        `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
-        (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
-        are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
+        `tau`, `u`, `active`, `target`, `target_v` and `push` change with time: (n,) is held all the time, (K, n) is for
+        all states, (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for
+        values over time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
+        Parameters that are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        given |= {"u": u, "push": push, "target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
@@ -243,6 +248,9 @@ class Rollout:
     ground=optional(GROUND),
     limit=POSITIVE,
     parameters=PARAMETERS,
+    actuators=FLAG,
+    pushes=NAMES,
+    push_axes=PUSH_AXES,
     **{**OPTIONS, "backend": BACKEND},
 )
 def rollout(
@@ -263,6 +271,9 @@ def rollout(
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
+    actuators: bool = False,
+    pushes: Sequence[str] = (),
+    push_axes: str = "world",
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -280,7 +291,12 @@ def rollout(
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
-      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets";
+      with contacts "joint_friction" (dry) and not "targets". Coefficients of contacts are the input `friction` anyway.
+    - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
+      time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
+    - `pushes` names frames (or links) that external forces act on. It adds the input `push`, which changes with time:
+      [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
       `method` is then "gauss_seidel" or "active_set"; `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
@@ -295,23 +311,31 @@ def rollout(
         (64, 2, 3)
     """
     model.check_forward()
+    if actuators:
+        check_actuators(model)
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
         if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
             raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
         if method is not None and method not in SOLVERS:
             raise not_found("method for contacts", method, SOLVERS)
-        if parameters:
-            raise UnsupportedError(
-                f"parameters={tuple(parameters)!r} cannot be inputs of a rollout with contacts: these compute with the "
-                "model's own; friction is an input"
-            )
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
-        plane = ground or Ground()
-        of = contact_step(model, contacts, plane, pd=pd, extras=wanted, dtype=dtype, method=method)
+        of = contact_step(
+            model,
+            contacts,
+            ground or Ground(),
+            pd=pd,
+            extras=wanted,
+            dtype=dtype,
+            method=method,
+            actuators=actuators,
+            pushes=pushed(pushes, push_axes, model),
+            parameters=parameters,
+        )
         return Rollout(of, dt, steps, every, backend, dtype, threads, limit)
+    warn_of_friction(model, "rollout")
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
     for name in record:
@@ -328,6 +352,8 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
-        parameters=Inputs(model, parameters, BY_STEP).named,
+        parameters=Inputs(model, parameters, by_step(actuators)).named,
+        actuators=actuators,
+        pushes=pushed(pushes, push_axes, model),
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

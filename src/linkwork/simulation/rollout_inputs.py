@@ -9,16 +9,33 @@ import numpy as np
 
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
-from linkwork.functions.parameters import impossible
+from linkwork.functions.parameters import GROUPS, impossible
 from linkwork.model import Model
 
-TIMED = ("tau", "active", "target", "target_v")
+TIMED = ("tau", "u", "active", "target", "target_v", "push")
 """Inputs that may change with time."""
 
 PD = ("target", "target_v", "kp", "kd")
 """Inputs of joint control."""
 
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses": 0.0, "worst": 0.0}
+OPTIONS = {
+    "active": "modes=True",
+    "friction": "contacts=[...]",
+    "u": "actuators=True",
+    "push": "pushes=[...]",
+}
+"""Other inputs that a rollout has if it is made with an option."""
+
+DEFAULTS = {
+    "tau": 0.0,
+    "u": 0.0,
+    "push": 0.0,
+    "active": 1.0,
+    "target_v": 0.0,
+    "work": 0.0,
+    "impulses": 0.0,
+    "worst": 0.0,
+}
 
 
 def taken(
@@ -29,12 +46,10 @@ def taken(
     `own` are the defaults of parameters, which may have several axes, and are flattened.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
-    if unknown and "friction" in sizes and unknown[0] not in PD:
+    if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD, *GROUPS):
         raise InputError(f"a rollout with contacts has no input '{unknown[0]}'")
     if unknown:
-        option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
-        if unknown[0] not in ("active", "friction", *PD):
-            option = f"parameters=('{unknown[0]}',)"
+        option = OPTIONS.get(unknown[0], "pd=True" if unknown[0] in PD else f"parameters=('{unknown[0]}',)")
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
     for name, size in sizes.items():
@@ -90,8 +105,8 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
 
 
 def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """The number of steps, given or one for each tau in time, and of steps between two records."""
-    n = inputs["tau"].shape[-2] if steps is None else steps
+    """The number of steps, given or one for each tau or u in time, and of steps between two records."""
+    n = max(inputs[x].shape[-2] for x in ("tau", "u") if x in inputs) if steps is None else steps
     if not isinstance(n, int | np.integer) or n < 1 or (steps is None and n == 1):
         raise InputError(f"steps={steps!r}: a rollout needs a number of steps, or a tau with one value for each")
     k = 1 if every is None else every

@@ -14,6 +14,7 @@ from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
+from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
 from linkwork.model import Model
@@ -35,6 +36,8 @@ METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
     contacts=CONTACTS,
     ground=optional(GROUND),
     pd=FLAG,
+    actuators=FLAG,
+    parameters=PARAMETERS,
     **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
 )
 @factory
@@ -45,6 +48,8 @@ def step(
     ground: Ground | None = None,
     pd: bool = False,
     method: str | None = None,
+    actuators: bool = False,
+    parameters: Sequence[str] = (),
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -56,13 +61,19 @@ def step(
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
-    Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
-    world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
-    `impulses` (4 for each contact, 1 for each joint with limits; zeros), from which the solver starts: give it those of
-    the last result, as below, and most steps take one sweep. The result also has `iterations`, `residual` (the largest
-    violation of a law, m/s) and `converged`. `method` is "gauss_seidel", the default for up to four contacts with the
-    ground, or "active_set", which also solves many contacts, stacks and large mass ratios in few iterations. `pd=True`
-    adds `kp`, `kd`, `target`, `target_v` of joint control. Quaternions in `q` are [x y z w].
+    Joints stay within their limits and have their dry friction (those with one degree of freedom), and the model's own
+    constraints (loops, couplings) hold. `forces` (3 per contact, world axes) are means over the step. Further inputs,
+    with defaults: `friction`, a coefficient for each contact, and `impulses` (4 for each contact, 1 for each joint with
+    limits or friction; zeros), from which the solver starts: give it those of the last result, as below, and most steps
+    take one sweep. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
+
+    - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
+      solves many contacts, stacks and large mass ratios in few iterations.
+    - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
+    - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
+
+    Quaternions in `q` are [x y z w].
 
     Examples:
         >>> model = quadruped()
@@ -75,7 +86,8 @@ def step(
         ((12,), True)
     """
     model.check_forward()
-    of = contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype, method=method)
+    options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
+    of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
     return StepFunction(of, backend, threads)
 
 
@@ -86,9 +98,11 @@ class StepFunction(Function[StepResult]):
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
-        names = ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v", "friction", "impulses")
+        driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
+        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
+        tau = {"tau": np.zeros(of.model.nv)} if of.actuators else {}
         super().__init__(
             "step",
             of.model,
@@ -98,8 +112,9 @@ class StepFunction(Function[StepResult]):
             backend=backend,
             dtype=of.dtype,
             threads=threads,
-            defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd, of.solver),
+            defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
+            shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
+            identity=(of.contacts, of.ground, of.pd, of.solver, of.actuators, of.parameters),
             result=StepResult,
         )
 

@@ -80,17 +80,19 @@ def contact_problem(
     ground: Ground,
     friction: Array,
     turn: Array,
+    dry: Array | None = None,
 ) -> Problem:
-    """The problem of contacts and of joints that have limits.
+    """The problem of contacts and of joints that have limits or dry friction.
 
-    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity.
+    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity. `dry` (nv x 1) is the
+    friction of joints where that is an input; else it is the model's.
     """
     motion = motion.classical
     xp, mobility = motion.xp, Mobility(motion)
     a_free = mobility.accelerations(tau)
     v_free = motion.v + h * (a_free + turn)
 
-    touches, joints = [c.evaluate(motion, ground) for c in contacts], limited_joints(motion.model)
+    touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
     J = [_columns(jacobian_blocks(motion, touch.K, {}), motion) for touch in touches]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
     G = mobility.gram(J, [3] * len(contacts) + [1] * len(joints))
@@ -112,7 +114,9 @@ def contact_problem(
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
         below, above = limits.lower - q, limits.upper - q
         lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
-        laws.append(Stop(G[k, k], lower, upper, 0.0 * h, xp))
+        first = motion.model.topology.v_slices[i].start
+        resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
+        laws.append(Stop(G[k, k], lower, upper, resists * h, xp))
 
     def impulse(p: Sequence[Array]) -> Array:
         return transposed(J, xp.vstack([xp.zeros(0), *p]), motion)
@@ -143,11 +147,12 @@ def turning(model: Model, v: Array, xp: Ops) -> Array:
     return xp.vstack(parts)
 
 
-def limited_joints(model: Model) -> list[int]:
-    """The links whose joints have one degree of freedom and a limit."""
+def stopped_joints(model: Model, dry: bool = False) -> list[int]:
+    """The links whose joints have one degree of freedom, and a limit or friction; all if `dry`."""
     links = model.links
-    bounded = [i for i in model.topology.links if links[i].joint.nq == 1]
-    return [i for i in bounded if min(-links[i].limits.lower, links[i].limits.upper) < float("inf")]
+    single = [i for i in model.topology.links if links[i].joint.nq == 1]
+    limited = [min(-links[i].limits.lower, links[i].limits.upper) < float("inf") for i in single]
+    return [i for i, stops in zip(single, limited, strict=True) if dry or stops or links[i].passive.friction.any()]
 
 
 def _columns(blocks: dict[int, Array], motion: Motion) -> Columns:
