@@ -77,9 +77,11 @@ class Resolved:
             W = np.linalg.solve(np.linalg.cholesky(crba(motion)), joint_space(motion)[0].T).T
         except np.linalg.LinAlgError:
             return None
-        loops, rows = W[~self.outer], W[self.outer]
-        length = np.linalg.norm(loops, axis=1, keepdims=True)
-        _, s, vt = np.linalg.svd(loops / np.where(length > 0, length, 1.0), full_matrices=False)
+        unit = np.repeat(units(self.model), [c.rows for c in self.model.constraints])
+        length = np.linalg.norm(W, axis=1, keepdims=True)
+        is_row = (length > VANISHING / np.sqrt(unit)[:, None])[:, 0]
+        loops, rows = (W / np.where(length > 0, length, 1.0))[~self.outer & is_row], W[self.outer]
+        _, s, vt = np.linalg.svd(loops, full_matrices=False)
         V = vt[s > INDEPENDENT * s.max(initial=0.0)]
         rows = rows - rows @ V.T @ V
         return (rows @ rows.T,)
