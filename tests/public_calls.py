@@ -397,6 +397,8 @@ def _factories() -> Iterator[Call]:
     yield Call("mass_pattern", lw.mass_pattern, {"model": m})
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
+    yield Call("difference", lw.difference, {"model": m, **OPTIONS})
+    yield Call("integrate", lw.integrate, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
     yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
     where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
@@ -570,7 +572,15 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call(
         "discrete_step",
         lw.discrete_step,
-        {"model": a, "dt": 1e-3, "method": "aba", "stabilisation": True, "dtype": "float64", "threads": 1},
+        {
+            "model": a,
+            "dt": 1e-3,
+            "method": "aba",
+            "modes": False,
+            "stabilisation": True,
+            "dtype": "float64",
+            "threads": 1,
+        },
     )
     step, one = lw.discrete_step(a, method="aba"), {"q": a.neutral(), "v": np.zeros(a.nv), "u": np.zeros(a.nv)}
     yield Call("DiscreteStep()", step, dict(one))

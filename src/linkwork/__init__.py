@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         surface,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.configurations import difference, integrate
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
     from linkwork.functions.inverse_kinematics import ik
@@ -110,6 +111,7 @@ __all__ = [
     "constraint_jacobian",
     "coriolis_matrix",
     "delassus",
+    "difference",
     "discrete_step",
     "energy",
     "expand",
@@ -122,6 +124,7 @@ __all__ = [
     "gravity_forces",
     "ik",
     "impulse",
+    "integrate",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "kkt_solve",
@@ -164,6 +167,7 @@ MODULES = {
         "surface",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.configurations": ("difference", "integrate"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
     "functions.inverse_kinematics": ("ik",),

@@ -140,7 +140,7 @@ class Traced(Arguments):
         outputs = self._traced(xp, inputs, symbol)
         if "q" in inputs:
             name = next(n for n in outputs if n not in STEP)
-            outputs[name] = marked(xp, outputs[name], _unit_guard(self.model, inputs["q"], xp))
+            outputs[name] = marked(xp, outputs[name], unit_guard(self.model, inputs["q"], xp))
         return outputs
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
@@ -158,7 +158,7 @@ def marked(xp: Ops, output: Array, guard: Array) -> Array:
     return output + guard * xp.constant(corner)
 
 
-def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
+def unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
     guard = xp.zeros(1)
     for i in model.topology.links:

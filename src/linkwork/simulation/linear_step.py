@@ -9,7 +9,7 @@ Accelerations are differentiated at the solution (functions/derivatives.py), the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,11 +19,14 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional
 from linkwork.constraints.base import STABILISATION, Stabilisation
 from linkwork.errors import InputError
+from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.function import Function
+from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.kernels.differentiate import tangents
+from linkwork.kernels.kernel import Results
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
@@ -57,8 +60,9 @@ class DiscreteStep:
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
-        self.slopes = self.dynamics.derivatives()
-        self._chain = _linear(stepped, dt, options)
+        slopes = Jacobians(self.dynamics, ("q", "v", "tau"))
+        self._slopes = slopes if slopes._loops else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, options) if slopes._loops else LinearStep(self.dynamics, stepped, dt)
         self._next = _next(stepped, dt, options)
 
     def __repr__(self) -> str:
@@ -67,41 +71,53 @@ class DiscreteStep:
     def __reduce__(self) -> Any:
         return partial(discrete_step, **self._recipe), (self.model,)
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
-    def __call__(self, q: object, v: object, u: object) -> StepResult:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
+    def __call__(self, q: object, v: object, u: object, active: object = None) -> StepResult:
         """The state after a step with joint forces `u`."""
-        flat, lead = self._flat(q, v, u)
+        flat, lead = self._flat(q, v, u, active)
         found = self._next(flat[0], flat[1], self.dynamics(*flat).a)
         return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
-    def linearize(self, q: object, v: object, u: object) -> Linearization:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
+    def linearize(self, q: object, v: object, u: object, active: object = None) -> Linearization:
         """The state after a step, and its derivatives A by (q, v) and B by u."""
-        flat, lead = self._flat(q, v, u)
-        r = self.slopes(*flat)
-        slopes = np.concatenate([r.da_dq, r.da_dv, r.da_dtau], axis=-1)
-        found = self._chain(flat[0], flat[1], r.a, slopes.reshape(-1, 3 * self.model.nv**2))
+        flat, lead = self._flat(q, v, u, active)
+        found = self._linear(*flat) if self._slopes is None else self._chained(self._slopes, flat)
         return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
-    def _flat(self, q: Any, v: Any, u: Any) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    def _chained(self, accelerations: Function[Any], flat: list[np.ndarray]) -> Any:
+        """The linearisation by two functions: accelerations with derivatives, then the step."""
+        r = accelerations(*flat)
+        slopes = np.concatenate([r.da_dq, r.da_dv, r.da_dtau], axis=-1)
+        return self._linear(flat[0], flat[1], r.a, slopes.reshape(-1, 3 * self.model.nv**2))
+
+    def _flat(self, q: Any, v: Any, u: Any, active: Any = None) -> tuple[list[np.ndarray], tuple[int, ...]]:
         """The inputs as batches, and the axes before the last one."""
-        arrays = [np.asarray(x) for x in (q, v, u)]
-        sizes = self.model.nq, self.model.nv, self.model.nv
-        for name, x, n in zip(("q", "v", "u"), arrays, sizes, strict=True):
+        m = self.model
+        given = {"q": (q, m.nq), "v": (v, m.nv), "u": (u, m.nv)}
+        if active is not None:
+            if "active" not in self.dynamics.inputs:
+                raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
+            given["active"] = active, len(m.constraints)
+        arrays = [np.asarray(x) for x, _ in given.values()]
+        for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
                 raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")
         try:
             lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         except ValueError:
             shapes = ", ".join(str(x.shape) for x in arrays)
-            raise InputError(f"q, v and u have shapes {shapes}, whose first axes do not fit each other") from None
-        return [np.broadcast_to(x, (*lead, n)).reshape(-1, n) for x, n in zip(arrays, sizes, strict=True)], lead
+            raise InputError(
+                f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
+            ) from None
+        return [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays], lead
 
 
 @checked(
     model=MODEL,
     dt=TIME,
     method=optional(NAME),
+    modes=FLAG,
     stabilisation=either(STABILISATION, FLAG),
     dtype=OPTIONS["dtype"],
     threads=OPTIONS["threads"],
@@ -111,6 +127,7 @@ def discrete_step(
     *,
     dt: float = 1e-3,
     method: str | None = None,
+    modes: bool = False,
     stabilisation: Stabilisation | bool | None = None,
     dtype: str = "float64",
     threads: int | None = None,
@@ -120,8 +137,10 @@ def discrete_step(
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
+    With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it off for that knot.
     """
-    return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
+    options = {"method": method, "modes": modes, "dtype": dtype, "threads": threads}
+    return DiscreteStep(model, dt, stabilisation, options)
 
 
 def _stiffened(model: Model, dt: float) -> Model:
@@ -151,28 +170,60 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
     return Function("step", model, inputs, body, identity=(dt,), result=StepResult, **named)
 
 
+class LinearStep(Jacobians):
+    """(q, v, u) -> the next q and v, A and B: derivatives of accelerations, and the step that they go through."""
+
+    def __init__(self, of: Function[Any], model: Model, dt: float) -> None:
+        Differentiated.__init__(self, "linear_step", of, ("q", "v", "tau"), {})
+        self._stepped, self._dt = model, dt
+        if self._identity is not None:
+            self._identity = (*self._identity, model, dt)
+
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        assert isinstance(xp, Tracer)
+        r, n = super()._traced(xp, inputs, symbol), self.model.nv
+        slopes = xp.hstack([r["da_dq"], r["da_dv"], r["da_dtau"]])
+        self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}
+        self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, n)}
+        return _linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
+
+    def _results(self, names: tuple[str, ...]) -> Results:
+        return Results(Linearization)
+
+
 def _linear(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
     """(q, v, a, the derivatives of a by q, v and u) -> the next q and v, A and B."""
     n = model.nv
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         assert isinstance(xp, Tracer)
-        there, after = _stepped_state(model, dt, xp, x)
-        seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
-        for k in range(n):
-            put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
-            for c in range(3 * n):
-                at = 3 * n * k + c
-                put(seeds, x["a"][k : k + 1, :], c, x["slopes"][at : at + 1, :])
-        found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
-        dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
-        D = xp.vstack([_tangent(model, there, dq, xp), dv])
-        return {"q_next": there, "v_next": after, "A": D[:, 0 : 2 * n], "B": D[:, 2 * n :]}
+        rows = [x["slopes"][3 * n * k : 3 * n * (k + 1), :].T for k in range(n)]
+        return _linearised(model, dt, xp, x, xp.vstack(rows))
 
     inputs = {"q": model.nq, "v": n, "a": n, "slopes": 3 * n * n}
     named = {o: options[o] for o in ("dtype", "threads")}
     shapes = {"A": (2 * n, 2 * n), "B": (2 * n, n)}
     return Function("linear_step", model, inputs, body, identity=(dt,), result=Linearization, shapes=shapes, **named)
+
+
+def _linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
+    """The step from accelerations `a`, whose derivatives by (q, v, u) are `slopes`, and its own."""
+    n, a = model.nv, xp.held(x["a"])
+    there, after = _stepped_state(model, dt, xp, {**x, "a": a})
+    seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
+    for k in range(n):
+        put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
+        put(seeds, a[k : k + 1, :], 2 * n + k, xp.eye(1))
+    found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
+    dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
+    D = xp.vstack([_tangent(model, there, dq, xp), dv])  # by q, v and a: a few blocks
+    through = D[:, 2 * n :] @ slopes
+    return {
+        "q_next": there,
+        "v_next": after,
+        "A": D[:, 0 : 2 * n] + through[:, 0 : 2 * n],
+        "B": through[:, 2 * n :],
+    }
 
 
 def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width: int) -> Matrix:
