@@ -577,6 +577,7 @@ def _motions(folder: Any) -> Iterator[Call]:
             "dt": 1e-3,
             "method": "aba",
             "modes": False,
+            "parameters": ("gravity",),
             "stabilisation": True,
             "dtype": "float64",
             "threads": 1,
@@ -585,6 +586,11 @@ def _motions(folder: Any) -> Iterator[Call]:
     step, one = lw.discrete_step(a, method="aba"), {"q": a.neutral(), "v": np.zeros(a.nv), "u": np.zeros(a.nv)}
     yield Call("DiscreteStep()", step, dict(one))
     yield Call("DiscreteStep.linearize", step.linearize, dict(one))
+    yield Call("DiscreteStep.vjp", step.vjp, {**one, "w_q": np.zeros(a.nv), "w_v": np.zeros(a.nv)})
+    moving = {**one, "u": np.zeros((2, a.nv))}
+    yield Call("DiscreteStep.rollout", step.rollout, dict(moving))
+    weights = {"w_q": np.zeros((3, a.nv)), "w_v": np.zeros((3, a.nv))}
+    yield Call("DiscreteStep.rollout_vjp", step.rollout_vjp, {**moving, **weights, "stored": 1})
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(
         "Rollout()",
