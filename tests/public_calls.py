@@ -13,7 +13,7 @@ import linkwork as lw
 from linkwork import interop, joints, scale
 from linkwork.io import zoo
 from linkwork.model import Frame, Limits, Link, Passive, Visual
-from linkwork.model.visual import Box
+from linkwork.model.visual import Box, Collider
 from linkwork.robots import mechanisms, scenarios
 
 NUMPY_BACKEND = {"backend": "numpy"}
@@ -106,9 +106,8 @@ def _models() -> Iterator[Call]:
         b.link("bob", joint="revolute", inertia=body)
         return b.build()
 
-    yield Call(
-        "Builder", built, {"name": "b", "gravity": [0, 0, -9.81], "constraints": [], "independent": [], "strict": True}
-    )
+    options = {"constraints": [], "independent": [], "strict": True, "actuators": []}
+    yield Call("Builder", built, {"name": "b", "gravity": [0, 0, -9.81], **options})
 
     def with_link(**given: Any) -> lw.Model:
         b = lw.Builder()
@@ -141,11 +140,14 @@ def _models() -> Iterator[Call]:
     def with_more(**given: Any) -> lw.Model:
         b = lw.Builder()
         b.link("bob", joint="revolute", inertia=body)
-        {"frame": b.frame, "load": b.load, "visual": b.visual}[given.pop("_")](*given.values())
+        {"frame": b.frame, "load": b.load, "visual": b.visual, "collider": b.collider}[given.pop("_")](*given.values())
         return b.build()
 
     yield Call("Builder.frame", partial(with_more, _="frame"), {"name": "f", "link": "bob", "placement": place})
     yield Call("Builder.load", partial(with_more, _="load"), {"link": "bob", "inertia": body})
+    yield Call(
+        "Builder.collider", partial(with_more, _="collider"), {"link": "bob", "colliders": Collider(Box((1, 1, 1)))}
+    )
     yield Call("Builder.visual", partial(with_more, _="visual"), {"link": "bob", "visuals": Visual(Box((1, 1, 1)))})
     yield Call("Builder.build", lambda **given: lw.Builder().build(**given), {"merge_fixed": True})
     yield Call("Limits", Limits, {"lower": -1.0, "upper": 1.0, "effort": 1.0, "velocity": 1.0})
@@ -176,6 +178,7 @@ def _models() -> Iterator[Call]:
             "gravity": [0, 0, -9.81],
             "constraints": (),
             "independent": (),
+            "actuators": (),
         },
     )
     m = robot()
@@ -187,6 +190,8 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_damping", m.with_damping, {"joint": "arm_joint", "damping": 0.1})
     yield Call("Model.with_springs", m.with_springs, {"joint": "arm_joint", "stiffness": 10.0, "rest": 0.1})
     yield Call("Model.with_friction", m.with_friction, {"joint": "arm_joint", "friction": 0.1})
+    yield Call("Model.with_actuators", m.with_actuators, {"a": lw.Motor("arm_joint")}, ("a",))
+    yield from _actuators()
     yield Call("Model.without", m.without, {"names": "tip~world"}, ("names",))
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
     for method, valid in (("link", "arm"), ("joint", "arm_joint"), ("frame", "tip")):
@@ -254,6 +259,8 @@ def _constraints() -> Iterator[Call]:
             "axes": "a",
         },
     )
+    resists = {"damping": 0.1, "stiffness": 2.0, "rest": 0.3}
+    yield Call("Closure that resists", partial(lw.Closure, "tip", "base", "revolute"), resists)
     for name in ("Weld", "Connect", "Hinge"):
         make = getattr(lw, name)
         yield Call(
@@ -317,6 +324,22 @@ def _constraints() -> Iterator[Call]:
         yield Call(f"KKTCholesky.{method}", getattr(factor, method), {"b": np.ones((2, 1))})
 
 
+def _actuators() -> Iterator[Call]:
+    ranges = {"control_range": (-1.0, 1.0), "force_range": (-np.inf, 2.0), "name": "drive"}
+    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges})
+    ten = lw.BodyInertia(1.0, np.zeros(3), np.eye(3)).parameters
+    yield Call("log_cholesky", lw.log_cholesky, {"inertia": ten})
+    yield Call("from_log_cholesky", lw.from_log_cholesky, {"parameters": np.zeros(10)})
+    yield Call("Motor", lw.Motor, {"joints": "a", "gear": 2.0})
+    yield Call("PositionServo", lw.PositionServo, {"joints": "a", "kp": 2.0, "kd": 0.1, "gear": 1.0})
+    yield Call("VelocityServo", lw.VelocityServo, {"joints": "a", "kd": 2.0, "gear": 1.0})
+    driven, flat = arm().with_actuators(lw.PositionServo("link1_joint", 3.0)), np.full(2, 0.1)
+    yield Call("actuation", lw.actuation, {"model": driven, "parameters": ("gain",), **OPTIONS})
+    act = lw.actuation(driven, parameters=("gain", "bias"), backend="numpy")
+    given = {"gain": driven.parameters().gain, "bias": driven.parameters().bias}
+    yield Call("actuation()", act, {"q": flat, "v": flat, "u": [0.1], **given})
+
+
 def _factories() -> Iterator[Call]:
     m, q, v = robot(), robot().random_q(0), np.full(robot().nv, 0.1)
     a, flat = arm(), np.full(2, 0.1)
@@ -339,6 +362,7 @@ def _factories() -> Iterator[Call]:
             "measure": False,
             "parameters": ("inertia", "gravity"),
             "targets": True,
+            "actuators": False,
         },
     )
     yield Call(
@@ -524,6 +548,9 @@ def _motions(folder: Any) -> Iterator[Call]:
             "ground": None,
             "limit": 1e6,
             "parameters": ("inertia",),
+            "actuators": False,
+            "pushes": ["link2"],
+            "push_axes": "world",
             **OPTIONS,
         },
     )
@@ -538,7 +565,23 @@ def _motions(folder: Any) -> Iterator[Call]:
         lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
         {"normal": "z", "height": 0.0},
     )
-    yield Call("step", lw.step, {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, **OPTIONS})
+    on_tip = {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.0, "friction": 0.5, "restitution": 0.0, "name": "c"}
+    for made, more in (
+        (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),
+        (lw.RimContact, {"axis": "z", "rim": 0.1, "turn": 0.0}),
+        (lw.EllipsoidContact, {"radii": (0.1, 0.2, 0.3), "placement": None}),
+    ):
+        yield Call(made.__name__, made, on_tip | more)
+    yield Call("Ball", lw.Ball, {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1})
+    yield Call("Rod", lw.Rod, {"frame": "tip", "start": (0, 0, 0), "end": (0, 0, 1), "radius": 0.1})
+    yield Call("Block", lw.Block, {"frame": "tip", "size": (1, 1, 1), "placement": None})
+    pair = {"a": lw.Ball("tip"), "b": lw.Block("world"), "friction": 0.5, "restitution": 0.0}
+    yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p"})
+    yield Call("touching", lw.touching, pair)
+    yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
+    given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
+    given |= {"actuators": False, "parameters": ("damping",)}
+    yield Call("step", lw.step, given | OPTIONS)
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
     yield Call(
@@ -659,9 +702,13 @@ def _motions(folder: Any) -> Iterator[Call]:
             "iterations": 2,
             "stabilisation": True,
             "projection": False,
+            "contacts": None,
             "ground": None,
             "restitution": 0.0,
             "every": 1,
+            "actuators": False,
+            "pushes": {"link2": np.ones(6)},
+            "push_axes": "frame",
             "backend": "numpy",
             "progress": False,
         },

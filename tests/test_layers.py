@@ -100,6 +100,8 @@ OPTIONAL = (
     "dask",
     "matplotlib",
     "pyarrow",
+    "jax",
+    "torch",
 )
 
 

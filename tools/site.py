@@ -30,6 +30,15 @@ TITLES = {
     "viewer": "Viewer",
     "errors": "Errors",
 }
+FIRST = ("forward_dynamics", "inverse_dynamics", "forward_kinematics", "terms", "ik", "mass_matrix", "plan", "Model")
+"""The names that a page begins with; other functions follow, then classes."""
+OPENING = {
+    "functions": """Functions that make compiled functions of a model. All of them take `backend="kernel" | "numpy" |
+"casadi"`, `dtype="float64" | "float32"` and `threads=` as `options`; what they return is called with one state or a
+batch, see [calling functions](../calling.md), and has derivatives and an export, see
+[`Function`](#linkwork.functions.function.Function).""",
+}
+"""What pages say before the names."""
 PACKAGES = {
     "joints": ("Joints", "linkwork.joints"),
     "interop": ("Other libraries", "linkwork.interop"),
@@ -38,6 +47,14 @@ PACKAGES = {
     "zoo": ("Robots by name", "linkwork.io.zoo"),
 }
 """Pages for modules that are imported by themselves: their public members."""
+
+GIVEN = """Examples on these pages run as they are, after
+
+```python
+import numpy as np
+import linkwork as lw
+from linkwork.robots.mechanisms import *
+```"""
 
 COPIED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 OUTSIDE = re.compile(r"\]\((?:\.\./)*((?:(?:examples|src|tools|tests|benchmarks)/|CITATION|LICENSE)[^)#\s]*)\)")
@@ -54,7 +71,12 @@ def public_names() -> dict[str, list[str]]:
             for alias in node.names:
                 if alias.name in shown:
                     found[node.module.split(".")[1]].append(alias.name)
-    return {package: sorted(names) for package, names in sorted(found.items())}
+    return {package: sorted(names, key=_rank) for package, names in sorted(found.items())}
+
+
+def _rank(name: str) -> tuple[int, bool, str]:
+    """Where a name stands on its page."""
+    return FIRST.index(name) if name in FIRST else len(FIRST), name[0].isupper(), name
 
 
 def _name(node: ast.Assign) -> str:
@@ -76,7 +98,10 @@ def on_files(files: Files, config: Any) -> Files:
     rows = []
     for package, names in public_names().items():
         title = TITLES.get(package, package.capitalize())
-        made[f"reference/{package}.md"] = "\n\n".join([f"# {title}", *(f"::: linkwork.{n}" for n in names)])
+        parts = [f"# {title}", OPENING.get(package, ""), *(f"::: linkwork.{n}" for n in names)]
+        if package == "functions":
+            parts.append("::: linkwork.functions.function.Function")
+        made[f"reference/{package}.md"] = "\n\n".join(parts)
         links = ", ".join(f"[`{n}`]({package}.md#linkwork.{n})" for n in names)
         rows.append(f"| [{title}]({package}.md) | {links} |")
     for page, (title, module) in PACKAGES.items():
@@ -85,7 +110,7 @@ def on_files(files: Files, config: Any) -> Files:
         rows.append(f"| [{title}]({page}.md) | `{module}` |")
     table = "| page | names |\n|---|---|\n" + "\n".join(sorted(rows))
     made["reference/index.md"] = (
-        f"# Reference\n\nEvery public name of `linkwork`, made from its docstring.\n\n{table}\n"
+        f"# Reference\n\nEvery public name of `linkwork`, made from its docstring.\n\n{table}\n\n{GIVEN}\n"
     )
     for page in list(files.documentation_pages()):
         _sources(Path(page.abs_src_path).read_text() if page.abs_src_path else "", made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from linkwork.closure.assembly import assemble, project_velocity, random_state
     from linkwork.closure.expansion import expand
     from linkwork.constraints import (
+        Ball,
+        Block,
+        BoxContact,
         CentreOfMass,
         Closure,
         Connect,
@@ -19,15 +23,21 @@ if TYPE_CHECKING:
         Coupling,
         Custom,
         Distance,
+        EllipsoidContact,
         Ground,
         Hinge,
         LinkRows,
+        Pair,
+        RimContact,
+        Rod,
         Stabilisation,
         Weld,
         point,
         surface,
+        touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.actuation import actuation
     from linkwork.functions.configurations import difference, integrate
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
@@ -56,8 +66,11 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
+    from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
+    from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
@@ -71,8 +84,12 @@ __version__ = "0.2.0"
 
 __all__ = [
     "ActuationError",
+    "Actuator",
     "AssemblyError",
+    "Ball",
+    "Block",
     "BodyInertia",
+    "BoxContact",
     "Builder",
     "CentreOfMass",
     "Closure",
@@ -81,6 +98,7 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "EllipsoidContact",
     "Event",
     "Ground",
     "Hinge",
@@ -88,16 +106,23 @@ __all__ = [
     "LinkRows",
     "LinkworkError",
     "Model",
+    "Motor",
+    "Pair",
     "Part",
     "Placement",
+    "PositionServo",
     "Prox",
+    "RimContact",
+    "Rod",
     "Rollout",
     "RolloutResult",
     "Stabilisation",
     "Trajectory",
+    "VelocityServo",
     "Viewer",
     "Weld",
     "__version__",
+    "actuation",
     "approximate",
     "assemble",
     "best_cuts",
@@ -109,6 +134,7 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constraint_error",
     "constraint_jacobian",
+    "contacts",
     "coriolis_matrix",
     "delassus",
     "difference",
@@ -121,6 +147,7 @@ __all__ = [
     "frame_acceleration",
     "frame_jacobian",
     "frame_velocity",
+    "from_log_cholesky",
     "gravity_forces",
     "ik",
     "impulse",
@@ -129,6 +156,7 @@ __all__ = [
     "inverse_mass_matrix",
     "kkt_solve",
     "load",
+    "log_cholesky",
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
@@ -141,6 +169,7 @@ __all__ = [
     "step",
     "surface",
     "terms",
+    "touching",
     "view",
     "write_html",
 ]
@@ -151,6 +180,9 @@ MODULES = {
     "closure.assembly": ("assemble", "project_velocity", "random_state"),
     "closure.expansion": ("expand",),
     "constraints": (
+        "Ball",
+        "Block",
+        "BoxContact",
         "CentreOfMass",
         "Closure",
         "Connect",
@@ -158,15 +190,21 @@ MODULES = {
         "Coupling",
         "Custom",
         "Distance",
+        "EllipsoidContact",
         "Ground",
         "Hinge",
         "LinkRows",
+        "Pair",
+        "RimContact",
+        "Rod",
         "Stabilisation",
         "Weld",
         "point",
         "surface",
+        "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.actuation": ("actuation",),
     "functions.configurations": ("difference", "integrate"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
@@ -195,8 +233,11 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
+    "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
+    "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
@@ -217,7 +258,8 @@ def __getattr__(name: str) -> Any:
     elif not name.startswith("_") and find_spec(f"linkwork.{name}") is not None:
         found = import_module(f"linkwork.{name}")
     else:
-        raise AttributeError(f"module 'linkwork' has no attribute '{name}'")
+        # with name and object Python proposes names like it
+        raise AttributeError(f"module 'linkwork' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
     globals()[name] = found
     return found
 

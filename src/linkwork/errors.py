@@ -13,7 +13,15 @@ import numpy as np
 
 
 class LinkworkError(Exception):
-    """Base of all errors below: catch this to catch them all."""
+    """Base of all errors below: catch this to catch them all.
+
+    Examples:
+        >>> try:
+        ...     lw.load("no_such_robot.urdf")
+        ... except lw.LinkworkError as error:
+        ...     print(type(error).__name__)
+        LoadError
+    """
 
 
 class ModelError(LinkworkError):
@@ -56,7 +64,16 @@ class StepWarning(UserWarning):
 
 
 class AssemblyError(LinkworkError):
-    """Loops that stay open: names and errors (m, rad) in `gaps`, largest first; `q` is the best found."""
+    """Loops that stay open: names and errors (m, rad) in `gaps`, largest first; `q` is the best found.
+
+    Examples:
+        >>> torn = four_bar().with_constraints(lw.Distance("crank", "world", length=9.0))
+        >>> try:
+        ...     lw.assemble(torn, [0.1, 0.2, 0.3], attempts=1)
+        ... except lw.AssemblyError as error:
+        ...     print(len(error.gaps) > 0)
+        True
+    """
 
     def __init__(self, message: str, q: Any = None, gaps: tuple[tuple[str, float], ...] = ()) -> None:
         super().__init__(message)
@@ -64,7 +81,15 @@ class AssemblyError(LinkworkError):
 
 
 class ActuationError(LinkworkError):
-    """Motors that cannot cause a motion: too few, or accelerations that need others."""
+    """Motors that cannot cause a motion: too few, or accelerations that need others.
+
+    Examples:
+        >>> try:
+        ...     lw.constrained_inverse_dynamics(four_bar(), actuated=[])
+        ... except lw.ActuationError:
+        ...     print("no motor can move it")
+        no motor can move it
+    """
 
 
 class MissingExtra(LinkworkError, ImportError):
@@ -80,6 +105,10 @@ class KernelError(LinkworkError):
 
 class ClusterError(LinkworkError):
     """A cluster that cannot be used: no scheduler, no workers, other versions there; says what to start."""
+
+
+class UnmodelledWarning(UserWarning):
+    """Something of the model that a function leaves out; the message counts it and says which has it."""
 
 
 class CacheWarning(UserWarning):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 import linkwork as lw
+from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import quadruped
-from linkwork_bench import calls
+from linkwork_bench import calls, frameworks
 
 
 def test_every_function_is_measured() -> None:
@@ -14,3 +18,11 @@ def test_every_function_is_measured() -> None:
     assert len(found) == 12
     assert all(0 < c.kernel < c.call for c in found)
     assert all(c.bound > 0 for c in found)
+
+
+def test_frameworks_are_measured():
+    pytest.importorskip("jax", reason="this needs jax: pip install -e '.[test]'")
+    arm = mechanisms.chain(2)
+    found = frameworks.in_jax(lw.forward_dynamics(arm), (np.zeros(2), np.zeros(2), np.ones(2)), 0.1, rounds=1)
+    assert {o.what for o in found} >= {"jit(f), a call", "f in lax.scan", "jit(pure_callback), a call"}
+    assert all(o.time > 0 for o in found)

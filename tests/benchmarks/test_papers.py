@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import NotFound
+from linkwork.io import zoo
 from linkwork.robots.mechanisms import chain, quadruped
 from linkwork_bench import papers, peers
 from linkwork_bench.papers import experiment as declarations
@@ -266,6 +267,26 @@ def test_a_missing_robot_says_where_it_can_be_had() -> None:
     assert all("Public source" in where_to_get(name) for name in files)
     assert "cassie.xml" in where_to_get("cassie.xml")
     assert where_to_get("nobody") == ""
+
+
+def test_every_case_that_is_skipped_says_where_its_robot_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine without any robot files: every case that needs one names it, and a public source of it."""
+
+    def nothing(name: str) -> None:
+        raise NotFound(f"no robot '{name}' here")
+
+    monkeypatch.setattr(zoo, "find", nothing)
+    skipped = set()
+    for e in (e for p in papers.PAPERS.values() for e in p.experiments):
+        for case in e.cases:
+            try:
+                if "links" not in case.case and "branches" not in case.robot:  # these are made, not read
+                    case.make()
+            except declarations.ABSENT as problem:
+                note = e.missing(case, problem).note
+                assert "Public source" in note, (e.id, case.name, note)
+                skipped.add(case.robot)
+    assert len(skipped) > 20
 
 
 @pytest.mark.parametrize("name", ["pv_lqr/fig2a", "pv_lqr/table2", "lcaba_proxbbo/table2", "clusters/fig14"])

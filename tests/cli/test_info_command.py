@@ -33,6 +33,25 @@ def test_frames_are_listed(file):
     assert tip == {"frame": f"tip_{LONG}", "link": LONG, "position": [0.1, 0.0, 0.2], "rpy": [0.0, 0.0, 0.0]}
 
 
+def test_what_drives_and_bounds_joints_is_listed(tmp_path):
+    pytest.importorskip("mujoco")
+    body = '<joint name="j" range="-60 80" damping=".3"/><geom size=".1" pos=".1 0 0"/>'
+    motor = '<position name="servo" joint="j" kp="7" forcerange="-4 4"/>'
+    (tmp_path / "a.xml").write_text(
+        f"<mujoco><worldbody><body>{body}</body></worldbody><actuator>{motor}</actuator></mujoco>"
+    )
+    told = json.loads(CliRunner().invoke(app, ["info", str(tmp_path / "a.xml"), "--json"]).stdout)
+    (servo,), (joint,) = told["actuators"], told["joints"]
+    assert servo["joints"] == {"j": [1.0]}
+    assert servo["what"] == "position servo, kp 7, kd 0"
+    assert servo["force_range"] == [-4, 4]
+    assert servo["control_range"] == [None, None]
+    assert joint["limits"]["upper"] == pytest.approx(80 * 3.141592653589793 / 180)
+    text = CliRunner().invoke(app, ["info", str(tmp_path / "a.xml")]).stdout
+    for words in ("1 actuators", "position servo", "-4 .. 4", "1 joints with limits", "1 joints with springs"):
+        assert words in text
+
+
 def test_names_are_whole_in_a_pipe(file):
     told = run("info", file)
     for name in (LONG, f"tip_{LONG}", f"hinge_{LONG}"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.closure.assembly import REDUNDANT, _closing
 from linkwork.constraints import jacobian, position_error, velocity_error
 from linkwork.errors import AssemblyError, InputError, NotFound, SingularError
-from linkwork.model import Model
+from linkwork.model import Limits, Model
 from linkwork.robots import mechanisms as mech
 
 MECHANISMS = {
@@ -303,3 +305,43 @@ def test_a_loop_that_the_file_closes_to_few_digits_names_its_tolerance():
         lw.assemble(model, [0.1])
     assert told.value.gaps[0][1] == pytest.approx(4e-9, rel=1e-3)
     np.testing.assert_allclose(lw.assemble(model, [0.1], tolerance=1e-8), [0.0], atol=1e-7)
+
+
+def test_random_states_respect_joint_limits() -> None:
+    """A four-bar whose crank turns by little, which few closed positions have."""
+    model = mech.four_bar(1.0, 0.5, 1.0, 0.9)
+    free, _ = lw.random_state(model, 0, batch=40)
+    crank = model.links[1]
+    limits = Limits(*(float(np.quantile(free[:, 0], share)) for share in (0.4, 0.5)))
+    limited = replace(model, links=(model.links[0], replace(crank, limits=limits), *model.links[2:]))
+    q, v = lw.random_state(limited, 0, batch=20)
+    assert (np.abs(free[:, 0] - free[:, 0].mean()) > limits.upper - limits.lower).any()
+    assert ((q[:, 0] >= limits.lower) & (q[:, 0] <= limits.upper)).all()
+    assert all(gap(limited, x) <= 1e-12 for x in q)
+    assert np.abs(v).max() > 0
+    impossible = replace(model, links=(model.links[0], replace(crank, limits=Limits(0.1, 0.1)), *model.links[2:]))
+    assert gap(impossible, lw.random_state(impossible, 0)[0]) <= 1e-12  # beyond its limits, if it must be
+
+
+def places(model: Model, q: np.ndarray, frames: list[str]) -> np.ndarray:
+    """The origins of frames in the world."""
+    poses = motion(model, q).poses
+    found = [(poses[f.link], f.placement.p) for f in map(model.frame, frames)]
+    return np.array([(p + R @ place[:, None])[:, 0] for (R, p), place in found])
+
+
+def test_contacts_without_a_place_stay_where_the_posture_has_them() -> None:
+    feet = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
+    model = mech.quadruped().with_constraints(*map(lw.point, feet))
+    for seed in range(3):
+        q, v = lw.random_state(model, seed)
+        at = places(model, q, feet)
+        apart = np.linalg.norm(at[:, None] - at[None], axis=2) + np.eye(4)
+        assert apart.min() > 0.01
+        assert (q >= model.limits.lower).all()
+        assert (q <= model.limits.upper).all()
+        np.testing.assert_allclose(velocity_error(motion(model, q, v)), 0, atol=1e-12)
+    one = mech.quadruped().with_constraints(lw.point(feet[0]))
+    assert gap(one, lw.random_state(one, 0)[0]) <= 1e-12
+    closed = lw.random_state(model, 0, only=[model.constraints[0].name])[0]
+    assert np.abs(places(model, closed, feet[:1])).max() <= 1e-12

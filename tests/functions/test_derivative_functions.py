@@ -12,6 +12,7 @@ import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
 from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
+from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import chain
 
 
@@ -86,6 +87,37 @@ def test_products_agree_with_jacobians(model, backend):
         assert_close(g, w @ getattr(r, f"da_d{n}") + wl @ getattr(r, f"dlam_d{n}"), 1e4, scale=1e3)
 
 
+def test_products_with_loops_and_gears():
+    """Accelerations of single joints are quotients: what is made of them must not be simplified to what they came from.
+
+    Along motions that keep the loop closed, where derivatives are unique.
+    """
+    b = lw.Builder("gear")
+    for name in ("one", "other"):
+        b.link(name, "world", "revolute", axis="y", inertia=lw.BodyInertia(1.3, (0.1, 0.2, 0.3), 0.02 * np.eye(3)))
+    gear = b.build().with_constraints(lw.Coupling("other_joint", {"one_joint": [2.5]}))
+    for model in (mechanisms.four_bar(), gear):
+        f, rng = lw.forward_dynamics(model), np.random.default_rng(4)
+        q, v = lw.random_state(model, seed=3)
+        tau, dtau, w, dv = rng.normal(size=(4, model.nv))
+        free = np.linalg.svd(lw.constraint_jacobian(model)(q).J)[2][-1]
+
+        def moved(h, model=model, q=q, v=v, free=free, dv=dv):
+            at = lw.assemble(model, q + h * free)
+            return at, lw.project_velocity(model, at, v + h * dv)
+
+        def solved(h, f=f, moved=moved, tau=tau, dtau=dtau):
+            return f(*moved(h), tau + h * dtau).a
+
+        dq, dv_, expected = (derivative(g) for g in (lambda h: moved(h)[0], lambda h: moved(h)[1], solved))
+        r, size = f.derivatives()(q, v, tau), float(np.abs(expected).max())
+        back = f.vjp()(q, v, tau, w, np.zeros(model.rows))
+        assert_close(f.jvp()(q, v, tau, dq, dv_, dtau).da, expected, 1e5, scale=size, eps=FIVE_POINT)
+        assert_close(r.da_dq @ dq + r.da_dv @ dv_ + r.da_dtau @ dtau, expected, 1e5, scale=size, eps=FIVE_POINT)
+        pulled = back.g_q @ dq + back.g_v @ dv_ + back.g_tau @ dtau
+        assert_close(pulled, w @ expected, 1e5, scale=size, eps=FIVE_POINT)
+
+
 @pytest.mark.parametrize("links", [1, 2, 3])
 def test_products_of_short_chains(links):
     """M (1 / M) x is x: values that are held fixed must not cancel against what they were computed from."""
@@ -101,11 +133,11 @@ def test_products_of_short_chains(links):
 
 
 def test_loops_over_columns_equal_straight_lines(model, fd, monkeypatch):
-    from linkwork.functions import derivatives
+    from linkwork.functions import jacobians
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
     straight = fd.derivatives()
-    monkeypatch.setattr(derivatives, "LOOPS_FROM", 0)
+    monkeypatch.setattr(jacobians, "LOOPS_FROM", 0)
     loops = fd.derivatives()
     loops._identity = None  # or the program of the other one is found by its content
     assert loops.program.columns == 3 * model.nv

@@ -41,7 +41,7 @@ BOUNDS = {
     "ltl": 1e-3,
     "bbo": 1e-4,
     "c_aba": 1e-3,
-    "projection": 5e-4,
+    "projection": 1e-3,
     "lagrange": 5e-4,
 }
 """What docs/promises.md states."""

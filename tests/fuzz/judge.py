@@ -566,6 +566,9 @@ def solve(eq: Equations) -> Verdict:
         onto = onto if rank else np.zeros((0, len(k)))
     y = span @ (onto @ rhs)
     a, lam = free + back @ y, onto.T @ (span.T @ y)
+    # singular values of rows of very different size cost lam digits: what is missing in the equation of motion
+    for _ in range(2):
+        lam = lam + onto.T @ (span.T @ (back.T @ (M @ a + eq.c - eq.tau - J.T @ lam)))
     response = np.abs(back @ span @ onto)
     forces = eq.M_terms @ np.abs(a) + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ np.abs(lam)
     rows = eq.J_terms @ (np.abs(a) + np.abs(free)) + eq.k_terms

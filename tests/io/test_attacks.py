@@ -17,12 +17,12 @@ from loaded import quiet_load
 import linkwork as lw
 from linkwork.errors import InputError, LinkworkError, LoadError
 from linkwork.io import files, mjcf_limits, xml
+from linkwork.io.mesh_files import locate
+from linkwork.io.meshes import read_mesh
 from linkwork.model.visual import MeshFile
 from linkwork.viewer import collada as view_collada
 from linkwork.viewer import meshes
 from linkwork.viewer import scene as view_scene
-from linkwork.viewer.files import locate
-from linkwork.viewer.meshes import read_mesh
 from linkwork.viewer.scene import MAX_VISUALS, make_scene
 from linkwork.viewer.surface import CROWD, smooth
 from surroundings import Environment
@@ -194,6 +194,7 @@ OUTSIZED = {
     "mesh": (world("", '<asset><mesh name="m" builtin="supersphere" params="100000 1 1"/></asset>'), "params"),
     "keys": (world("", '<size nkey="100000000"/>'), "nkey"),
     "user data": (world("", '<size nuserdata="1000000000"/>'), "nuserdata"),
+    "room for contacts": (world("", '<size nconmax="1000000000"/>'), "nconmax"),
     "user": (world("", '<size nuser_body="1000000000"/>'), "nuser_body"),
     "numeric": (world("", '<custom><numeric name="n" size="1000000000"/></custom>'), "size"),
     "sensor": (world("", '<sensor><user name="n" dim="1000000000"/></sensor>'), "dim"),

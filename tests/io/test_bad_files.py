@@ -246,6 +246,10 @@ def test_mistakes_that_do_no_harm_are_told() -> None:
     odd = heavy(xy=1.1).replace('<mass value="1"/>', '<origin xyz="1 1 0"/><mass value="1"/>')
     with pytest.warns(LoadWarning, match="'b' have a negative principal moment"):
         load(f"<robot>{odd}</robot>")
+    body = links("a", "b") + joint("j", "a", "b", inside='<limit lower="1" upper="-1" effort="3" velocity="1"/>')
+    with pytest.warns(LoadWarning, match="lower limit 1 is above the upper limit -1"):
+        limits = load(f"<robot>{body}</robot>").links[-1].limits
+    assert (limits.lower, limits.upper, limits.effort) == (-float("inf"), float("inf"), 3.0)
 
 
 def test_absent_mujoco_names_the_extra(missing: Missing) -> None:

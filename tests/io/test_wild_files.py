@@ -55,6 +55,20 @@ def test_many_unclosed_comments_take_no_time():
 # URDF
 
 
+def test_an_inertial_without_anything_is_none():
+    text = '<robot name="r"><link name="cube"><inertial><density value="500"/></inertial></link></robot>'
+    with pytest.warns(LoadWarning, match="no <mass>; the link is massless"):
+        model = lw.load(text, base="free")
+    assert model.links[model.link("cube")].inertia == lw.BodyInertia()
+
+
+def test_room_for_simulating_does_not_matter():
+    """Old files reserve thousands of rows, contacts and numbers."""
+    size = '<size njmax="8000" nconmax="5000" nstack="600000"/>'
+    body = "<worldbody><body><joint/><geom size='1'/></body></worldbody>"
+    assert lw.load(f"<mujoco>{size}{body}</mujoco>").nv == 1
+
+
 def test_an_inertial_without_inertia_is_a_point_mass():
     text = PAIR.replace('<inertia ixx="1" iyy="1" izz="1"/>', "", 1)
     with pytest.warns(LoadWarning, match="no <inertia>; the link is a point mass"):
@@ -109,6 +123,34 @@ def test_xacro_is_recognised_without_its_package(tmp_path, missing):
     assert (
         lw.load(PAIR.replace("<robot ", '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" ')).nv == 1
     )  # expanded already
+
+
+BOMBS = {
+    "macros": "".join(
+        f'<xacro:macro name="m{k}"><xacro:m{k - 1}/><xacro:m{k - 1}/></xacro:macro>'
+        if k
+        else '<xacro:macro name="m0"><link name="a"/></xacro:macro>'
+        for k in range(40)
+    )
+    + "<xacro:m39/>",
+    "itself": '<xacro:macro name="m"><xacro:m/><xacro:m/></xacro:macro><xacro:m/>',
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_hostile_xacro_takes_no_more_than_five_seconds(tmp_path, kind):
+    pytest.importorskip("xacro")
+    resource = pytest.importorskip("resource")
+    (tmp_path / "bomb.xacro").write_text(f"{HEAD}{BOMBS[kind]}</robot>")
+
+    def used() -> float:
+        child = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return child.ru_utime + child.ru_stime
+
+    before = used()
+    with pytest.raises(LoadError, match="xacro"):
+        lw.load(tmp_path / "bomb.xacro")
+    assert used() - before < 5.0
 
 
 def test_xacro_is_expanded(tmp_path):

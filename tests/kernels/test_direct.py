@@ -39,13 +39,14 @@ def test_results_are_new_arrays_that_nobody_else_holds() -> None:
     one(x)
     gc.collect()  # others' arrays
     dtype = sys.getrefcount(np.dtype("float64"))
+    counted = 2000 if dtype < 2**31 else 0  # NumPy's own types are immortal from 2.5 on: their count stays
     results = [one(x) for _ in range(1000)]
     assert {type(r) for r in results} == {type(results[0])}
     assert results[0]._fields == ("root", "scaled")
     assert len({a.ctypes.data for r in results for a in r}) == 2000
     assert all(sys.getrefcount(a) == 3 for a in results[0])  # the tuple, the loop, the count itself
     assert all(a.flags.owndata and a.flags.writeable for a in results[0])
-    assert abs(sys.getrefcount(np.dtype("float64")) - dtype - 2000) < 100
+    assert abs(sys.getrefcount(np.dtype("float64")) - dtype - counted) < 100
     assert gc.is_tracked(results[0])
     del results
     gc.collect()

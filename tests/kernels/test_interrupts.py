@@ -138,6 +138,41 @@ def test_a_compilation_does_not_wait_for_one_that_was_interrupted() -> None:
     assert time.perf_counter() - began < 20
 
 
+ENDS = (
+    SCRIPT
+    + """
+os.environ["LINKWORK_CACHE"] = "off"
+from linkwork.kernels import compile
+from linkwork.robots.mechanisms import humanoid
+real, begun = compile._emit_one, threading.Semaphore(0)
+def counted(*given):
+    begun.release()
+    return real(*given)
+f = lw.forward_dynamics(humanoid().with_constraints(lw.surface("left_foot"), lw.surface("right_foot")), method="lcaba")
+f.program
+compile._emit_one = counted
+threading.Thread(target=lambda: ([begun.acquire() for _ in range(5)], os.kill(os.getpid(), signal.SIGINT))).start()
+try:
+    f.kernel.prepare()
+    sys.exit("the compilation ended before it was interrupted")
+except KeyboardInterrupt:
+    print("used", time.process_time())
+"""
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_the_end_of_a_process_waits_for_no_more_than_a_chunk() -> None:
+    """Of processor time: chunks that LLVM has begun are small, and the others are cancelled."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    (used,) = numbers(ENDS, "used")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert total - used < 1.0
+
+
 NEAR_THE_END = (
     SCRIPT
     + """

@@ -350,3 +350,9 @@ def test_custom_takes_joints_of_any_kind(joint):
     q = model.random_q(0)
     J = lw.constraint_jacobian(model, backend="numpy")(q).J
     assert J.shape == (1, model.nv)
+
+
+def test_limits_that_leave_no_position_are_refused() -> None:
+    with pytest.raises(lw.LinkworkError, match="lower limit 1 is above the upper limit -1"):
+        Limits(1.0, -1.0)
+    assert Limits(1.0, 1.0).lower == 1.0

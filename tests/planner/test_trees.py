@@ -82,3 +82,19 @@ def test_by_predicted_time_and_on_the_command_line(tmp_path) -> None:
     assert f"cut={list(found.joints)}" in done.output
     file.write_text(graph(1, loops=0))
     assert lw.best_cuts(file).joints == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("four_bar.urdf", {"joint3"}), ("six_bar.urdf", {"joint4"}), ("cassie.xml", None)]
+)
+def test_loops_of_urdf_and_mjcf_files(name: str, expected: set[str] | None) -> None:
+    """Faster trees of linkages than the file's; Cassie's rods are cut where they should be (None)."""
+    try:
+        model = lw.load(name)
+    except lw.LoadError:
+        pytest.skip(f"{name} is not installed")
+    found = lw.best_cuts(name, use="batch")
+    assert set(found.joints) == (expected or {c.name for c in model.constraints})
+    assert (found.us < 0.9 * found.rule) == (expected is not None)
+    assert lw.plan(lw.load(name, cut=found.joints), use="batch").best.predicted["batch"] == found.us
+    assert not {*found.joints} & {*model.independent}

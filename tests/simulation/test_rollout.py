@@ -9,6 +9,7 @@ from motions import ball_chain, pendulum
 import linkwork as lw
 from linkwork.errors import InputError, NotFound, UnsupportedError
 from linkwork.robots.mechanisms import arm, four_bar, quadruped, standing
+from linkwork.robots.tello import tello
 
 FEET = ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")
 
@@ -168,3 +169,16 @@ def test_making_one_plans_nothing():
     assert run.step.choice.settled is None
     assert run.method == run.step.choice.settled
     assert run.method in repr(run)
+
+
+def test_stabilised_clusters_of_functions_of_the_user() -> None:
+    """Independent joints do not depend on a stabilisation, whose step is traced: Tello's differentials have one."""
+    try:
+        model = tello()
+    except lw.LinkworkError:
+        pytest.skip("needs tello_humanoid.urdf in LINKWORK_ROBOTS")
+    q, v = lw.random_state(model, seed=0)
+    ends = {
+        m: lw.rollout(model, dt=1e-3, stabilisation=True, method=m)(q, v, steps=5).v[-1] for m in ("c_aba", "lcaba")
+    }
+    np.testing.assert_allclose(ends["c_aba"], ends["lcaba"], atol=1e-6 * np.abs(ends["lcaba"]).max())

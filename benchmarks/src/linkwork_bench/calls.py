@@ -2,6 +2,7 @@
 
 Each function is measured three ways, in turns: called (`f(q, v)`), bound to fixed buffers (`f.bind()`), and its machine
 code alone, in a native loop over states, one at a time. The cost of a call is its time less that of the machine code.
+Calls in JAX and PyTorch are beside them where these are installed (frameworks.py).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import typer
 import linkwork as lw
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
+from linkwork_bench.frameworks import overheads
 
 LOOP, STATES, ROUNDS = 1000, 50, 21
 """Calls in a round, states of a native loop (so few that results stay in the cache), rounds for a median."""
@@ -181,5 +183,16 @@ def calls_command(
     ratios = [c.pinocchio / c.call for c in found if c.pinocchio is not None]
     if ratios:
         console.print(f"at least {min(ratios):.1f} times faster than Pinocchio's bindings (asked for: {PEER})")
+    f, inputs = functions(*standing(robot, names))["forward_dynamics"]
+    extra = overheads(f, inputs, next(c.kernel for c in found if c.function == "forward_dynamics"), rounds)
+    if extra:
+        table = Table(title="forward_dynamics in other frameworks: us (processor time of all threads)")
+        for heading in ("framework", "what", "time", "kernel", "beyond"):
+            table.add_column(heading, justify="left" if heading in ("framework", "what") else "right")
+        for o in extra:
+            beyond = ["", ""] if o.kernel is None else [f"{o.kernel:.2f}", f"{o.time - o.kernel:.2f}"]
+            table.add_row(o.framework, o.what, f"{o.time:.2f}", *beyond)
+        console.print(table)
     if json is not None:
-        json.write_text("".join(written.dumps(asdict(c)) + "\n" for c in found))
+        rows = [*map(asdict, found), *(o._asdict() for o in extra)]
+        json.write_text("".join(written.dumps(row) + "\n" for row in rows))

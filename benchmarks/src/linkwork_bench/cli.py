@@ -7,6 +7,7 @@ import typer
 from linkwork_bench.calls import calls_command
 from linkwork_bench.commands import contact, papers, planner, results, robot, rollout, suites
 from linkwork_bench.derivatives import derivatives
+from linkwork_bench.terms import terms
 
 bench_app = typer.Typer(
     help="Our kernels beside Pinocchio and MuJoCo: same robots, same states, one run.\n\n"
@@ -30,6 +31,7 @@ for command in (
     rollout.rollout,
     contact.contact,
     derivatives,
+    terms,
     results.show,
     results.compare,
 ):

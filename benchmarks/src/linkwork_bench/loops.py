@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from linkwork.model import Frame, Link, Model, Placement
 from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
 from linkwork_bench.inputs import SEED, Robot, read_robot
+from linkwork_bench.mjcf import mjcf_text
 from linkwork_bench.peers import LARGEST, Peers
 
 STATES, FEW_STATES = 100, 16
@@ -54,6 +56,8 @@ def harness_robot(name: str, model: Model, rows: np.ndarray, peers: Peers, folde
     """A model with its closures as the harness reads it, with states [q v tau] and accelerations."""
     (folder / f"{name}.model").write_text(model_text(name, model))
     rows.astype("<f8").tofile(folder / f"{name}.states")
+    with suppress(UnsupportedError):  # then MuJoCo's times are missing
+        (folder / f"{name}__{CASE}.xml").write_text(mjcf_text(name, model))
     for build in peers.builds[:1]:
         program = build.folder / "pin_reference"
         if program.is_file():

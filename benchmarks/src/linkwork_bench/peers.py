@@ -51,6 +51,7 @@ MUJOCO = {
     "crba": "kinematics+comPos+makeM+factorM",
     "aba": "mj_forward",
     "forward_dynamics": "mj_forward",
+    "constraintDynamics": "mj_forward",
 }
 
 

@@ -7,7 +7,7 @@ this contract never mutates an array and never asks which backend it runs on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 Array = Any
@@ -118,6 +118,13 @@ class Ops(Protocol):
 
         With `terms`, the squares of what entries of b are sums of, a backend without singular values gives NaN where
         a x = b does not hold but for rounding: where b is not consistent, or a is too near to a lower rank.
+        """
+        ...
+
+    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
+        """The result of the candidate with the fewest operations; all compute the same, the first is a guess.
+
+        The tracer of kernels traces all of them, and those not taken leave nothing behind; others take the guess.
         """
         ...
 

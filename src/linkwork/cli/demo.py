@@ -1,4 +1,4 @@
-"""`linkwork demo`: a humanoid stands on two feet, and one with four-bar linkages in its legs squats."""
+"""`linkwork demo`: a humanoid stands, one with four-bar legs squats, and quadrupeds fall."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.console import Console
 import linkwork as lw
 from linkwork.algorithms import registry
 from linkwork.cli.arguments import table_of, terminal
+from linkwork.cli.falling import show_fall
 from linkwork.cli.solve import residuals_of, show_solution
 from linkwork.model import Model
 from linkwork.robots.mechanisms import humanoid, standing
@@ -27,7 +28,7 @@ def demo_command(
 ) -> None:
     """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics.
 
-    Let it squat, and film it.
+    Let it squat, and film it; then a thousand quadrupeds fall onto the ground.
     """
     console = terminal()
     model = humanoid(hands=False)
@@ -45,6 +46,7 @@ def demo_command(
     run = show_squat(console)
     show_methods(console)
     write_replay(console, run, html)
+    show_fall(console, html.with_name("falling.html"))
 
 
 def squatting_humanoid() -> tuple[Model, np.ndarray, Callable[[float, np.ndarray, np.ndarray], np.ndarray]]:

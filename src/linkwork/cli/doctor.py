@@ -30,6 +30,8 @@ EXTRAS = {
     "cluster": ("distributed", "distributed", "rollouts on a Dask cluster"),
     "xacro": ("xacro", "xacro", "xacro files"),
     "usd": ("usd-core", "pxr", "USD files"),
+    "jax": ("jax", "jax", "functions for JAX"),
+    "torch": ("torch", "torch", "functions for PyTorch"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }
 """Extra: its package, the module in that, and what it is for."""
@@ -84,7 +86,7 @@ def _machine() -> dict[str, Any]:
     return {
         "cpu": _processor() or host.cpu,
         "target": f"{host.cpu}, {host.triple}",
-        "registers": f"{host.registers} of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
+        "registers": f"{host.registers} registers of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
         "lanes": {dtype: host.lanes(dtype) for dtype in ("float64", "float32")},
         "processors": os.cpu_count(),
         "quota": None if quota() == float("inf") else quota(),

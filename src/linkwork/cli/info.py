@@ -18,6 +18,7 @@ from linkwork.cli.arguments import (
     terminal,
 )
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
+from linkwork.values import uncached
 
 console = terminal()
 RESISTS = ("damping", "stiffness", "friction")
@@ -25,7 +26,7 @@ RESISTS = ("damping", "stiffness", "friction")
 
 
 def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Show links, joints, degrees of freedom, frames, loops, couplings and mass of a robot."""
+    """Show links, joints, frames, springs, damping, limits, actuators, loops and mass of a robot."""
     model = load_robot(file, base, one)
     facts = {
         "name": model.name,
@@ -48,6 +49,7 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
             "mass": l.inertia.mass,
             "armature": l.armature.tolist(),
             **{n: getattr(l.passive, n).tolist() for n in ("damping", "stiffness", "rest", "friction")},
+            "limits": {n: x for n, x in uncached(l.limits).items() if np.isfinite(x)},
         }
         for i, l in enumerate(model.links)
         if i
@@ -67,13 +69,26 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         }
         for name, f in model.frames.items()
     ]
+    actuators: list[dict[str, Any]] = [
+        {
+            "actuator": a.name,
+            "joints": {n: list(g) for n, g in a.joints.items()},
+            "what": a.describe(),
+            "gain": a.gain.tolist(),
+            "bias": a.bias.tolist(),
+            "control_range": [x if np.isfinite(x) else None for x in a.control_range],
+            "force_range": [x if np.isfinite(x) else None for x in a.force_range],
+        }
+        for a in model.actuators
+    ]
     if as_json:
         elimination = {
             "order": [model.links[i].name for i in order.order],
             "cut_joints": len(model.constraints),
             "most_neighbours": order.most_neighbours,
         }
-        found = {"frames": frames, "joints": links, "constraints": constraints, "elimination": elimination}
+        found = {"frames": frames, "joints": links, "constraints": constraints, "actuators": actuators}
+        found["elimination"] = elimination  # type: ignore[assignment]
         print_json({**facts, **found})
         return
     size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
@@ -96,6 +111,20 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         for row in resisting:
             table.add_row(str(row["joint"]), *(_by_dof(row[n]) for n in RESISTS), _by_dof(row["rest"]))
         console.print(table)
+    limited = [row for row in links if row["limits"]]
+    if limited:
+        names = ("lower", "upper", "effort", "velocity")
+        table = table_of(f"{len(limited)} joints with limits", "joint", *names, right=names)
+        for row in limited:
+            table.add_row(str(row["joint"]), *(f"{row['limits'][n]:.4g}" if n in row["limits"] else "" for n in names))
+        console.print(table)
+    if actuators:
+        columns = ("actuator", "joint (gear)", "what", "controls", "forces")
+        table = table_of(f"{len(actuators)} actuators", *columns)
+        for a in actuators:
+            joints = ", ".join(f"{n} ({_by_dof(g)})" for n, g in a["joints"].items())
+            table.add_row(a["actuator"], joints, a["what"], _range(a["control_range"]), _range(a["force_range"]))
+        console.print(table)
     if constraints:
         title = f"{len(constraints)} constraints, {model.rows} rows"
         table = table_of(title, "name", "what", "rows", "loop root", right=["rows"])
@@ -116,6 +145,12 @@ def _numbers(values: list[float]) -> str:
 def _by_dof(values: Sequence[float]) -> str:
     """Numbers of a joint, or one where all are equal."""
     return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
+
+
+def _range(bounds: Sequence[float | None]) -> str:
+    """A range with its ends, empty where it has none."""
+    lower, upper = ("" if x is None else f"{x:.4g}" for x in bounds)
+    return f"{lower} .. {upper}" if lower or upper else ""
 
 
 def _span(bounds: Any) -> str:

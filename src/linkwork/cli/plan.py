@@ -52,7 +52,7 @@ def plan_command(
         ),
     ] = False,
     cuts: Annotated[
-        bool, typer.Option("--cuts", help="Search the joints of an SDF file's loops for those to cut, too.")
+        bool, typer.Option("--cuts", help="Search the joints of the file's loops for those to cut, too.")
     ] = False,
     calibrate: Annotated[
         bool,
@@ -102,12 +102,13 @@ def _calibrate() -> None:
 def _best_cuts(file: str, base: str | None, one: str | None, use: str, independent: bool) -> tuple[str, ...]:
     """The joints to cut; what that gains is printed."""
     found = lw.best_cuts(file, base=base, model=one, use=use, independent=independent)
+    where = "it is cut without this"
     if not found.joints:
         gain = "there are no loops to cut"
     elif found.us < found.rule:
-        gain = f"cut={list(found.joints)}: {100 * (1 - found.us / found.rule):.0f} % faster than where the rule cuts"
+        gain = f"cut={list(found.joints)}: {100 * (1 - found.us / found.rule):.0f} % faster than where {where}"
     else:
-        gain = f"cut={list(found.joints)}: where the rule cuts, nothing is faster"
+        gain = f"cut={list(found.joints)}: where {where}, nothing is faster"
     console.print(gain, highlight=False)
     return found.joints
 

@@ -74,11 +74,11 @@ def residuals_of(model: Model, state: dict[str, np.ndarray], a: np.ndarray, lam:
     from linkwork.algorithms.tree.rnea import rnea
     from linkwork.backends import get
     from linkwork.model import Motion
-    from linkwork.model.passive import passive_force
+    from linkwork.model.joint_forces import joint_forces
 
     motion = Motion(model, state["q"][:, None], state["v"][:, None], get("numpy"))
     J, k = joint_space(motion)
-    applied = passive_force(model, motion.q, motion.v, motion.xp)
+    applied = joint_forces(model, motion.q, motion.v, motion.xp)
     force = rnea(motion, a[:, None], None, applied) - state["tau"][:, None] - J.T @ lam[:, None]
     return {
         "dynamics_residual": float(np.abs(force).max(initial=0)),

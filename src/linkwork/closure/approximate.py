@@ -17,6 +17,7 @@ from linkwork.checks import FLAG, checked
 from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.errors import UnsupportedError
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import BodyInertia
 from linkwork.model.model import MODEL, Frame, Model
 from linkwork.model.motion import Motion
@@ -32,6 +33,10 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
     Constraints that are in no cluster stay. Of differentials (`Custom`) the rotors must be the dependent joints
     (`model.with_independent`), and their ratios are those of the neutral position. UnsupportedError if a dependent
     joint carries links, or belongs to a linkage.
+
+    Examples:
+        >>> lw.approximate(geared_chain(2)).nv
+        2
     """
     tree, t = clusters(model), model.topology
     gone = rotors(tree)
@@ -57,7 +62,28 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
         frames=frames,
         independent=(),
         constraints=tuple(model.constraints[n] for n in tree.outer),
+        actuators=_reflected(model, tree),
     )
+
+
+def _reflected(model: Model, tree: ClusterTree) -> tuple[Actuator, ...]:
+    """Actuators of rotors as those of the joints that these turn with: gears G^T g."""
+    if not model.actuators:
+        return ()
+    t, out = model.topology, list[Actuator]()
+    G, _ = embeddings(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY), tree)
+    place = {int(v): n for n, v in enumerate(tree.velocities)}
+    for a in model.actuators:
+        g = np.zeros(model.nv)
+        for name, gears in a.joints.items():
+            g[t.v_slices[model.joint(name)]] += gears
+        own, joints = G.T @ g, dict[str, tuple[float, ...]]()
+        for i in t.links:
+            span = range(t.v_slices[i].start, t.v_slices[i].stop)
+            if any(k in place and own[place[k]] for k in span):
+                joints[model.links[i].joint_name] = tuple(float(own[place[k]]) for k in span)
+        out.append(replace(a, joints=joints))
+    return tuple(out)
 
 
 def reflected_inertia(model: Model) -> np.ndarray:

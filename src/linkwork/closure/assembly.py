@@ -31,17 +31,20 @@ from linkwork.checks import (
     optional,
     whole,
 )
-from linkwork.constraints import Constraint, LinkRows, jacobian, position_error
+from linkwork.constraints import Closure, Constraint, LinkRows, jacobian, position_error
 from linkwork.errors import AssemblyError, InputError, SingularError, listing, not_found
 from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
-from linkwork.model.model import MODEL
+from linkwork.model.model import MODEL, WORLD
 
 Residual = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 """phi and D at q."""
 
 MAX_DAMPING = 1e16
 """Where Levenberg-Marquardt gives up: steps this short no longer change anything."""
+
+HOLDING = ("fixed", "spherical")
+"""Cut joints that hold a frame at a place."""
 
 REDUNDANT = 1e-10
 """Singular values of the rows, relative to the largest, below which they count as redundant."""
@@ -72,9 +75,16 @@ def assemble(
 
     `q`, of shape (nq,) or (batch, nq), has quaternions as [x y z w] and may be far from closed. Joints named in
     `locked` keep their positions. All constraints with a position are closed, contacts with the world among them, or
-    those named in `only`; rows may be redundant. If the search does not converge, it starts again from `q`
-    moved at random (by `seed`), further each time, `attempts` times in all. AssemblyError says which constraints stay
-    open and by how much, and has the best position found. Joint limits are ignored.
+    those named in `only`; rows may be redundant. If the search does not converge within `max_iterations` steps, it
+    starts again from `q` moved at random (by `seed`), further each time, `attempts` times in all. Joints with springs
+    move only if the others cannot close the loops: else a mechanism would start with loaded springs. AssemblyError says
+    which constraints stay open and by how much, and has the best position found. Joint limits are ignored.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q = lw.assemble(model, [0.3, 0.0, 0.0], locked=["crank_joint"])
+        >>> np.allclose(q, [0.3, -0.3, 0.3])
+        True
     """
     start = np.array(q, dtype=float)
     closing, free = _closing(model, only), _free(model, locked)
@@ -92,6 +102,13 @@ def project_velocity(model: Model, q: object, v: object, *, norm: str = "mass") 
     norm="joint" it is nearest in the sum of squares of joint velocities, which needs no mass. Shapes are (nq,) and
     (nv,), or (batch, nq) and (batch, nv); quaternions in `q` are [x y z w]. Where joints move no inertia and
     constraints do not determine their velocities, norm="mass" ends with an error that names them.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, _ = lw.random_state(model, 0)
+        >>> v = lw.project_velocity(model, q, np.ones(3))
+        >>> bool(np.abs(lw.constraint_error(model)(q, v).rate).max() < 1e-9)
+        True
     """
     at, speed = np.array(q, dtype=float), np.array(v, dtype=float)
     if at.ndim not in (1, 2) or at.shape[-1] != model.nq or speed.shape != (*at.shape[:-1], model.nv):
@@ -119,11 +136,26 @@ def random_state(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A random position in which the constraints (those in `only`) hold, and a velocity that all allow.
 
-    Starts from `model.random_q` and closes; where that fails several times, from a closed position near neutral that
-    is moved at random and closed again. If that fails too, it is that position itself: mechanisms may be singular in
-    every posture. The same seed gives the same state; `batch` gives as many, as rows.
+    Starts from `model.random_q`, within the joint limits, and closes; joints that this moves out of their limits are
+    put onto them, and the others close once more. Where that fails several times, it starts from a closed position near
+    neutral that is moved at random. If no position within the limits is found, it is a closed one beyond them; if
+    nothing closes but that near neutral, it is that one: mechanisms may be singular in every posture.
+
+    Contacts are closed where they have a place: at the frame of the world that they name. Several points or surfaces
+    that name the world itself (`lw.point(foot)` of four feet) have none, because all would be at its origin: they stay
+    where the random posture has them, each at its own place, and only velocities obey them. Name frames of the world,
+    or list constraints in `only`, to have them closed. One alone is closed, at the origin.
+
+    The same seed gives the same state; `batch` gives as many, as rows; `tolerance` is that of `assemble`.
     Quaternions in q are [x y z w].
+
+    Examples:
+        >>> q, v = lw.random_state(four_bar(), 0, batch=5)
+        >>> q.shape, v.shape
+        ((5, 3), (5, 3))
     """
+    if only is None:
+        only = _placed(model)
     rng = np.random.default_rng(seed)
     if batch is not None:
         check_memory(f"batch={batch}", batch * (model.nq + model.nv), "take fewer states at a time")
@@ -132,7 +164,7 @@ def random_state(
             np.array([s[0] for s in states]).reshape(batch, model.nq),
             np.array([s[1] for s in states]).reshape(batch, model.nv),
         )
-    q = _random_position(model, rng, only, tolerance)
+    q = _random_position(model, rng, only, tolerance, limited=True)
     if q is None:
         q = assemble(model, model.neutral(), only=only, tolerance=tolerance)
     return q, project_velocity(model, q, rng.normal(size=model.nv))
@@ -155,17 +187,31 @@ def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[n
 
 
 def _random_position(
-    model: Model, rng: np.random.Generator, only: Sequence[str] | None, tol: float, attempts: int = 3
+    model: Model,
+    rng: np.random.Generator,
+    only: Sequence[str] | None,
+    tol: float,
+    attempts: int = 3,
+    limited: bool = False,
 ) -> np.ndarray | None:
-    """A random closed position, or None if nothing closes: from random starts, then near neutral."""
-    closing, free = _closing(model, only), np.ones(model.nv, dtype=bool)
+    """A random closed position, or None if nothing closes: from random starts, then near neutral.
+
+    If `limited`, one within the joint limits, where any of the starts leads to one.
+    """
+    closing, free, beyond = _closing(model, only), np.ones(model.nv, dtype=bool), list[np.ndarray]()
 
     def closed(start: np.ndarray) -> np.ndarray | None:
         """Closed to more digits than the tolerance, as is possible in all but singular postures."""
         found = _levenberg_marquardt(closing, start, free, tol, 50)
-        return found.q if found.gap <= tol / 10 else None
+        if not found.gap <= tol / 10:
+            return None
+        q = _limited(closing, found.q, tol) if limited else found.q
+        beyond.extend([] if q is not None else [found.q])
+        return q
 
-    for _ in range(attempts):
+    for k in range(4 * attempts):
+        if k >= attempts and not beyond:  # more of them only where it is the limits that are missed
+            break
         q = closed(model.random_q(rng))
         if q is not None:
             return q
@@ -174,7 +220,35 @@ def _random_position(
         q = closed(model.integrate(near, size * rng.normal(size=model.nv)))
         if q is not None:
             return q
+    return beyond[0] if beyond else None
+
+
+def _limited(closing: _Closing, q: np.ndarray, tolerance: float) -> np.ndarray | None:
+    """A closed position within the joint limits, near a closed one; None if none is found.
+
+    Joints that are beyond their limits are put onto them and held there while the others close, as often as there are
+    others that leave theirs.
+    """
+    model, t, limits = closing.model, closing.model.topology, closing.model.limits
+    free = np.ones(model.nv, dtype=bool)
+    for _ in range(model.nv + 1):
+        outside = {i for i in t.links if ((q < limits.lower) | (q > limits.upper))[t.q_slices[i]].any()}
+        if not outside:
+            return q
+        for i in outside:
+            free[t.v_slices[i]] = False
+        found = _levenberg_marquardt(closing, np.clip(q, limits.lower, limits.upper), free, tolerance, 50)
+        if not found.gap <= tolerance / 10:
+            return None
+        q = found.q
     return None
+
+
+def _placed(model: Model) -> list[str]:
+    """The constraints with a place: all with a position but several frames at the origin of the world."""
+    positional = [c for c in model.constraints if not isinstance(c, LinkRows)]
+    placeless = {c.name for c in positional if isinstance(c, Closure) and WORLD in (c.a, c.b) and c.joint in HOLDING}
+    return [c.name for c in positional if len(placeless) < 2 or c.name not in placeless]
 
 
 @dataclass(frozen=True)
@@ -207,6 +281,11 @@ def _assembled(
 ) -> np.ndarray:
     """The first attempt that closes; the error of the best one if none does."""
     model, rng, best = closing.model, np.random.default_rng(seed), None
+    rigid = free & _free(model, [l.joint_name for l in model.links if l.passive.stiffness.any()])
+    if rigid.any() and not np.array_equal(rigid, free):
+        found = _levenberg_marquardt(closing, start, rigid, tolerance, max_iterations)
+        if found.gap <= tolerance:
+            return found.q
     for k in range(attempts):
         shake = 0.0 if k == 0 else min(0.05 * 2.0**k, np.pi)
         moved = model.integrate(start, shake * free * rng.normal(size=model.nv)) if k else start

@@ -36,6 +36,12 @@ def expand(model: Model, y: object, ydot: object = None, *, guess: object = None
     full position: the last state; default neutral), which decides between the ways in which a linkage can be closed.
     AssemblyError where it cannot be closed for this `y`, SingularError where dependent velocities do not follow from
     `ydot`. Quaternions are [x y z w].
+
+    Examples:
+        >>> model = geared_chain(2)
+        >>> state = lw.expand(model, np.array([0.1, 0.2]), np.array([1.0, 0.0]))
+        >>> len(state[0])
+        4
     """
     tree = clusters(model)
     at = np.array(y, dtype=float)

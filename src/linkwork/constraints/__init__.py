@@ -9,10 +9,15 @@ from linkwork.constraints.coupling import Coupling
 from linkwork.constraints.custom import Custom
 from linkwork.constraints.distance import Distance
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
+from linkwork.constraints.pair import Ball, Block, Pair, Rod, touching
 from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
+from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
 
 __all__ = [
     "CUT_JOINTS",
+    "Ball",
+    "Block",
+    "BoxContact",
     "CentreOfMass",
     "Closure",
     "Connect",
@@ -21,9 +26,13 @@ __all__ = [
     "Coupling",
     "Custom",
     "Distance",
+    "EllipsoidContact",
     "Ground",
     "Hinge",
     "LinkRows",
+    "Pair",
+    "RimContact",
+    "Rod",
     "Rows",
     "Stabilisation",
     "Weld",
@@ -32,5 +41,6 @@ __all__ = [
     "point",
     "position_error",
     "surface",
+    "touching",
     "velocity_error",
 ]

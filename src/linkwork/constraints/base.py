@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 @checked_class(period=POSITIVE, damping=NOT_NEGATIVE)
 @dataclass(frozen=True, eq=False)
 class Stabilisation(Value):
-    """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio."""
+    """Baumgarte's: position errors decay like a damped oscillator of this period and damping ratio.
+
+    Examples:
+        >>> lw.surface("left_foot", stabilisation=lw.Stabilisation(period=0.2)).stabilisation
+        Stabilisation(period=0.2, damping=1.0)
+    """
 
     period: float = 0.1
     damping: float = 1.0
@@ -93,6 +98,11 @@ class Constraint(Value):
         """The model whose rows these are, where this constraint replaces one of another model."""
         return None
 
+    @property
+    def coefficients(self) -> np.ndarray:
+        """The numbers K over links that can be inputs of functions, n x 6; most constraints have none."""
+        return np.zeros((0, 6))
+
     def check(self, model: Model) -> None:
         """Raise a typed error if the model lacks what this constraint names."""
         raise NotImplementedError
@@ -108,6 +118,10 @@ class Constraint(Value):
     def position_error(self, motion: Motion) -> Array:
         """phi(q), m x 1, whose derivative is J v where phi is zero."""
         raise NotImplementedError
+
+    def without_passive(self) -> Constraint:
+        """The same without damping and springs of its own, which only some closures have."""
+        return self
 
     def renamed(self, new: Callable[[str], str]) -> Constraint:
         """The same constraint in a model with other names, its own included: `new(name)` for each `name`."""

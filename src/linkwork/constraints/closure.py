@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
-from linkwork.checks import NAME, NUMBER, checked, checked_class, choice
+from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, checked, checked_class, choice
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
@@ -72,6 +72,9 @@ ALIASES = {"weld": "fixed", "ball": "spherical", "hinge": "revolute", "continuou
 FIXED_IN_B = ("point_on_line", "point_on_plane")
 """Cut joints whose forbidden directions are fixed in frame `b`, because `a` may turn freely."""
 
+RESISTING = ("revolute", "prismatic")
+"""Cut joints that leave one direction free, along which they may have damping and springs."""
+
 IN_ANY_AXES = ("fixed", "spherical")
 """Cut joints that forbid all translations, and all rotations or none: their rows may be in any axes."""
 
@@ -86,6 +89,9 @@ IN_ANY_AXES = ("fixed", "spherical")
     name=NAME,
     stabilisation=STABILISATION,
     axes=choice("axes of a closure", ("a", "b")),
+    damping=NOT_NEGATIVE,
+    stiffness=NOT_NEGATIVE,
+    rest=NUMBER,
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Closure(Constraint):
@@ -95,6 +101,14 @@ class Closure(Constraint):
     in `a`; for "planar" and "point_on_plane" it is the normal. The multiplier of each row is the force or torque
     along its direction that acts on `a`; directions are in the axes of `a`, or of `b` where `axes` says so ("fixed" and
     "spherical" only; those of "point_on_line" and "point_on_plane" are fixed in `b` anyway).
+
+    A revolute or prismatic cut joint may have `damping`, and a spring of this `stiffness` that rests at `rest` (rad, m,
+    within half a turn): they act along the direction that it leaves free. They are explicit in time steps.
+
+    Examples:
+        >>> model = chain(6).with_constraints(lw.Closure("linktip", "link2", joint="universal", axis="x", second="y"))
+        >>> model.rows
+        4
     """
 
     a: str
@@ -106,6 +120,9 @@ class Closure(Constraint):
     name: str = ""
     stabilisation: Stabilisation | None = None
     axes: str = "a"
+    damping: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
 
     def __post_init__(self) -> None:
         kind = ALIASES.get(self.joint, self.joint)
@@ -119,6 +136,8 @@ class Closure(Constraint):
                 f"the rows of a '{kind}' closure have directions of their own; axes='b' is for "
                 + " and ".join(IN_ANY_AXES)
             )
+        if (self.damping or self.stiffness) and kind not in RESISTING:
+            raise ModelError(f"damping and springs are for {' and '.join(RESISTING)} closures, not for '{kind}'")
         object.__setattr__(self, "joint", kind)
         object.__setattr__(self, "axis", tuple(axis.tolist()))
         object.__setattr__(self, "second", tuple(second.tolist()))
@@ -145,6 +164,9 @@ class Closure(Constraint):
 
     def touches(self, model: Model) -> tuple[int, ...]:
         return (model.frame(self.a).link, model.frame(self.b).link)
+
+    def without_passive(self) -> Closure:
+        return replace(self, damping=0.0, stiffness=0.0) if self.damping or self.stiffness else self
 
     def renamed(self, new: Callable[[str], str]) -> Closure:
         return replace(self, a=new(self.a), b=new(self.b), name=new(self.name))
@@ -196,6 +218,27 @@ class Closure(Constraint):
         for l, KT in ((la, KaT), (lb, KbT)):
             drift = drift - KT.T @ spatial_excess(motion, l)
         return Rows({la: KaT.T, lb: KbT.T}, {}, drift)
+
+    def resistance(self, motion: Motion) -> dict[int, Array]:
+        """Forces of damping and spring on the two links, [force; torque] at their origins; empty without any.
+
+        f = -damping s^T V_rel - stiffness (x - rest) along the free direction s, with x the angle or length.
+        """
+        if not (self.damping or self.stiffness):
+            return {}
+        xp, u = motion.xp, motion.xp.constant(np.array(self.axis))
+        la, lb = self.touches(motion.model)
+        Xa, Xb, R, p = self._frames(motion)
+        turns = self.joint == "revolute"
+        s = xp.vstack([xp.zeros(3), u] if turns else [u, xp.zeros(3)])
+        rate = s.T @ (Xa @ motion.V[la] - _into(R, p, Xb @ motion.V[lb], xp))
+        if turns:
+            turn = matrix_quaternion(R, xp)
+            x = 2 * xp.atan2((u.T @ turn[0:3, :])[0, 0], turn[3, 0]) * xp.eye(1)
+        else:
+            x = u.T @ p
+        f = -self.damping * rate - self.stiffness * (x - self.rest)
+        return {la: Xa.T @ (s @ f), lb: -(Xb.T @ _out(R, p, s @ f, xp))}
 
     def _forbidden(self, R: Array, w: Array, xp: Ops) -> tuple[Array, Array]:
         """T and dT/dt in the axes of `a`, which turn with `w` relative to `b`."""
@@ -289,19 +332,34 @@ def _out(R: Array, p: Array, F: Array, xp: Ops) -> Array:
 
 @checked(a=NAME, b=NAME)
 def Weld(a: str, b: str = "world", **options: Any) -> Closure:
-    """`a` fixed to `b`: six rows."""
+    """`a` fixed to `b`: six rows.
+
+    Examples:
+        >>> chain(8).with_constraints(lw.Weld("linktip")).rows
+        6
+    """
     return Closure(a, b, "fixed", **options)
 
 
 @checked(a=NAME, b=NAME)
 def Connect(a: str, b: str = "world", **options: Any) -> Closure:
-    """The origin of `a` fixed to that of `b`, free to turn: three rows."""
+    """The origin of `a` fixed to that of `b`, free to turn: three rows.
+
+    Examples:
+        >>> chain(6).with_constraints(lw.Connect("linktip", "link2")).rows
+        3
+    """
     return Closure(a, b, "spherical", **options)
 
 
 @checked(a=NAME, b=NAME, axis=AXIS)
 def Hinge(a: str, b: str = "world", axis: object = "z", **options: Any) -> Closure:
-    """`a` may only turn about `axis` relative to `b`: five rows."""
+    """`a` may only turn about `axis` relative to `b`: five rows.
+
+    Examples:
+        >>> chain(6).with_constraints(lw.Hinge("linktip", "link2", axis="z")).rows
+        5
+    """
     return Closure(a, b, "revolute", axis, **options)
 
 
@@ -311,11 +369,22 @@ IN_AXES = choice("axes of a contact", AXES)
 
 @checked(frame=NAME, axes=IN_AXES)
 def point(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
-    """A point contact of a frame with the world: three rows, in the axes of the frame or of the world."""
+    """A point contact of a frame with the world: three rows, in the axes of the frame or of the world.
+
+    Examples:
+        >>> model = quadruped().with_constraints(lw.point("front_left_foot", axes="world"))
+        >>> model.rows
+        3
+    """
     return Connect(frame, axes=AXES[axes], **options)
 
 
 @checked(frame=NAME, axes=IN_AXES)
 def surface(frame: str, *, axes: str = "frame", **options: Any) -> Closure:
-    """A surface contact of a frame with the world: six rows, in the axes of the frame or of the world."""
+    """A surface contact of a frame with the world: six rows, in the axes of the frame or of the world.
+
+    Examples:
+        >>> humanoid(hands=False).with_constraints(lw.surface("left_foot")).rows
+        6
+    """
     return Weld(frame, axes=AXES[axes], **options)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from linkwork.backends.ops import Array
-from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, array, checked_class, instance, number, several
+from linkwork.backends.ops import Array, Ops
+from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, array, checked_class, instance, number
 from linkwork.errors import InputError
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.lazy import cached_property
@@ -31,7 +31,12 @@ RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 @checked_class(normal=AXIS, height=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
 class Ground(Value):
-    """The plane n^T x = height; `normal` n points out of the ground."""
+    """The plane n^T x = height; `normal` n points out of the ground.
+
+    Examples:
+        >>> lw.Ground(normal=(0, 0, 1), height=-0.1)
+        Ground(normal=[0 0 1], height=-0.1)
+    """
 
     normal: object = "z"
     height: float = 0.0
@@ -46,27 +51,36 @@ class Ground(Value):
 
 
 class Touch(NamedTuple):
-    """Rows over the velocity of the touching link, in the axes of the contact, and the gap."""
+    """Rows over the velocities of links that touch, the gap between them, and the axes [t1 t2 n] of both."""
 
-    link: int
-    K: Array  # 3 x 6
+    K: dict[int, Array]  # 3 x 6 each
     gap: Array  # a scalar
+    axes: Array  # 3 x 3, in world axes
 
 
-@checked_class(
-    frame=NAME,
-    offset=array(3, what="a place (3,) in the axes of the frame, in metres"),
-    radius=NOT_NEGATIVE,
-    friction=NOT_NEGATIVE,
-    restitution=RESTITUTION,
-    name=NAME,
-)
+CONTACT = {
+    "frame": NAME,
+    "offset": array(3, what="a place (3,) in the axes of the frame, in metres"),
+    "radius": NOT_NEGATIVE,
+    "friction": NOT_NEGATIVE,
+    "restitution": RESTITUTION,
+    "name": NAME,
+}
+"""The arguments of every contact."""
+
+
+@checked_class(**CONTACT)
 @dataclass(frozen=True, eq=False, repr=False)
 class Contact(Value):
     """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.
 
     `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
     `restitution` the share of the normal velocity with which it bounces back.
+
+    Examples:
+        >>> step = lw.step(quadruped(), [lw.Contact("front_left_foot", radius=0.02, friction=0.8)])
+        >>> step.inputs
+        {'q': 19, 'v': 18, 'tau': 18, 'dt': 1, 'friction': 1, 'impulses': 16}
     """
 
     frame: str
@@ -88,18 +102,23 @@ class Contact(Value):
         if not i:
             raise InputError(f"contact '{self.name}' is fixed to the world: name a frame on a link that moves")
 
+    def place(self, n: Array, xp: Ops) -> Array:
+        """The centre of the sphere in the axes of the frame, where n is the ground's normal."""
+        return xp.constant(np.array(self.offset))
+
     def evaluate(self, motion: Motion, ground: Ground) -> Touch:
         """Rows and distance in this configuration."""
-        xp, place = motion.xp, motion.model.frame(self.frame)
-        R, p = motion.poses[place.link]
+        xp, frame = motion.xp, motion.model.frame(self.frame)
+        link, X = frame.link, frame.placement
+        R, p = motion.poses[link]
         C, n = xp.constant(ground.axes), xp.constant(ground.axes[:, 2:3])
-        centre = R @ xp.constant(place.placement.p + place.placement.R @ np.array(self.offset))
+        turn = xp.constant(X.R)
+        centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ n), xp))
         lever = centre - self.radius * n
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
         gap = (n.T @ (p + centre))[0, 0] - (self.radius + ground.height)
-        return Touch(place.link, xp.hstack([CR, turned]), gap)
+        return Touch({link: xp.hstack([CR, turned])}, gap, C)
 
 
-CONTACTS = several(instance(Contact, "a linkwork.Contact"), "a list of contacts")
 GROUND = instance(Ground, "a linkwork.Ground")

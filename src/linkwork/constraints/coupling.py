@@ -36,6 +36,11 @@ class Coupling(Constraint):
 
     `terms` gives for each joint the coefficients of q, q^2, q^3, ... A joint with several degrees of freedom is coupled
     by one of its entries: "wrist[0]" is the first angle of a universal joint, say. Quaternions are not coupled.
+
+    Examples:
+        >>> geared = chain(2).with_constraints(lw.Coupling("link2_joint", {"link1_joint": [6.0]}))
+        >>> lw.constraint_error(geared)([0.1, 0.6], [1.0, 6.0]).phi.shape
+        (1,)
     """
 
     joint: str

@@ -33,12 +33,15 @@ class Custom(Constraint):
 
     It returns one number, or several as a list or an array.
 
-    >>> Custom(lambda a, b: np.sin(a) - b, joints=("crank", "rod"))
-
     A position is a number for a joint with one coordinate, else an array of shape (nq,) with quaternions as [x y z w].
     phi is plain arithmetic and NumPy's functions (sqrt, exp, log, hypot, arctan2, sin, arcsin, sinh, ...; `@`, np.dot,
     np.linalg.norm of arrays); it cannot branch on values. It may be written with CasADi's functions instead, of
     columns; that needs the extra `casadi`.
+
+    Examples:
+        >>> rule = lw.Custom(lambda a, b: np.sin(a) - b, joints=("link1_joint", "link2_joint"))
+        >>> lw.constraint_error(chain(2).with_constraints(rule))([0.0, 0.5], [0.0, 0.0]).phi
+        array([-0.5])
     """
 
     phi: Callable[..., Any]

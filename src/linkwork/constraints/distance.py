@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 @checked_class(a=NAME, b=NAME, length=number(what="a length in metres"), name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Constraint):
-    """The origins of frames `a` and `b` stay `length` metres apart. A positive multiplier is a push."""
+    """The origins of frames `a` and `b` stay `length` metres apart. A positive multiplier is a push.
+
+    Examples:
+        >>> model = chain(3).with_constraints(lw.Distance("linktip", "world", length=0.5))
+        >>> model.rows
+        1
+    """
 
     a: str
     b: str

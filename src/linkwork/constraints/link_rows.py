@@ -33,6 +33,11 @@ class LinkRows(Constraint):
     """sum_l K_l A_l = k for numbers K_l (m x 6) and spatial link accelerations A_l.
 
     As in the papers' benchmarks. Such rows have no position error, so they cannot be stabilised.
+
+    Examples:
+        >>> rows = lw.LinkRows({"link3": np.eye(6)[:2]}, k=np.zeros(2))
+        >>> lw.constraint_jacobian(chain(3).with_constraints(rows))(np.zeros(3)).J.shape
+        (2, 3)
     """
 
     K: Mapping[str, Sequence[Sequence[float]]]
@@ -65,6 +70,11 @@ class LinkRows(Constraint):
     def rows(self) -> int:
         return len(self.k)
 
+    @property
+    def coefficients(self) -> np.ndarray:
+        """K of one link above that of the next, in the order given."""
+        return np.vstack([np.asarray(K) for K in self.K.values()])
+
     def check(self, model: Model) -> None:
         for l in self.K:
             model.link(l)
@@ -77,7 +87,8 @@ class LinkRows(Constraint):
 
     def evaluate(self, motion: Motion) -> Rows:
         xp = motion.xp
-        links = {motion.model.link(l): xp.constant(K) for l, K in self.K.items()}
+        given = motion.given.link_rows.get(self.name, {})
+        links = {motion.model.link(l): given[l] if l in given else xp.constant(K) for l, K in self.K.items()}
         drift = -xp.constant(self.k)
         for l, K in links.items():
             drift = drift - K @ spatial_excess(motion, l)
@@ -90,7 +101,13 @@ class LinkRows(Constraint):
 @checked_class(target=array(3), name=NAME, stabilisation=STABILISATION)
 @dataclass(frozen=True, eq=False, repr=False)
 class CentreOfMass(Constraint):
-    """The centre of mass stays at `target` (world axes): three rows over every link."""
+    """The centre of mass stays at `target` (world axes): three rows over every link.
+
+    Examples:
+        >>> model = quadruped().with_constraints(lw.CentreOfMass())
+        >>> lw.constraint_jacobian(model)(standing(model)).J.shape
+        (3, 18)
+    """
 
     target: Sequence[float] = (0.0, 0.0, 0.0)
     name: str = "centre of mass"

@@ -26,10 +26,9 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
     """
     t, xp, model = motion.model.topology, motion.xp, motion.model
     rest: dict[int, Array] = {t.parent[bodies[0]]: xp.zeros(6)}
-    sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in bodies}
     for i in bodies:
         rest[i] = motion.X[i] @ rest[t.parent[i]] + motion.c[i]
-    K, k = [xp.zeros(0, sum(sizes.values()))], [xp.zeros(0)]
+    k = [xp.zeros(0)]
     for index in constraints:
         c, rows = model.constraints[index], evaluated(motion, index)
         right = -rows.drift - _stabilisation(motion, c, rows)
@@ -37,11 +36,21 @@ def local_rows(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]
             right = right - Kl[:, 0:3] @ motion.known[l]
             if l in rest:
                 right = right - Kl @ rest[l]
-        J = jacobian_blocks(motion, {l: B for l, B in rows.links.items() if l}, dict(rows.joints), relative=True)
-        m = right.shape[0]
-        K.append(xp.hstack([J[i] if i in J else xp.zeros(m, s) for i, s in sizes.items() if s]))
         k.append(right)
-    return xp.vstack(K), xp.vstack(k)
+    return local_jacobian(motion, bodies, constraints), xp.vstack(k)
+
+
+def local_jacobian(motion: Motion, bodies: Sequence[int], constraints: Sequence[int]) -> Array:
+    """K of K vdot = k over the joints of `bodies`, which does not depend on stabilisations."""
+    t, xp = motion.model.topology, motion.xp
+    sizes = {i: t.v_slices[i].stop - t.v_slices[i].start for i in bodies}
+    K = [xp.zeros(0, sum(sizes.values()))]
+    for index in constraints:
+        rows = evaluated(motion, index)
+        J = jacobian_blocks(motion, {l: B for l, B in rows.links.items() if l}, dict(rows.joints), relative=True)
+        m = rows.drift.shape[0]
+        K.append(xp.hstack([J[i] if i in J else xp.zeros(m, s) for i, s in sizes.items() if s]))
+    return xp.vstack(K)
 
 
 def supported_rows(

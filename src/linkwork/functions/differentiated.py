@@ -72,6 +72,8 @@ class Differentiated(Function[Any]):
     def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         ports = self.program.inputs
         found = self.program.interpret(*(x.reshape(port.shape) for x, port in zip(arrays, ports, strict=True)))
+        # the program may have been traced for an equal function
+        self._shapes.update({port.name: port.shape for port in self.program.outputs})
         return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
 
     def casadi(self) -> Any:

@@ -14,12 +14,13 @@ from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optio
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function
 from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
@@ -31,8 +32,8 @@ from linkwork.functions.results import (
 from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import joint_forces
 from linkwork.model.model import MODEL
-from linkwork.model.passive import passive_force
 from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
 
 
@@ -50,6 +51,7 @@ from linkwork.rewrite.rewritten import Rewritten, in_place, rewritten
     measure=FLAG,
     parameters=PARAMETERS,
     targets=FLAG,
+    actuators=FLAG,
     **OPTIONS,
 )
 @factory
@@ -71,6 +73,7 @@ def forward_dynamics(
     measure: bool = False,
     parameters: Sequence[str] = (),
     targets: bool = False,
+    actuators: bool = False,
 ) -> Function[ForwardDynamicsResult]:
     """`fd(q, v, tau) -> (a, lam)`: M a + c = tau + passive + J^T lam, J a = k.
 
@@ -91,9 +94,21 @@ def forward_dynamics(
       became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
-      of all rows), "softness" (R). `targets=True` is short for parameters=("targets",).
+      of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
+    - `actuators=True` makes it `fd(q, v, u)`, with the controls `u` of the model's actuators (see `lw.actuation`);
+      joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
+
+    Examples:
+        >>> model = quadruped().with_constraints(lw.point("front_left_foot"), lw.point("rear_right_foot"))
+        >>> fd = lw.forward_dynamics(model)
+        >>> q, v, tau = standing(model), np.zeros(model.nv), np.zeros(model.nv)
+        >>> result = fd(q, v, tau)
+        >>> result.a.shape, result.lam.shape, bool(result.converged)
+        ((18,), (6,), True)
+        >>> fd(np.tile(q, (100, 1)), v, tau).a.shape
+        (100, 18)
     """
     model.check_forward()
     where, softness = chosen_frames(frames, backend), _softness(model, R)
@@ -119,15 +134,19 @@ def forward_dynamics(
     more = _optional(model, external_forces, modes)
     if warm_start:
         more["lam0"] = np.zeros(model.rows)
+    driven = {"u": model.nu} if actuators else {"tau": model.nv}
+    if actuators:
+        check_actuators(model)
+        more = {"tau": np.zeros(model.nv), **more}
     inputs = Inputs(
         model,
         named,
-        BY_ROWS,
+        (*BY_ROWS, *BY_CONTROL) if actuators else BY_ROWS,
         more,
         None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
         q=model.nq,
         v=model.nv,
-        tau=model.nv,
+        **driven,
     )
     return SolverFunction(
         "forward_dynamics",
@@ -141,7 +160,7 @@ def forward_dynamics(
         threads=threads,
         defaults=inputs.defaults,
         shapes=inputs.shapes,
-        identity=(external_forces, softness, modes, warm_start, where, *inputs.identity),
+        identity=(external_forces, softness, modes, warm_start, where, actuators, *inputs.identity),
         prox=prox,
         judge=_judge(model, chosen) if R is None and model.constraints else None,
         rows=Rows(model, softness=softness) if model.constraints else None,
@@ -166,14 +185,19 @@ def inverse_dynamics(
 
     With gears, belts or linkages (`c_rnea`) `tau` (nv) has the forces G^T (M a + c) of the independent joints that
     cause a consistent motion, and zeros for the dependent ones: `lw.clusters(model)` says which are which. Passive
-    forces are those of springs and damping. `parameters` are those of `forward_dynamics`, without rows. Quaternions in
-    `q` are [x y z w].
+    forces are those of springs and damping. `external_forces` and `parameters` are those of `forward_dynamics`, without
+    rows; `method` is "rnea", or one for clusters. Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = chain(3)
+        >>> lw.inverse_dynamics(model)(np.zeros(3), np.zeros(3), np.ones(3)).tau.shape
+        (3,)
     """
     chosen, where = Choice("inverse_dynamics", method, model), chosen_frames(frames, backend)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = in_place(model, where).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         return {"tau": chosen.method.load()(motion, x["a"], x.get("fext"), applied)}
 
     inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
@@ -221,7 +245,16 @@ def constrained_inverse_dynamics(
     says). Where actuators or rows are redundant, |tau|^2 + (weight |lam|)^2 is least: 1 N of constraint force costs as
     much as `weight` N m. Too few actuators for all motions are an ActuationError here, unless underactuated=True; then
     a call with accelerations that the actuators cannot cause is one (`residual` is the relative error of the equation).
+    `external_forces` and `parameters` are those of `forward_dynamics`.
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, v = lw.random_state(model, 0)
+        >>> a = lw.forward_dynamics(model)(q, v, np.array([1.0, 0, 0])).a
+        >>> tau = lw.constrained_inverse_dynamics(model, actuated=["crank_joint"])(q, v, a).tau
+        >>> np.allclose(tau, [1, 0, 0])
+        True
     """
     from linkwork.algorithms.constrained.inverse import constrained_inverse
 
@@ -231,7 +264,7 @@ def constrained_inverse_dynamics(
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = Rewritten(model).motion(x["q"], x["v"], xp, x)
-        applied = passive_force(model, x["q"], x["v"], xp, x)
+        applied = joint_forces(model, x["q"], x["v"], xp, x)
         out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
@@ -277,7 +310,14 @@ def impulse(
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs.
+    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs. `prox` is
+    that of `forward_dynamics`.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, v = lw.random_state(model, 0)
+        >>> np.allclose(lw.impulse(model)(q, v).v_after, v)
+        True
     """
     model.check_forward()
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)

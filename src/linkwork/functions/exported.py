@@ -28,6 +28,7 @@ MEANINGS = {
     "q": "configuration",
     "v": "velocity",
     "tau": "joint forces",
+    "u": "controls of actuators",
     "a": "acceleration",
     "lam": "constraint forces on the robot",
     "active": "1 for each active constraint, 0 for others",

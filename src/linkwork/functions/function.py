@@ -161,9 +161,11 @@ class Function(Traced, Generic[R]):
         the chart of `integrate`: the derivative of f(integrate(q, dq)) by dq at zero. Solutions (`a`, `lam`) come with
         them. Implicit, at the solution, whatever the method and its iterations.
 
-        >>> d = fd.derivatives()
-        >>> r = d(q, v, tau)
-        >>> r.da_dq, r.dlam_dtau
+        Examples:
+            >>> fd = lw.forward_dynamics(chain(3).with_constraints(lw.point("linktip")), method="prox_ltl")
+            >>> d = fd.derivatives()(np.ones(3), np.zeros(3), np.zeros(3))
+            >>> d.da_dq.shape, d.dlam_dtau.shape
+            ((3, 3), (3, 3))
         """
         from linkwork.functions import derivatives
 
@@ -171,7 +173,13 @@ class Function(Traced, Generic[R]):
 
     @checked(wrt=WRT)
     def jvp(self, wrt: Sequence[str] | None = None) -> Function[Any]:
-        """The function `(q, v, ..., dq, dv, ...) -> da, dlam, ...`: how outputs change with the inputs `wrt`."""
+        """The function `(q, v, ..., dq, dv, ...) -> da, dlam, ...`: how outputs change with the inputs `wrt`.
+
+        Examples:
+            >>> change = lw.inverse_dynamics(chain(3)).jvp(["q"])
+            >>> change(np.ones(3), np.zeros(3), np.zeros(3), np.array([0.01, 0, 0])).dtau.shape
+            (3,)
+        """
         from linkwork.functions import derivatives
 
         return derivatives.jvp(self, wrt)
@@ -183,6 +191,11 @@ class Function(Traced, Generic[R]):
         By the inputs `wrt`.
 
         Weights of matrices are flat, row by row. One call costs a few times the function, for any number of inputs.
+
+        Examples:
+            >>> gradient = lw.energy(chain(3)).vjp(["q"])
+            >>> gradient(np.ones(3), np.zeros(3), [0.0], [1.0]).g_q.shape
+            (3,)
         """
         from linkwork.functions import derivatives
 
@@ -194,6 +207,11 @@ class Function(Traced, Generic[R]):
 
         h is how the gradients of `vjp` change with the inputs `wrt`: the derivative of g(integrate(q, t dq), v + t dv,
         ...) by t at zero, for fixed weights. For a vector space that is the Hessian of sum w a + ... times the change.
+
+        Examples:
+            >>> curvature = lw.energy(chain(3)).hvp(["q"])
+            >>> curvature(np.ones(3), np.zeros(3), [0.0], [1.0], np.array([1.0, 0, 0])).h_q.shape
+            (3,)
         """
         from linkwork.functions import derivatives
 

@@ -83,10 +83,18 @@ def ik(
     solved in one call; targets without it serve all of it. `q`, (nq,) or (B, nq), is where the search starts (default:
     neutral, moved into its limits). Joints named in `locked` keep their positions.
 
-    A search that ends with an error above `tolerance` (in metres and radians) starts again from a random configuration,
-    `attempts` times in all; with attempts=1 the result is the one near `q`. The best is returned: `converged` says
-    whether it is within the tolerance, and nothing is raised where targets are out of reach. Each takes at most
-    `max_iterations` steps. The first call compiles; others with the same model, frames and kinds of targets do not.
+    A search that ends with an error above `tolerance` (in metres and radians) starts again from a random configuration
+    (by `seed`), `attempts` times in all; with attempts=1 the result is the one near `q`. The best is returned:
+    `converged` says whether it is within the tolerance, and nothing is raised where targets are out of reach. Each
+    takes at most `max_iterations` steps. The first call compiles; others with the same model, frames and kinds of
+    targets do not.
+
+    Examples:
+        >>> model = arm(7)
+        >>> target = lw.forward_kinematics(model, "tool")(model.random_q(0)).positions
+        >>> found = lw.ik(model, {"tool": target})
+        >>> bool(found.converged)
+        True
     """
     if not targets:
         raise InputError("name at least one target, as in lw.ik(model, {'hand': (0.5, 0, 0.3)})")

@@ -28,7 +28,7 @@ from linkwork.kernels.matrices import Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import rewritten_model
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Jacobians(Differentiated):
         at = model.topology.links
         forces = {} if fext is None else {i: motion.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in at}
         d = rnea_derivatives(rooted, inputs["a"], forces)
-        passive = self._slopes_of(xp, passive_force(self.model, inputs["q"], inputs["v"], xp), inputs)
+        passive = self._slopes_of(xp, joint_forces(self.model, inputs["q"], inputs["v"], xp), inputs)
         known = {
             "q": lambda: placed(motion, d.dq) - passive("q"),
             "v": lambda: placed(motion, d.dv) - passive("v"),
@@ -139,7 +139,7 @@ class Jacobians(Differentiated):
     def _slopes_of(self, xp: Ops, x: Array | None, inputs: Mapping[str, Array]) -> Callable[[str], Array]:
         """The derivatives of some forces (None: zero) by an input, operation by operation."""
         if x is None:
-            return lambda n: xp.zeros(self.model.nv, self.model.nv)
+            return lambda n: xp.zeros(self.model.nv, self.sizes[n])
         assert isinstance(xp, Tracer)
         seeds, places = self._seeds(xp, inputs)
         found = tangents(xp.values, [r >> 1 for r in x.refs], seeds)
@@ -159,6 +159,7 @@ class Jacobians(Differentiated):
             "q": lambda: (passive("q") - s.force_q, -s.row_q),
             "v": lambda: (passive("v") - s.force_v, -s.row_v),
             "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
+            "u": lambda: (passive("u"), xp.zeros(m, self.model.nu)),
             "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
         return self._solutions(p, solved, {w: sides[w]() for w in self.wrt}, symbol)

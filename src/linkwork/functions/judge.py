@@ -21,8 +21,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
 from linkwork.constraints.units import units
 from linkwork.model import Model, Motion
-from linkwork.model.motion import motion_of
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
 
 INDEPENDENT = 1e-7
@@ -111,7 +110,7 @@ class Judge:
         motion = within.motion(column["q"], column["v"], xp, column)
         problem = motion if self.at is None else self.at(motion)
         tau = column.get("tau", 0 * column["v"])
-        passive = None if self.at is not None else passive_force(self.model, column["q"], column["v"], xp, column)
+        passive = None if self.at is not None else joint_forces(self.model, column["q"], column["v"], xp, column)
         try:
             found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), which, least)
         except np.linalg.LinAlgError:
@@ -195,11 +194,12 @@ class Rows:
         self,
         q: np.ndarray,
         v: np.ndarray,
-        active: np.ndarray | None,
         found: np.ndarray,
         forces: np.ndarray,
+        active: np.ndarray | None = None,
         targets: np.ndarray | None = None,
         softness: np.ndarray | None = None,
+        link_rows: np.ndarray | None = None,
     ) -> np.ndarray:
         """The largest |J a - k| of active rows in each state, for the accelerations or velocities `found`."""
         lead = found.shape[:-1]
@@ -210,7 +210,8 @@ class Rows:
             if self.softness is None
             else np.concatenate([np.zeros((0, 1)), *self.softness])[:, 0]
         )
-        given = (q, v, on, found, forces, wanted, own if softness is None else softness)
+        K = np.zeros(0) if link_rows is None else np.reshape(link_rows, (*np.shape(link_rows)[:-2], -1))
+        given = (q, v, on, found, forces, wanted, own if softness is None else softness, K)
         parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in given]
         each = [self._one(*(x[b] for x in parts)) for b in np.ndindex(lead)]
         return np.array(each, dtype=float).reshape(lead)
@@ -224,8 +225,10 @@ class Rows:
         forces: np.ndarray,
         targets: np.ndarray,
         softness: np.ndarray,
+        K: np.ndarray,
     ) -> float:
-        motion = motion_of(self.model, q[:, None], v[:, None], get("numpy"))
+        inputs = {"link_rows": K[:, None]} if len(K) else None
+        motion = Rewritten(self.model).motion(q[:, None], v[:, None], get("numpy"), inputs)
         J, k = joint_space(motion if self.at is None else self.at(motion))
         left = J @ (found if self.at is None else found - v) - k[:, 0] - targets
         weight = np.repeat(on, [c.rows for c in self.model.constraints])

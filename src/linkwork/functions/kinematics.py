@@ -37,7 +37,14 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
 
     With `packed=True` the result is `(entries,)`, only the structural nonzeros of the lower triangle, at the rows and
     columns that `mass_pattern(model)` gives: in large batches most of the time is spent on writing zeros otherwise.
-    `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults.
+    `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults. There is one
+    `method`, "crba".
+
+    Examples:
+        >>> model = chain(3)
+        >>> M = lw.mass_matrix(model)(np.zeros(3)).M
+        >>> bool(np.linalg.eigvalsh(M).min() > 0)
+        True
     """
     chosen = Choice("mass_matrix", method, model)
     crba = chosen.method.load()
@@ -59,7 +66,15 @@ def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False
 
 @checked(model=MODEL)
 def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the nonzero lower triangle of M: each dof and those that support it."""
+    """Rows and columns of the nonzero lower triangle of M: each dof and those that support it.
+
+    Examples:
+        >>> rows, columns = lw.mass_pattern(chain(2))
+        >>> rows, columns
+        (array([0, 1, 1]), array([0, 1, 0]))
+        >>> lw.mass_matrix(chain(2), packed=True)(np.zeros(2)).entries.shape
+        (3,)
+    """
     parent, pairs = model.topology.dof_parent, []
     for i in range(model.nv):
         j = i
@@ -73,7 +88,13 @@ def mass_pattern(model: Model) -> tuple[np.ndarray, np.ndarray]:
 @checked(model=MODEL, **OPTIONS)
 @factory
 def constraint_jacobian(model: Model, **options: Any) -> Function[ConstraintJacobianResult]:
-    """`cj(q) -> (J,)`: the rows over joint velocities, m x nv; quaternions in `q` are [x y z w]."""
+    """`cj(q) -> (J,)`: the rows over joint velocities, m x nv; quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = chain(3).with_constraints(lw.point("linktip"))
+        >>> lw.constraint_jacobian(model)(np.zeros(3)).J.shape
+        (3, 3)
+    """
     from linkwork.constraints import jacobian
 
     options["shapes"] = {"J": (model.rows, model.nv)}
@@ -85,7 +106,14 @@ def constraint_jacobian(model: Model, **options: Any) -> Function[ConstraintJaco
 @checked(model=MODEL, **OPTIONS)
 @factory
 def constraint_error(model: Model, **options: Any) -> Function[ConstraintErrorResult]:
-    """`ce(q, v) -> (phi, rate)`: errors of the constraints, in position and in velocity J v."""
+    """`ce(q, v) -> (phi, rate)`: errors of the constraints, in position and in velocity J v.
+
+    Examples:
+        >>> model = four_bar()
+        >>> q, v = lw.random_state(model, 0)
+        >>> bool(np.abs(lw.constraint_error(model)(q, v).phi).max() < 1e-9)
+        True
+    """
     from linkwork.constraints import position_error, velocity_error
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -104,6 +132,11 @@ def forward_kinematics(
     """`fk(q) -> (positions, rotations)`: (F, 3), (F, 3, 3) of frames (default: all links) in the world.
 
     One name instead of a list gives (3,) and (3, 3). Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> fk = lw.forward_kinematics(chain(3), "linktip")
+        >>> fk(np.zeros(3)).positions.shape, fk(np.zeros((100, 3))).rotations.shape
+        ((3,), (100, 3, 3))
     """
     from linkwork.algorithms.tree.kinematics import frame_placement
 

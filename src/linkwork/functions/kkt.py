@@ -46,6 +46,18 @@ class KKTCholesky(KKTFactor):
     M is diagonal). `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name
     are zero. `R` has one column m_c x 1 per constraint, the damping of each of its rows; without damping, `least` are
     the least pivots of rows. Vectors have the constraints' part first. `lw.kkt_solve` is compiled and batched.
+
+    Examples:
+        >>> M, J = np.diag([2.0, 4.0]), np.array([[1.0, 1.0]])
+        >>> factor = lw.KKTCholesky(M, [{0: J[:, :1], 1: J[:, 1:]}], [np.array([[0.1]])], parent=(-1, -1))
+        >>> b = np.array([[1.0], [0.0], [0.0]])
+        >>> x = factor.solve(b)
+        >>> np.allclose(factor.multiply(x), b), factor.osim.shape
+        (True, (1, 1))
+        >>> np.allclose(factor.solve_UT(factor.solve_D(factor.solve_U(b))), x)
+        True
+        >>> np.allclose(factor.multiply_U(factor.multiply_D(factor.multiply_UT(x))), b)
+        True
     """
 
     def __init__(
@@ -69,6 +81,12 @@ def kkt_solve(model: Model, *, diagonal: bool = False, **options: Any) -> Functi
     `x` and `f` have nv entries, `lam` and `b` one for each row. Rows that depend on each other need a damping above 0.
     With `diagonal=True` M is a diagonal matrix, an input `weights` (nv, ones by default) after the damping: with f = 0
     and b = -phi, x is a step of inverse kinematics, the least one in these weights (carpentier2021 IV-D).
+
+    Examples:
+        >>> model = chain(7).with_constraints(lw.point("linktip"))
+        >>> x = lw.kkt_solve(model, diagonal=True)(model.random_q(0), np.zeros(7), np.array([0.1, 0, 0])).x
+        >>> x.shape
+        (7,)
     """
     inputs = {"q": model.nq, "f": model.nv, "b": model.rows, "damping": 1}
     defaults = {"damping": np.zeros(1)}

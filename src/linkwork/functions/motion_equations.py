@@ -12,7 +12,7 @@ from linkwork.backends import Array, Ops
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.solver_function import SolverFunction
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import in_place
 
 
@@ -23,7 +23,7 @@ class MotionEquations:
         assert isinstance(of, SolverFunction)
         rows, at = of.rows, None if of.rows is None else of.rows.at
         motion = in_place(of.model, chosen_frames("best", of.backend)).motion(inputs["q"], inputs["v"], xp, inputs)
-        self.passive = None if at is not None else passive_force(of.model, inputs["q"], inputs["v"], xp, inputs)
+        self.passive = None if at is not None else joint_forces(of.model, inputs["q"], inputs["v"], xp, inputs)
         self.jump = at is not None
         self.motion = (motion if at is None else at(motion)).classical
         self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(of.model.nv)

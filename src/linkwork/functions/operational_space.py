@@ -17,7 +17,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_EFFECT, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     DelassusOperatorResult,
@@ -62,6 +62,11 @@ def delassus(
     - `modes=True` adds an input `active` with one weight per constraint (of those whose rows the matrix has): rows and
       columns are multiplied by the roots of the weights, and with weight 0 they vanish.
     - `parameters` may name "inertia" and "armature": they become inputs, with the model's own as defaults.
+
+    Examples:
+        >>> model = four_bar()
+        >>> lw.delassus(model)(model.neutral()).matrix.shape
+        (5, 5)
     """
     chosen = Choice("delassus", method, model, measure=measure)
     if method is not None and chosen.method.operator:
@@ -108,6 +113,12 @@ def operational_space_inertia(
     - `output="matrix"`: `osim(q) -> (matrix,)`, Lambda itself, m x m.
     - `output="factor"`: `osim(q) -> (factor,)`, the lower triangle of C by rows, m (m + 1) / 2, with C C^T = Lambda^-1:
       `factored_solve(model)` solves with it for any number of right-hand sides.
+
+    Examples:
+        >>> model = chain(7).with_constraints(lw.point("linktip"))
+        >>> force = lw.operational_space_inertia(model)(model.random_q(0), np.array([1.0, 0, 0]))[0]
+        >>> force.shape
+        (3,)
     """
     chosen = Choice("delassus", method, model)
     if method is not None and chosen.method.operator:
@@ -148,6 +159,14 @@ def factored_solve(model: Model, **options: Any) -> Function[OperationalSpaceIne
     """`fs(factor, b) -> (force,)`: Lambda b from a factor of `operational_space_inertia`.
 
     `factor` has the lower triangle of C by rows, C C^T force = b.
+
+    Examples:
+        >>> model = chain(7).with_constraints(lw.point("linktip"))
+        >>> q, b = model.random_q(0), np.array([1.0, 0, 0])
+        >>> factor = lw.operational_space_inertia(model, output="factor")(q).factor
+        >>> force = lw.factored_solve(model)(factor, b).force
+        >>> np.allclose(lw.delassus(model)(q).matrix @ force, b)
+        True
     """
     m = model.rows
 
@@ -191,7 +210,7 @@ def _of_matrix(
             A = xp.symmetric(_both_sides(xp, root, A))
         return {output: of(motion, A + x["damping"][0, 0] * xp.eye(m) if damping else A, x)}
 
-    known = Inputs(model, options.pop("parameters", ()), BY_MASS, defaults, None, **inputs)
+    known = Inputs(model, options.pop("parameters", ()), BY_EFFECT, defaults, None, **inputs)
     shapes = {**known.shapes, **({output: (m, m)} if output == "matrix" else {})}
     identity = (where, output, damping, modes, *known.identity)
     return Function(
@@ -248,7 +267,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
         values = (operator.solve, operator.multiply)
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 
-    inputs = Inputs(model, options.pop("parameters", ()), BY_MASS, q=model.nq, b=model.rows)
+    inputs = Inputs(model, options.pop("parameters", ()), BY_EFFECT, q=model.nq, b=model.rows)
     return Function(
         name,
         model,

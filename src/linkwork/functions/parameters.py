@@ -10,23 +10,101 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from linkwork.backends import Array, Ops
+from linkwork.backends.ops import threshold
 from linkwork.checks import choice, several
 from linkwork.constraints import CentreOfMass
 from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
 from linkwork.model.parameters import UNITS
 
-GROUPS = (*(n for n in UNITS if n != "friction"), "softness")
+GROUPS = (*UNITS, "softness")
 PARAMETERS = several(choice("group of parameters", GROUPS))
 
 BY_MASS = ("inertia", "armature")
-"""Parameters of the mass matrix and what is made of it."""
+"""Parameters of the mass matrix."""
+
+BY_EFFECT = (*BY_MASS, "link_rows")
+"""Parameters of the effective inertia of constraint rows."""
 
 BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
 """Parameters of inverse dynamics."""
 
-BY_ROWS = (*BY_FORCE, "targets", "softness")
+BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
 """Parameters of forward dynamics."""
+
+BY_CONTROL = ("gain", "bias")
+"""Parameters of actuators."""
+
+BY_CONTACT = (*BY_FORCE, "joint_friction")
+"""Parameters of steps with contacts, limits and dry friction; coefficients of contacts are inputs anyway."""
+
+
+NEVER_NEGATIVE = ("armature", "softness", "joint_friction")
+
+INDEFINITE = 1e-9
+"""How negative a principal moment may be, relative to the moments about the link's origin: by rounding."""
+
+
+def impossible(model: Model, name: str, value: np.ndarray) -> str:
+    """Why no body and no joint has these values of a parameter; "" if they can be.
+
+    They are flat, or behind an axis for states.
+
+    Links whose inertia in the model itself is impossible, by the fault of a file, may keep it so.
+    """
+    if name in NEVER_NEGATIVE and (value < 0).any():
+        return f"'{name}' has negative entries"
+    if name != "inertia":
+        return ""
+    slack = INDEFINITE if value.dtype == np.float64 else INDEFINITE**0.5
+    each = value.reshape(-1, model.nlinks, 10).astype(float)
+    for i, own in enumerate(model.parameters().inertia):
+        if _possible(own) and any((x < 0).any() for x in _signs(each[:, i].T, own, slack)):
+            what = "mass" if (each[:, i, 0] < 0).any() else "moment of inertia about its centre of mass"
+            return (
+                f"'inertia' gives link '{model.links[i + 1].name}' a negative {what}, which no body has; its ten "
+                "numbers are [m  m c  Ixx Ixy Iyy Ixz Iyz Izz], about the link's origin"
+            )
+    return ""
+
+
+def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
+    """Zero, or NaN where `impossible` has something to say; for machine code."""
+    good, nan = xp.zeros(1), xp.constant([[np.nan]])
+    for name in NEVER_NEGATIVE:
+        for k in range(inputs[name].shape[0] if name in inputs else 0):
+            good = xp.where(inputs[name][k : k + 1, :] < 0, nan, good)
+    for i, own in enumerate(model.parameters().inertia if "inertia" in inputs else ()):
+        given = inputs["inertia"][10 * i : 10 * i + 10, :]
+        for x in _signs(given, own, threshold(xp, INDEFINITE)) if _possible(own) else ():
+            good = xp.where(x < 0, nan, good)
+    return good
+
+
+def _possible(own: np.ndarray) -> bool:
+    return all(x[0, 0] >= 0 for x in _signs(own[:, None], own, INDEFINITE))
+
+
+def _signs(row: Array, own: np.ndarray, slack: float) -> tuple[Array, ...]:
+    """What is not negative if a body has this inertia: its mass, and minors of I about c.
+
+        m I_c = m I - (h.h E - h h^T)
+
+    The moments of I count as larger by `slack`; the unit is that of the link's `own` inertia, against under- and
+    overflow. Of a body without mass, the trace of I decides.
+    """
+    unit = float(own[0] * (own[4] + own[6] + own[9]))
+    unit = 1 / unit if 1e-100 < unit < 1e100 else 1.0
+    mass, *rest = (row[k : k + 1, :] for k in range(10))
+    x, y, z = (h * unit**0.5 for h in rest[:3])
+    xx, xy, yy, xz, yz, zz = rest[3:]
+    m, more = mass * unit, mass * (unit * (1 + slack))
+    X, Y, Z = x * x, y * y, z * z
+    A, B, C = more * xx - (Y + Z), more * yy - (X + Z), more * zz - (X + Y)
+    D, E, F = m * xy + x * y, m * xz + x * z, m * yz + y * z
+    minor = A * B - D * D
+    return mass, xx + yy + zz, A, minor, minor * C - (A * F - D * E) * F - (B * E - D * F) * E
 
 
 class Inputs:
@@ -52,6 +130,8 @@ class Inputs:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:
             raise InputError("targets are those of constraint rows, and this model has none")
+        if "link_rows" in self.named:
+            _check_link_rows([c.name for c in model.constraints if len(c.coefficients)])
         if "inertia" in self.named and any(isinstance(c, CentreOfMass) for c in model.constraints):
             raise UnsupportedError("the centre of mass is a constraint here, and its rows have the model's own masses")
         known = dict(model.parameters()) if self.named else {}
@@ -66,3 +146,11 @@ class Inputs:
     def identity(self) -> tuple[str, ...]:
         """What the cache distinguishes functions by."""
         return self.named
+
+
+def _check_link_rows(names: Sequence[str]) -> None:
+    """Refuse models whose rows over links are not there, or cannot be told apart."""
+    if not names:
+        raise InputError("link_rows are the K of LinkRows constraints, and this model has none")
+    if len(set(names)) < len(names):
+        raise InputError(f"the LinkRows {listing(names)} need names of their own: LinkRows(..., name=)")

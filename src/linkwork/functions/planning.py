@@ -48,6 +48,11 @@ def plan(
     `measure=True` compiles the methods that are predicted to take at most 1.6 times as long as the fastest, times them
     on random states, and takes the fastest; the cache stores that for this plan and for all functions made
     without `method=`.
+
+    Examples:
+        >>> plan = lw.plan(four_bar())
+        >>> isinstance(plan.method, str)
+        True
     """
     asked, known = Asked(model, independent, soft, modes), registry.methods(task)
     content = _content(task, use, asked)

@@ -34,6 +34,12 @@ class InverseDynamicsResult(NamedTuple):
     tau: np.ndarray
 
 
+class ActuationResult(NamedTuple):
+    """`tau` (nv,): joint forces of actuators."""
+
+    tau: np.ndarray
+
+
 class ConstrainedInverseDynamicsResult(NamedTuple):
     """`tau` (nv,), constraint forces `lam` (m,), and the relative error `residual` of M a + c."""
 
@@ -220,7 +226,7 @@ class Solution:
     when first read, from the inputs of the call: read it before you change these in place.
     """
 
-    __slots__ = ("_active", "_q", "_report", "_rows", "_softness", "_targets", "_v")
+    __slots__ = ("_active", "_link_rows", "_q", "_report", "_rows", "_softness", "_targets", "_v")
     _fields: ClassVar[tuple[str, ...]]
     _report: np.ndarray  # (..., 3): solver iterations, residual, and 1, or NaN if that is too large
     _rows: Rows
@@ -228,6 +234,7 @@ class Solution:
     _v: np.ndarray
     _active: np.ndarray
     _targets: np.ndarray
+    _link_rows: np.ndarray
     _softness: np.ndarray
 
     def __init__(self, *arrays: np.ndarray) -> None:
@@ -247,8 +254,8 @@ class Solution:
         if hasattr(self, "_report"):
             return self._report[..., 1]
         if hasattr(self, "_rows"):
-            active, targets, softness = (getattr(self, n, None) for n in ("_active", "_targets", "_softness"))
-            return self._rows.residual(self._q, self._v, active, self[0], self[1], targets, softness)
+            inputs = {n: getattr(self, f"_{n}", None) for n in ("active", "targets", "softness", "link_rows")}
+            return self._rows.residual(self._q, self._v, self[0], self[1], **inputs)
         return np.zeros(self[0].shape[:-1])
 
     @property

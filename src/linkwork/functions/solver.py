@@ -16,7 +16,7 @@ from linkwork.algorithms.common.weights import violation
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.model import Motion
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
 
 Pair = tuple[Array, Array]
@@ -94,7 +94,8 @@ class Solver:
         if active is not None:
             options["active"] = active
         motion = self.within.motion(q, v, xp, given)
-        passive = None if self.at is not None else passive_force(self.within.model, q, v, xp, given)
+        model = self.within.source or self.within.model
+        passive = None if self.at is not None else joint_forces(model, q, v, xp, given)
         tau = tau if passive is None else tau + passive
         problem = motion if self.at is None else self.at(motion)
         out = self.method.load()(problem, self.within.force(tau, xp), fext, **options)

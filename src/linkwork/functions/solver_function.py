@@ -10,10 +10,11 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Loop, Prox, run
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import checked, whole
-from linkwork.errors import warn_unconverged
+from linkwork.errors import InputError, warn_unconverged
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function, R
 from linkwork.functions.judge import Judge, Rows, Verdict
+from linkwork.functions.parameters import impossible, possible_guard
 from linkwork.functions.results import Solution
 from linkwork.functions.solver import Solved
 from linkwork.lazy import cached_property
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 RARELY = 1.1
 """Solver iterations up to which a method's further steps compute factors again instead of keeping them."""
 
-KEPT = {"q": "_q", "v": "_v", "active": "_active", "targets": "_targets", "softness": "_softness"}
+KEPT = {n: f"_{n}" for n in ("q", "v", "active", "targets", "softness", "link_rows")}
 """The attribute of a `Solution` with the inputs that residuals are computed from."""
 
 
@@ -106,6 +107,15 @@ class SolverFunction(Function[R]):
     @property
     def _settings(self) -> Mapping[str, Any]:
         return {} if self.prox is None else {n: [x] for n, x in self.prox.controls.items()}
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        return super()._guard(xp, inputs) + possible_guard(self.model, inputs, xp)
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        x = super()._checked(name, value)
+        if why := impossible(self.model, name, x):
+            raise InputError(f"{self.name}: {why}")
+        return x
 
     # other backends
 

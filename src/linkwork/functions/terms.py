@@ -118,8 +118,8 @@ def terms(
 ) -> Function[Any]:
     """`f(q, v, a) -> (...)`: any terms of kinematics and dynamics, by name, in one function.
 
-    Its inputs are those that the terms need: `q`, `q, v` or `q, v, a`; quaternions in `q` are [x y z w]. The result has
-    the terms by name, in the order given. Constraints do not matter.
+    `names` are one or several of those below. Its inputs are those that the terms need: `q`, `q, v` or `q, v, a`;
+    quaternions in `q` are [x y z w]. The result has the terms by name, in the order given. Constraints do not matter.
 
     Of each frame, (F, ...) for a list of frames, without that axis for one name:
 
@@ -138,7 +138,13 @@ def terms(
     - `kinetic_energy`, `potential_energy`;
     - `M`, `Minv` (nv, nv); `C` (nv, nv), with dM/dt - 2 C skew-symmetric; `g`, `c` = C v + g (nv).
 
-    Example: `lw.terms(model, ["M", "c", "J", "Jdot_v"], ["left_foot", "right_foot"], reference="world_aligned")`.
+    Examples:
+        >>> model = quadruped()
+        >>> feet = ["front_left_foot", "rear_right_foot"]
+        >>> f = lw.terms(model, ["M", "c", "J", "Jdot_v"], feet, reference="world_aligned")
+        >>> t = f(standing(model), np.zeros(model.nv))
+        >>> t.M.shape, t.c.shape, t.J.shape, t.Jdot_v.shape
+        ((18, 18), (18,), (2, 6, 18), (2, 6))
     """
     names = (names,) if isinstance(names, str) else tuple(dict.fromkeys(names))
     return _function("terms", model, names, frames, reference, terms_result(names), options)
@@ -152,6 +158,11 @@ def frame_velocity(
     """`fv(q, v) -> (velocities,)`: [linear; angular] of frames, (F, 6), or (6,) for one name.
 
     `reference` is "local", "world" or "world_aligned" (see `terms`); quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> fv = lw.frame_velocity(chain(3), "linktip", reference="world_aligned")
+        >>> np.allclose(fv(np.zeros(3), np.array([1.0, 0, 0])).velocities, [0, 0.9, 0, 0, 0, 1])
+        True
     """
     return _function("frame_velocity", model, ("velocities",), frames, reference, FrameVelocityResult, options)
 
@@ -170,6 +181,12 @@ def frame_acceleration(
 
     In "local" and "world" that is the spatial acceleration, in "world_aligned" that of the frame's origin; with
     `classical=True` it is that of the point in all three. Gravity is not in it: an accelerometer reads less g.
+    `reference` is one of these three (see `terms`).
+
+    Examples:
+        >>> fa = lw.frame_acceleration(chain(3), ["link2", "linktip"])
+        >>> fa(np.zeros(3), np.ones(3), np.zeros(3)).accelerations.shape
+        (2, 6)
     """
     name = "classical_accelerations" if classical else "accelerations"
     return _function("frame_acceleration", model, (name,), frames, reference, FrameAccelerationResult, options)
@@ -183,6 +200,12 @@ def frame_jacobian(
     """`fj(q) -> (J,)`: Jacobians of frames, V = J v, (F, 6, nv), or (6, nv) for one name.
 
     `reference` is "local", "world" or "world_aligned" (see `terms`); quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model, q, v = chain(3), np.zeros(3), np.ones(3)
+        >>> J = lw.frame_jacobian(model, "linktip")(q).J
+        >>> np.allclose(J @ v, lw.frame_velocity(model, "linktip")(q, v).velocities)
+        True
     """
     return _function("frame_jacobian", model, ("J",), frames, reference, FrameJacobianResult, options)
 
@@ -190,7 +213,13 @@ def frame_jacobian(
 @checked(model=MODEL, **OPTIONS)
 @factory
 def centre_of_mass(model: Model, **options: Any) -> Function[CentreOfMassResult]:
-    """`cm(q) -> (com, com_J)`: the centre of mass in the world, and its Jacobian, 3 x nv."""
+    """`cm(q) -> (com, com_J)`: the centre of mass in the world, and its Jacobian, 3 x nv.
+
+    Examples:
+        >>> com, J = lw.centre_of_mass(chain(3))(np.zeros(3))
+        >>> com.shape, J.shape
+        ((3,), (3, 3))
+    """
     return _function("centre_of_mass", model, CentreOfMassResult._fields, (), "local", CentreOfMassResult, options)
 
 
@@ -200,6 +229,12 @@ def centroidal_momentum(model: Model, **options: Any) -> Function[CentroidalMome
     """`cm(q, v) -> (h, A, Adot_v)`: momentum about the centre of mass, h = A v and dh/dt = A a + Adot_v.
 
     [linear; angular] in world axes.
+
+    Examples:
+        >>> model = chain(3)
+        >>> h, A, _ = lw.centroidal_momentum(model)(np.zeros(3), np.ones(3))
+        >>> np.allclose(A @ np.ones(3), h)
+        True
     """
     result = CentroidalMomentumResult
     return _function("centroidal_momentum", model, result._fields, (), "local", result, options)
@@ -211,6 +246,10 @@ def energy(model: Model, **options: Any) -> Function[EnergyResult]:
     """`en(q, v) -> (kinetic_energy, potential_energy)`, in joules.
 
     The latter is zero at the world's origin.
+
+    Examples:
+        >>> float(lw.energy(chain(3))(np.zeros(3), np.zeros(3)).kinetic_energy)
+        0.0
     """
     return _function("energy", model, EnergyResult._fields, (), "local", EnergyResult, options)
 
@@ -218,28 +257,53 @@ def energy(model: Model, **options: Any) -> Function[EnergyResult]:
 @checked(model=MODEL, **OPTIONS)
 @factory
 def coriolis_matrix(model: Model, **options: Any) -> Function[CoriolisMatrixResult]:
-    """`cm(q, v) -> (C,)`: the Coriolis matrix, nv x nv, with C v + g = c and dM/dt - 2 C skew-symmetric."""
+    """`cm(q, v) -> (C,)`: the Coriolis matrix, nv x nv, with C v + g = c and dM/dt - 2 C skew-symmetric.
+
+    Examples:
+        >>> model, q, v = chain(3), np.ones(3), np.ones(3)
+        >>> C, g, c = lw.coriolis_matrix(model)(q, v).C, lw.gravity_forces(model)(q).g, lw.bias_forces(model)(q, v).c
+        >>> np.allclose(C @ v + g, c)
+        True
+    """
     return _function("coriolis_matrix", model, ("C",), (), "local", CoriolisMatrixResult, options)
 
 
 @checked(model=MODEL, **OPTIONS)
 @factory
 def gravity_forces(model: Model, **options: Any) -> Function[GravityForcesResult]:
-    """`gf(q) -> (g,)`: the joint forces that hold the robot at rest, nv."""
+    """`gf(q) -> (g,)`: the joint forces that hold the robot at rest, nv.
+
+    Examples:
+        >>> model = chain(3)
+        >>> g = lw.gravity_forces(model)(np.ones(3)).g
+        >>> np.allclose(lw.forward_dynamics(model)(np.ones(3), np.zeros(3), g).a, 0)
+        True
+    """
     return _function("gravity_forces", model, ("g",), (), "local", GravityForcesResult, options)
 
 
 @checked(model=MODEL, **OPTIONS)
 @factory
 def bias_forces(model: Model, **options: Any) -> Function[BiasForcesResult]:
-    """`bf(q, v) -> (c,)`: nonlinear effects, C v + g: the joint forces without acceleration, nv."""
+    """`bf(q, v) -> (c,)`: nonlinear effects, C v + g: the joint forces without acceleration, nv.
+
+    Examples:
+        >>> lw.bias_forces(chain(3))(np.ones(3), np.ones(3)).c.shape
+        (3,)
+    """
     return _function("bias_forces", model, ("c",), (), "local", BiasForcesResult, options)
 
 
 @checked(model=MODEL, **OPTIONS)
 @factory
 def inverse_mass_matrix(model: Model, **options: Any) -> Function[InverseMassMatrixResult]:
-    """`im(q) -> (Minv,)`: the inverse of the joint-space mass matrix, nv x nv."""
+    """`im(q) -> (Minv,)`: the inverse of the joint-space mass matrix, nv x nv.
+
+    Examples:
+        >>> model = chain(3)
+        >>> np.allclose(lw.inverse_mass_matrix(model)(np.ones(3)).Minv @ lw.mass_matrix(model)(np.ones(3)).M, np.eye(3))
+        True
+    """
     return _function("inverse_mass_matrix", model, ("Minv",), (), "local", InverseMassMatrixResult, options)
 
 

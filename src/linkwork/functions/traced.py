@@ -99,7 +99,12 @@ class Traced(Arguments):
 
     @checked(name=optional(NAME))
     def c_source(self, name: str | None = None) -> str:
-        """The same function as standalone C99, called `name`; without one, after its robot and itself."""
+        """The same function as standalone C99, called `name`; without one, after its robot and itself.
+
+        Examples:
+            >>> "void mass(" in lw.mass_matrix(chain(3)).c_source("mass")
+            True
+        """
         from linkwork.kernels.c_source import c_source
 
         return c_source(self.program, name or self._symbol)
@@ -110,6 +115,10 @@ class Traced(Arguments):
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
         one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
+
+        Examples:
+            >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
+            ['CMakeLists.txt', 'mass.c', 'mass.h']
         """
         from linkwork.functions.exported import described
         from linkwork.kernels.c_project import export
@@ -140,8 +149,12 @@ class Traced(Arguments):
         outputs = self._traced(xp, inputs, symbol)
         if "q" in inputs:
             name = next(n for n in outputs if n not in STEP)
-            outputs[name] = marked(xp, outputs[name], unit_guard(self.model, inputs["q"], xp))
+            outputs[name] = marked(xp, outputs[name], self._guard(xp, inputs))
         return outputs
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        """Zero, or NaN where inputs are invalid, though what is computed of them is a number."""
+        return unit_guard(self.model, inputs["q"], xp)
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""

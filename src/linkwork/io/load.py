@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwork.checks import FLAG, NAME, NAMES, Kind, Refused, checked, choice, optional
 from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
+from linkwork.io.recut import recut
 from linkwork.io.usd_layers import is_usd
 from linkwork.io.xacro import expanded, is_xacro
 from linkwork.io.xml import Element, LoadWarning, parse, read
@@ -59,21 +60,29 @@ def load(
     "free" or "planar". Without it a URDF file is fixed, MJCF, SDF and USD are as the file says, and a robot loaded by
     name has the base that suits it (legged and flying ones are free). `merge_fixed` makes links behind fixed joints
     part of their parents and keeps their names as frames. `gravity` replaces the file's, or (0, 0, -9.81) where it has
-    none. `cut` names joints of an SDF or USD graph that become closures; without it a spanning tree is chosen. `model`
+    none. `cut` names joints of loops that become closures; without it a spanning tree of an SDF or USD graph is chosen,
+    and URDF+ and MJCF files are cut where they say (`best_cuts` looks for better places; `q` depends on them). `model`
     names one of several models of an SDF world, or articulations of a USD stage.
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
     Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does; dry
     friction is read and does not act yet. Actuators are not modelled.
+
+    Examples:
+        >>> bob = '<link name="bob"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+        >>> hinge = '<joint name="hinge" type="continuous"><parent link="base"/><child link="bob"/></joint>'
+        >>> text = f'<robot name="swing"><link name="base"/>{bob}{hinge}</robot>'
+        >>> lw.load(text)
+        Model('swing': 1 links, nq=1, nv=1, 0 constraints with 0 rows, 1 kg)
+        >>> lw.load(text, base="free").nv
+        7
     """
     data, path, suggested = _fetch(source)
     file = str(path) if path is not None else "XML text"
     try:
         root = _parsed(data, path, file)
         kind = _format(root, format)
-        if cut and kind not in GRAPHS:
-            raise root.error("cut= takes a list of joints of an SDF or USD file; URDF and MJCF files are trees already")
         if model is not None and kind not in GRAPHS:
             raise root.error("model= names a model of an SDF world or USD stage; URDF and MJCF files have one robot")
         with np.errstate(all="ignore"):  # absurd numbers fail in the checks of the model, not in warnings
@@ -81,6 +90,8 @@ def load(
             builder.name = _named(builder.name, path)
             made = builder.build(merge_fixed)
             made = made if passive else made.without_passive()
+            if kind not in GRAPHS:
+                made = recut(made, cut)
             _check_inertias(root, builder, made)
     except LoadError:
         raise

@@ -1,19 +1,19 @@
-"""The visuals of robot files: shapes, placements, colours, and meshes by name.
+"""Visuals and collision shapes of robot files: shapes, placements, colours, friction, meshes by name.
 
-They are read when a viewer needs them (`Look`). A visual that cannot be read is left out with a warning.
+They are read when they are needed (`Look`). One that cannot be read is left out with a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linkwork.errors import LinkworkError, listing
 from linkwork.io.xml import Element
 from linkwork.model.body import Placement
-from linkwork.model.visual import Box, Colour, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Visual
+from linkwork.model.visual import Box, Collider, Colour, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Visual
 
 Place = Callable[[Element], Placement]
 """Reads the pose of an element: <origin> or <pose>."""
@@ -65,18 +65,56 @@ def mjcf_visuals(m: Any, body: int) -> Iterator[Visual]:
         material = int(m.geom_matid[g])
         rgba = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
         if shape is not None and rgba[3] > 0:
-            quaternion = np.asarray(m.geom_quat[g])[[1, 2, 3, 0]]
-            yield Visual(shape, Placement.from_quaternion(m.geom_pos[g], quaternion), _colour(rgba))
+            yield Visual(shape, _geom_place(m, g), _colour(rgba))
 
 
-def _understood(elements: list[Element], made: Callable[[Element], Visual]) -> Iterator[Visual]:
+def urdf_colliders(link: Element, origin: Place) -> Iterator[Collider]:
+    """The <collision> elements of a URDF link."""
+
+    def made(element: Element) -> Collider:
+        return Collider(_urdf_shape(element.need("geometry")), origin(element), element.get("name", "").strip())
+
+    return _understood(link.all("collision"), made)
+
+
+def sdf_colliders(link: Element, pose: Place) -> Iterator[Collider]:
+    """The <collision> elements of an SDF link, with the friction of ODE's first direction."""
+
+    def made(element: Element) -> Collider:
+        friction = element
+        for tag in ("surface", "friction", "ode", "mu"):
+            friction = friction if friction is None else friction.child(tag)  # type: ignore[assignment]
+        mu = None if friction is None else abs(float(friction.content(1)[0]))
+        return Collider(_sdf_shape(element.need("geometry")), pose(element), element.get("name", "").strip(), mu)
+
+    return _understood(link.all("collision"), made)
+
+
+def mjcf_colliders(m: Any, body: int) -> Iterator[Collider]:
+    """The geoms of a body that may touch others, without planes and height fields."""
+    for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
+        kind, meets = (int(x) for x in m.geom_user[g])
+        shape = _geom_shape(m, g) if kind or meets else None
+        if shape is not None:
+            friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets)
+
+
+def _geom_place(m: Any, g: int) -> Placement:
+    return Placement.from_quaternion(m.geom_pos[g], np.asarray(m.geom_quat[g])[[1, 2, 3, 0]])
+
+
+Read = TypeVar("Read", Visual, Collider)
+
+
+def _understood(elements: list[Element], made: Callable[[Element], Read]) -> Iterator[Read]:
     for element in elements[MAX_VISUALS:][:1]:
-        element.warn(f"{len(elements)} visuals on one link; those after {MAX_VISUALS} are left out")
+        element.warn(f"{len(elements)} {element.tag}s on one link; those after {MAX_VISUALS} are left out")
     for element in elements[:MAX_VISUALS]:
         try:
             yield made(element)
         except LinkworkError as problem:
-            element.warn(f"this visual is left out: {problem}")
+            element.warn(f"this {element.tag} is left out: {problem}")
 
 
 def _urdf_shape(geometry: Element) -> Shape:

@@ -8,13 +8,15 @@ within quaternions differs ([x y z w] here) and the velocity of a free joint (in
 Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
 joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
 
-Damping, springs, friction loss and gravity compensation of joints and bodies are those of the file. Not modelled:
-damping and springs that are not linear, or of tendons and actuators; tendons, actuators, contacts, equalities that are
-not active at the start. A geometry whose mesh is missing is ignored where the body's inertia is given.
+Damping, springs, friction loss and gravity compensation of joints and bodies are those of the file, and so are
+actuators on joints and fixed tendons whose gain and bias are affine (mjcf_actuators.py). Not modelled: damping and
+springs that are not linear, or of tendons and actuators; tendons, contacts, equalities that are not active at the
+start. A geometry whose mesh is missing is ignored where the body's inertia is given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LoadError, MissingExtra, listing
-from linkwork.io.looks import mjcf_visuals
+from linkwork.io.looks import mjcf_colliders, mjcf_visuals
+from linkwork.io.mjcf_actuators import read_actuators
 from linkwork.io.mjcf_limits import check
 from linkwork.io.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
@@ -41,6 +44,9 @@ NOT_MODELLED = (
     *("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly"),
 )
 """Springs and damping of a compiled model that are not linear, or not those of joints."""
+
+THINGS = {"tendon_frictionloss": "tendon with friction", "tendon_limited": "tendon with limits"}
+"""Arrays of a compiled model whose entries are not modelled, and what they are."""
 
 
 def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = None, passive: bool = True) -> Builder:
@@ -72,6 +78,7 @@ class _Reader:
             self._body(i, base)
         for i in range(self.m.nbody):
             self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
+            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i)))
         for s in range(self.m.nsite):
             name = self.m.site(s).name
             if name:
@@ -83,8 +90,10 @@ class _Reader:
             for e in range(self.m.neq)
             if self.m.eq_active0[e] and not self._equality(e)
         ]
-        if self.passive:
-            self._warn_of_passive()
+        made, dropped = read_actuators(self.m, self.mj, self.joints, self._wraps)
+        there = self.builder._joint_names
+        self.builder.actuators += [a for a in made if a.joints.keys() <= there]
+        self._warn_of_what_is_left_out(dropped)
         if left_out:
             self.root.warn(f"the equalities {listing(left_out)} are left out; connect, weld and joint are modelled")
         return self.builder
@@ -253,12 +262,19 @@ class _Reader:
             "friction": np.maximum(m.dof_frictionloss[dof : dof + joint.nv], 0.0),
         }
 
-    def _warn_of_passive(self) -> None:
-        """Warn of damping and springs that are not modelled."""
-        found = {n: np.count_nonzero(getattr(self.m, n, 0)) for n in NOT_MODELLED}
+    def _warn_of_what_is_left_out(self, actuators: Mapping[str, int]) -> None:
+        """Warn, once, of what the file has and a model has not, with numbers."""
+        m, names = self.m, (*THINGS, *(NOT_MODELLED if self.passive else ()))
+        found: dict[str, Any] = {THINGS.get(n, n.replace("_", " ")): np.count_nonzero(getattr(m, n, 0)) for n in names}
+        if m.opt.density or m.opt.viscosity:
+            found["fluid"] = 1
+        found |= {"flex": int(getattr(m, "nflex", 0)), "plugin": int(m.nplugin), **actuators}
         if any(found.values()):
-            said = listing(f"{k} x {n.replace('_', ' ')}" for n, k in found.items() if k)
-            self.root.warn(f"left out: {said}; linear damping and springs of joints are modelled")
+            said = listing(f"{k} x {n}" for n, k in found.items() if k)
+            self.root.warn(
+                f"left out: {said}; linear damping and springs of joints, and affine actuators of joints and fixed "
+                "tendons, are modelled"
+            )
 
     def _limits(self, j: int) -> Limits:
         m = self.m
@@ -336,12 +352,14 @@ def _compiled(root: Element, data: bytes, path: Path | None) -> Any:
         raise MissingExtra("mujoco", "mjcf", "reading MJCF") from None
 
     def spec() -> Any:
-        """The file without contacts, which are not modelled.
+        """The file without what geoms may touch, which `geom_user` of the model gets instead.
 
         Convex hulls of meshes would take most of the time.
         """
         out = mujoco.MjSpec.from_file(str(path)) if path is not None else mujoco.MjSpec.from_string(data.decode())
+        out.nuser_geom = 2
         for geom in out.geoms:
+            geom.userdata = [geom.contype, geom.conaffinity]
             geom.contype = geom.conaffinity = 0
         out.compiler.discardvisual = False  # geoms that cannot collide stay
         return out

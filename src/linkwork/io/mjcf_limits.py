@@ -34,6 +34,8 @@ MAX_POINTS = 100 * MAX_RESOLUTION**2
 """Of all builtin meshes."""
 MAX_ROOM = 1_000
 """Entries that a file reserves for users: keyframes, user data, samples."""
+STEPPING, MAX_STEPPING = ("njmax", "nconmax", "nstack"), 10_000_000
+"""Rows, contacts and numbers that old files reserve for simulating: addresses only, which nothing touches here."""
 MAX_NESTED = 8
 """Depth of models that attach models."""
 
@@ -244,7 +246,9 @@ def _check_numbers(element: Element) -> None:
             raise element.error(f"the attribute '{attribute}' is {text!r}; finite numbers are needed")
     room = [a for a in element.attributes if a.startswith(RESERVED)]
     if element.tag == "size":
-        room += [a for a in element.attributes if a.startswith("n")]
+        room += [a for a in element.attributes if a.startswith("n") and a not in STEPPING]
+        for attribute in element.attributes.keys() & set(STEPPING):
+            _bounded(element, attribute, max(_numbers(element, attribute), default=0.0), MAX_STEPPING)
     room += [a for tag, a in ROOM if tag == element.tag and a in element.attributes]
     for attribute in room:
         _bounded(element, attribute, max(_numbers(element, attribute), default=0.0), MAX_ROOM)

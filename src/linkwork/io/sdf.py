@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import sdf_visuals
+from linkwork.io.looks import sdf_colliders, sdf_visuals
 from linkwork.io.sdf_include import included
 from linkwork.io.sdf_scope import MODEL, Scope, is_true, read_pose
 from linkwork.io.solids import WATER, sdf_solid
@@ -126,6 +126,7 @@ class _Reader:
         self._hang(tree, base)
         for name, element in self.scope.links.items():
             self.builder.look(name, Look(partial(sdf_visuals, element, read_pose)))
+            self.builder.outline(name, Look(partial(sdf_colliders, element, read_pose)))
         for name in self.scope.frames:
             carrier = self.scope.link_of(name, self.scope.frames[name])
             self.builder.frame(name, carrier, self.scope.pose_in(carrier, self.scope.pose(name)))
@@ -325,9 +326,14 @@ class _Reader:
     def _close(self, edge: _Edge) -> None:
         """A joint that the tree leaves out, as a closure between frames on its two links."""
         from linkwork.constraints import Closure
+        from linkwork.constraints.closure import RESISTING
 
-        if any(np.any(x) for n, x in _dynamics(edge).items() if n != "rest"):
-            edge.element.warn("damping, spring and friction are left out: this joint closes a loop")
+        kept = ("damping", "stiffness", "rest") if CLOSED_BY[edge.kind] in RESISTING else ()
+        found = _dynamics(edge)
+        if any(np.any(x) for n, x in found.items() if n not in (*kept, "rest")):
+            what = "friction is" if kept else "damping, spring and friction are"
+            edge.element.warn(f"{what} left out: this joint closes a loop")
+        resists: dict[str, Any] = {n: float(found[n][0]) for n in kept if n in found}
         with edge.element.blamed():
             for end, link in (("child", edge.child), ("parent", edge.parent)):
                 pose = read_pose(self.model) @ edge.pose if link == WORLD else self.scope.pose_in(link, edge.pose)
@@ -336,7 +342,7 @@ class _Reader:
             second = tuple(edge.axes[1]) if len(edge.axes) > 1 else "x"
             pitch = _pitch(edge.element) if edge.kind == "screw" else 0.0
             ends = f"{edge.name}/child", f"{edge.name}/parent"
-            cut = Closure(ends[0], ends[1], CLOSED_BY[edge.kind], axis, second, pitch, name=edge.name)
+            cut = Closure(ends[0], ends[1], CLOSED_BY[edge.kind], axis, second, pitch, name=edge.name, **resists)
             self.builder.constraints.append(cut)
 
     def _couple(self, name: str, element: Element, edges: list[_Edge], kept: set[str]) -> None:
@@ -411,9 +417,10 @@ def _limits(edge: _Edge) -> Limits:
         return Limits()
     lower, upper = _value(element, "lower", -np.inf, bounded=False), _value(element, "upper", np.inf, bounded=False)
     effort, velocity = (_value(element, t, -1.0, bounded=False) for t in ("effort", "velocity"))
+    lower, upper = element.ordered(lower if lower > -1e15 else -np.inf, upper if upper < 1e15 else np.inf)
     return Limits(
-        lower if lower > -1e15 else -np.inf,
-        upper if upper < 1e15 else np.inf,
+        lower,
+        upper,
         effort if effort >= 0 else np.inf,
         velocity if velocity >= 0 else np.inf,
     )

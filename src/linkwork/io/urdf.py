@@ -2,7 +2,8 @@
 
 Joints come in Pinocchio's order (depth first, the children of a link by joint name), so that `q` and `v` are
 interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
-Damping and friction of joints are read (<dynamics>); collisions, transmissions and gazebo tags are not. `mimic` becomes
+Damping and friction of joints are read (<dynamics>); and so are transmissions, as
+motors; collisions and gazebo tags are not. `mimic` becomes
 a `Coupling`, a URDF+ `<loop>` a `Closure`.
 """
 
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import urdf_visuals
+from linkwork.io.looks import urdf_colliders, urdf_visuals
+from linkwork.io.urdf_transmissions import read_transmissions
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
@@ -61,7 +63,11 @@ class _Reader:
         for name, element in self.links.items():
             if element.child("visual") is not None:
                 self.builder.look(self.called[name], Look(partial(urdf_visuals, element, _origin, self.materials)))
+            if element.child("collision") is not None:
+                self.builder.outline(self.called[name], Look(partial(urdf_colliders, element, _origin)))
         self._couple()
+        movable = {n for n, j in self.joints.items() if _joint_type(j)[0].nv == 1}
+        self.builder.actuators += read_transmissions(self.root, movable)
         return self.builder
 
     def _connect(self) -> None:
@@ -358,7 +364,7 @@ def _limits(joint: Element) -> Limits:
     if joint.get("type").strip() == "continuous":
         return Limits(effort=effort, velocity=velocity)
     lower, upper = element.number("lower", 0.0, bounded=False), element.number("upper", 0.0, bounded=False)
-    return Limits(lower, upper, effort, velocity)
+    return Limits(*element.ordered(lower, upper), effort, velocity)
 
 
 def _dynamics(joint: Element) -> dict[str, Any]:
@@ -377,8 +383,12 @@ def _inertia(link: Element) -> BodyInertia:
     element = link.child("inertial")
     if element is None:
         return BodyInertia()
-    mass, data = element.need("mass").number("value"), element.child("inertia")
-    if data is None:  # occurs in real files
+    data = element.child("inertia")
+    if data is None and element.child("mass") is None:  # occurs in real files, some with a density in its place
+        element.warn("there is no <mass>; the link is massless, as without <inertial>")
+        return BodyInertia()
+    mass = element.need("mass").number("value")
+    if data is None:  # so does this
         element.warn("there is no <inertia>; the link is a point mass at its centre of mass")
         data = Element("inertia", dict.fromkeys(("ixx", "iyy", "izz"), "0"), element.line, element.file)
     xx, yy, zz = (data.number(a) for a in ("ixx", "iyy", "izz"))

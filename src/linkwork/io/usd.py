@@ -205,9 +205,8 @@ class _Reader:
             axis = np.eye(3)[AXES[str(typed.GetAxisAttr().Get())]]
             if kind != "spherical":
                 unit = np.pi / 180 if kind == "revolute" else self.metre
-                limits = Limits(
-                    *(unit * float(a.Get()) for a in (typed.GetLowerLimitAttr(), typed.GetUpperLimitAttr()))
-                )
+                lower, upper = (unit * float(a.Get()) for a in (typed.GetLowerLimitAttr(), typed.GetUpperLimitAttr()))
+                limits = Limits(*self.root.ordered(lower, upper))
         excluded = bool(joint.GetExcludeFromArticulationAttr().Get())
         return _Edge(name, kind, (ends[0], ends[1]), (frames[0], frames[1]), axis, limits, excluded)
 

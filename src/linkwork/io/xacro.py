@@ -17,7 +17,9 @@ from linkwork.errors import LoadError, MissingExtra
 from linkwork.io.files import given_folders, own_folders
 from linkwork.io.xml import MAX_BYTES, Element
 
-SECONDS = 30
+SECONDS = 8
+"""Of time that passes, for a busy machine: `xacro_expand` bounds processor time at less."""
+
 PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "LANG")
 """The environment variables that Python itself needs; no others are passed on."""
 

@@ -52,6 +52,13 @@ class Element:
         """Warn about a mistake that can be ignored."""
         warnings.warn(LoadWarning(str(self.error(problem))), stacklevel=2)
 
+    def ordered(self, lower: float, upper: float) -> tuple[float, float]:
+        """The bounds of a joint; none, and a warning, where the lower one is above the upper one."""
+        if lower <= upper:
+            return lower, upper
+        self.warn(f"the lower limit {lower:g} is above the upper limit {upper:g}: the joint is taken without limits")
+        return -float("inf"), float("inf")
+
     @contextmanager
     def blamed(self) -> Iterator[None]:
         """Turn an error of the model's own checks into one that names this element."""

@@ -62,8 +62,12 @@ class Executable:
         self._methods: dict[str, _MethodDef] = {}
         self._free: deque[Workspace] = deque()
 
+    def address(self, name: str) -> int:
+        """The address of a function, for other machine code; keep this object as long as it may be called."""
+        return self._linked.address(name)
+
     def given(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
-        """``run_given`` of :mod:`linkwork.kernels.python_calls`; None when there is none, or it would take long.
+        """``run_given`` of :mod:`linkwork.kernels.python_calls`; None if there is none or it takes long.
 
         ``kept`` are the objects whose addresses are in its words.
         """

@@ -149,6 +149,17 @@ class Kernel:
             self._form(self.lanes)
         return self
 
+    def native(self, batch: bool) -> Executable:
+        """The machine code for one state or a batch, compiled now if need be: for callers other than Python."""
+        return self._form(self.lanes if batch else 1)
+
+    @property
+    def settings(self) -> dict[int, Array]:
+        """The inputs that are never given, by their places among all."""
+        given = {port.name for port in self.given}
+        found = zip(self.program.inputs, self._defaults, strict=True)
+        return {k: x for k, (port, x) in enumerate(found) if port.name not in given and x is not None}
+
     def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
         result = self._single(arrays, out)
         return self._general(arrays, out)[0] if result is None else result

@@ -203,6 +203,15 @@ class Tracer(WrittenOut):
         n, refs = a.shape[0], a.refs
         return Matrix(self.values, a.shape, [refs[max(i, j) * n + min(i, j)] for i in range(n) for j in range(n)])
 
+    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Matrix:
+        best: Matrix = candidates[0]()
+        for make in candidates[1:]:
+            count = self.values.needed(best.refs)
+            with self.values.aside(count):
+                other = make()
+                best = other if self.values.needed(other.refs) < count else best
+        return best
+
     def call(self, function: Any, *args: Array) -> tuple[Matrix, ...]:
         nodes, results = read_casadi(as_scalar_function(function))
         signed = self.values.replay(nodes, lambda node: int(args[node[1]].refs[node[2]]))

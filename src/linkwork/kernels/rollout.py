@@ -97,7 +97,7 @@ class RolloutProgram:
         self.settled = tuple(Port(p.name + "''", p.shape) for p in self.extras)  # an input may have the same name
 
     def frames(self, records: int) -> dict[Port, int]:
-        """How many values of each port are returned: the records of states and extras, the last of what is carried."""
+        """How many values of each port are returned: all records, or the last of what is carried."""
         return {p: 1 if p in self.carried else records for p in (*self.state, *self.extras)}
 
     @property

@@ -128,7 +128,7 @@ def schedule(
 
 @lru_cache(maxsize=8)
 def allocated(program: Program, chunk: int, registers: int) -> tuple[list[list[Code]], list[list[int]]]:
-    """The chunks of every block, with their registers, and the sincos batches between blocks; for any lanes."""
+    """The chunks of every block, with their registers, and the batches between blocks; for any lanes."""
     blocks, batches = arranged(program)
     cut = [_cut(block, chunk) for block in blocks]
     return [[Code(part, allocate(program, part, registers)) for part in parts] for parts in cut], batches

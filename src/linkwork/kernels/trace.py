@@ -33,7 +33,7 @@ def trace(
     more than one.
     """
     with collector_paused():
-        return _recorded(name, body, Tracer(limit, single), guard, shapes or {})
+        return _recorded(name, body, Tracer(limit, single), guard, {} if shapes is None else shapes)
 
 
 def _recorded(

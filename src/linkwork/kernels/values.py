@@ -10,7 +10,8 @@ The algebra is that of finite numbers (``x * 0 = 0``, ``x - x = 0``): it may los
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -61,6 +62,25 @@ class Values:
             if n > self._limit:
                 raise Outgrown(f"more than {self._limit} operations")
         return n
+
+    def needed(self, refs: Iterable[int]) -> int:
+        """How many operations these values need."""
+        seen, stack = set[int](), [r >> 1 for r in refs]
+        while stack:
+            n = stack.pop()
+            if n not in seen and self.nodes[n][0] not in ("const", "input"):
+                seen.add(n)
+                stack += self.nodes[n][1:]
+        return len(seen)
+
+    @contextmanager
+    def aside(self, worth: int) -> Iterator[None]:
+        """Record what may not be used: it does not count for the limit, and ends after `worth` nodes."""
+        limit, before = self._limit, len(self.nodes)
+        self._limit = before + worth
+        with suppress(Outgrown):
+            yield
+        self._limit = limit + len(self.nodes) - before
 
     def constant(self, value: float) -> int:
         """Constants are stored without sign, so that 2 and -2 are one node; a NaN keeps its own."""

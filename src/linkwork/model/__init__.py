@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder
 from linkwork.model.link import Limits, Link, Passive
@@ -13,6 +14,7 @@ from linkwork.model.visual import Visual
 
 __all__ = [
     "WORLD",
+    "Actuator",
     "BodyInertia",
     "Builder",
     "Frame",

@@ -31,7 +31,15 @@ def _is_rotation(x: list[float], y: list[float], z: list[float]) -> bool:
 @checked_class(R=array(3, 3), p=array(3))
 @dataclass(frozen=True, eq=False, repr=False)
 class Placement(Value):
-    """A frame in another: the columns of R are its axes, p is its origin."""
+    """A frame in another: the columns of R are its axes, p is its origin.
+
+    Examples:
+        >>> place = lw.Placement.at((1, 0, 0), rpy=(0, 0, np.pi / 2))
+        >>> np.allclose((place @ place.inverse()).p, 0)
+        True
+        >>> lw.Placement.from_quaternion((1, 0, 0), (0, 0, 0, 1))
+        Placement(p=[1 0 0], rpy=[0 0 0])
+    """
 
     R: np.ndarray = field(default_factory=lambda: np.eye(3))
     p: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -100,7 +108,15 @@ TRIANGLE = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 @checked_class(mass=NUMBER, com=array(3), I=array(3, 3))
 @dataclass(frozen=True, eq=False, repr=False)
 class BodyInertia(Value):
-    """Mass, centre of mass, and rotational inertia about the centre of mass, in link axes."""
+    """Mass, centre of mass, and rotational inertia about the centre of mass, in link axes.
+
+    Examples:
+        >>> body = lw.BodyInertia(2.0, np.array([0.0, 0.0, 0.1]), 0.05 * np.eye(3))
+        >>> body.first_moment, body.about_origin.diagonal()
+        (array([0. , 0. , 0.2]), array([0.07, 0.07, 0.05]))
+        >>> body.moved(lw.Placement.at((0, 0, 1))).com
+        array([0. , 0. , 1.1])
+    """
 
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))

@@ -22,10 +22,11 @@ from linkwork.checks import (
 from linkwork.errors import ModelError, listing, not_found
 from linkwork.joints import Fixed, Free, Joint, Planar, make
 from linkwork.joints.base import AXIS, JOINT
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.link import Limits, Link, Passive, armature_of, passive_of
-from linkwork.model.model import GRAVITY, WORLD, Frame, Model
-from linkwork.model.visual import Given, Look, Visual
+from linkwork.model.model import ACTUATOR, GRAVITY, WORLD, Frame, Model
+from linkwork.model.visual import Collider, Given, Look, Visual
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint
@@ -48,17 +49,27 @@ class _Draft:
     weightless: BodyInertia
     passive: Passive
     looks: list[Look] = field(default_factory=list)
+    outlines: list[Look] = field(default_factory=list)
 
 
-@checked_class(name=NAME, gravity=GRAVITY, constraints=listed(CONSTRAINT), independent=listed(NAME), strict=FLAG)
+@checked_class(
+    name=NAME,
+    gravity=GRAVITY,
+    constraints=listed(CONSTRAINT),
+    independent=listed(NAME),
+    strict=FLAG,
+    actuators=listed(ACTUATOR),
+)
 @dataclass
 class Builder:
-    """Collects links, frames and constraints.
+    """Collects links, frames, constraints and actuators.
 
-    >>> b = Builder("pendulum")
-    >>> b.link("bob", joint="revolute", axis="y", inertia=BodyInertia(1.0, np.array([0, 0, -0.5]), np.eye(3) * 1e-3))
-    >>> b.build().nv
-    1
+    Examples:
+        >>> b = lw.Builder("pendulum")
+        >>> body = lw.BodyInertia(1.0, np.array([0, 0, -0.5]), 1e-3 * np.eye(3))
+        >>> b.link("bob", joint="revolute", axis="y", inertia=body)
+        >>> b.build()
+        Model('pendulum': 1 links, nq=1, nv=1, 0 constraints with 0 rows, 1 kg)
     """
 
     name: str = "model"
@@ -66,9 +77,11 @@ class Builder:
     constraints: list[Constraint] = field(default_factory=list)
     independent: list[str] = field(default_factory=list)
     strict: bool = True
+    actuators: list[Actuator] = field(default_factory=list)
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
+    _surroundings: list[Look] = field(default_factory=list)
     _joint_names: set[str] = field(default_factory=set)
 
     @checked(
@@ -111,6 +124,9 @@ class Builder:
 
         The link's frame follows the joint.
 
+        `joint` is a kind ("revolute", "free", ...) or a joint, `axis` its axis in the link ("x", "y", "z" or three
+        numbers), `joint_name` its name (default: the link's with "_joint"), `limits` those of position, velocity and
+        effort, `armature` the rotor's inertia as felt at the joint; `actuated` says whether a motor drives it.
         `weightless` is the part of its inertia that gravity does not pull. The joint's damping, the stiffness of its
         spring and its dry friction are numbers, or one for each degree of freedom; the spring has no force at the
         position `rest` (default: neutral).
@@ -169,6 +185,18 @@ class Builder:
             raise ModelError(f"there is no link '{link}' to give a look to. Links: {listing(self._drafts)}")
         (self._scenery if link == WORLD else self._drafts[link].looks).extend(looks)
 
+    @checked(link=NAME, colliders=instance(Collider, "a Collider"))
+    def collider(self, link: str, *colliders: Collider) -> None:
+        """Add shapes that may touch others to an existing link, or to the world."""
+        self.outline(link, Look(Given(colliders)))
+
+    @checked(link=NAME, outlines=instance(Look, "a Look"))
+    def outline(self, link: str, *outlines: Look) -> None:
+        """The same for shapes that are read later."""
+        if link != WORLD and link not in self._drafts:
+            raise ModelError(f"there is no link '{link}' to give a shape to. Links: {listing(self._drafts)}")
+        (self._surroundings if link == WORLD else self._drafts[link].outlines).extend(outlines)
+
     @checked(merge_fixed=FLAG)
     def build(self, merge_fixed: bool = True) -> Model:
         """The model. Links behind fixed joints become part of their parents (their names stay as frames)."""
@@ -176,7 +204,7 @@ class Builder:
         at: dict[str, tuple[int, Placement]] = {WORLD: (0, Placement())}
         links = [Link(WORLD, 0, Fixed(), "", Placement(), BodyInertia(), np.zeros(0))]
         frames: dict[str, Frame] = {}
-        looks = [list(self._scenery)]
+        looks, outlines = [list(self._scenery)], [list(self._surroundings)]
         for d in order:
             carrier, on_carrier = at[d.parent]
             placement = on_carrier @ d.placement
@@ -186,9 +214,11 @@ class Builder:
                 if carrier:
                     links[carrier] = _heavier(links[carrier], d, placement)
                 looks[carrier] += [look.moved(placement) for look in d.looks]
+                outlines[carrier] += [outline.moved(placement) for outline in d.outlines]
                 continue
             at[d.name] = (len(links), Placement())
             looks.append(list(d.looks))
+            outlines.append(list(d.outlines))
             links.append(
                 Link(
                     d.name,
@@ -211,11 +241,12 @@ class Builder:
                 raise ModelError(f"frame '{name}' has the name of a link; give it another")
             carrier, on_carrier = at[owner]
             frames[name] = Frame(carrier, on_carrier @ placement)
-        links = [replace(l, looks=tuple(v)) if v else l for l, v in zip(links, looks, strict=True)]
+        drawn = zip(links, looks, outlines, strict=True)
+        links = [replace(l, looks=tuple(v), outlines=tuple(c)) if v or c else l for l, v, c in drawn]
         kept = {l.joint_name for l in links}
         independent = tuple(j for j in self.independent if j in kept)
         model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)
-        return model.with_constraints(*self.constraints)
+        return model.with_constraints(*self.constraints).with_actuators(*self.actuators)
 
     def _sorted(self) -> list[_Draft]:
         """Depth first from the world, so that parents come before children and branches stay together."""

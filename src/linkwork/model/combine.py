@@ -27,6 +27,11 @@ class Part:
     (free, planar), so that its link becomes part of the link that carries it; "keep" leaves it; the default keeps it on
     the world and removes it elsewhere. A fixed base is part of the world, without its mass: load a robot that is to be
     carried with base="free".
+
+    Examples:
+        >>> part = lw.Part(chain(2), "left/", to="linktip")
+        >>> [link.name for link in lw.combine(chain(1), part).links]
+        ['world', 'link1', 'left/link1', 'left/link2']
     """
 
     model: Model
@@ -60,12 +65,15 @@ class Part:
 def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
-    >>> lw.combine(robot, lw.Part(hand, "left/", to="left_wrist"), lw.Part(box, "box/"))
+    Constraints and actuators are kept, with the new names of their links, frames and joints; their "world" becomes what
+    the part is attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in
+    q, those of a carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it.
+    `merge_fixed` makes all links behind fixed joints part of their parents. Its default `name` is made of theirs.
 
-    Constraints are kept, with the new names of their links, frames and joints; their "world" becomes what the part is
-    attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in q, those of a
-    carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it. `merge_fixed`
-    makes all links behind fixed joints part of their parents.
+    Examples:
+        >>> hand = chain(2, base="free")
+        >>> lw.combine(chain(3), lw.Part(hand, "hand/", to="linktip")).nv
+        5
     """
     if not parts:
         raise InputError("combine needs at least one model")
@@ -94,6 +102,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
     if taken:
         raise ModelError(f"'{model.name}' has {listing(taken)}, as a part before it has; give it a prefix of its own")
     b.look(carrier, *(look.moved(places[0][1]) for look in model.links[0].looks))
+    b.outline(carrier, *(outline.moved(places[0][1]) for outline in model.links[0].outlines))
     for link in model.links[1:]:
         new, (parent, on_parent) = name(link.name), places[link.parent]
         placement = on_parent @ link.placement
@@ -102,6 +111,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
             b.frame(new, parent, placement)
             b.load(parent, link.inertia.moved(placement), link.weightless.moved(placement))
             b.look(parent, *(look.moved(placement) for look in link.looks))
+            b.outline(parent, *(outline.moved(placement) for outline in link.outlines))
         else:
             places.append((new, Placement()))
             b.link(
@@ -121,6 +131,7 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
                 friction=link.passive.friction,
             )
             b.look(new, *link.looks)
+            b.outline(new, *link.outlines)
         at[new] = places[-1]
     for old, frame in model.frames.items():
         owner, on_owner = places[frame.link]
@@ -131,3 +142,5 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
         b.frame(name(WORLD), *places[0])
     b.constraints.extend(c.renamed(name) for c in model.constraints)
     b.independent.extend(map(name, model.independent))
+    gone = {l.joint_name for l in model.links if part.takes_away(l)}
+    b.actuators.extend(a.renamed(name) for a in model.actuators if not gone & a.joints.keys())

@@ -13,7 +13,7 @@ from linkwork.joints import Free, Joint, Planar, Spherical
 from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
-from linkwork.model.visual import Look, Visual
+from linkwork.model.visual import Collider, Look, Visual
 from linkwork.values import Value, read_only, short, uncached
 
 UNIT_TOLERANCE = 1e-4
@@ -25,12 +25,22 @@ BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
 @checked_class(lower=BOUND, upper=BOUND, effort=BOUND, velocity=BOUND)
 @dataclass(frozen=True, eq=False, repr=False)
 class Limits(Value):
-    """Bounds of a joint, per degree of freedom; infinite where the file says nothing."""
+    """Bounds of a joint, per degree of freedom; infinite where the file says nothing.
+
+    ModelError where lower is above upper: no position is between them.
+    """
 
     lower: float = -np.inf
     upper: float = np.inf
     effort: float = np.inf
     velocity: float = np.inf
+
+    def __post_init__(self) -> None:
+        if self.lower > self.upper:
+            raise ModelError(
+                f"the lower limit {self.lower:g} is above the upper limit {self.upper:g}: no position is between them; "
+                "exchange them, or leave limits out"
+            )
 
     def __repr__(self) -> str:
         finite = (f"{n}={x:.4g}" for n, x in uncached(self).items() if np.isfinite(x))
@@ -43,8 +53,8 @@ class Passive(Value):
     """What resists a joint's motion: damping (nv), springs (stiffness nv, rest nq), dry friction (nv).
 
     Forces on the joint are -damping v - stiffness x, with x the displacement from rest (`Joint.displacement`). SI units
-    for rotations and translations. Dry friction, a force of at most so many N or N m against the motion, is stored and
-    acts in no function yet.
+    for rotations and translations. Dry friction, a force of at most so many N or N m against the motion, acts in steps
+    that solve for it: `lw.step`, and rollouts with contacts.
     """
 
     damping: np.ndarray
@@ -79,6 +89,7 @@ class Passive(Value):
     weightless=INERTIA,
     passive=optional(instance(Passive, "the Passive forces of a joint")),
     looks=several(like("a Look", "read", "moved", "visuals")),
+    outlines=several(like("a Look", "read", "moved", "visuals")),
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Link(Value):
@@ -99,6 +110,7 @@ class Link(Value):
     looks: tuple[Look, ...] = field(default=(), compare=False)
     weightless: BodyInertia = field(default_factory=BodyInertia)
     passive: Passive = None  # type: ignore[assignment]
+    outlines: tuple[Look, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "armature", read_only(np.array(self.armature, dtype=float)))
@@ -109,6 +121,11 @@ class Link(Value):
     def visuals(self) -> tuple[Visual, ...]:
         """The visuals of this link."""
         return tuple(v for look in self.looks for v in look.visuals())
+
+    @cached_property
+    def colliders(self) -> tuple[Collider, ...]:
+        """The shapes of this link that may touch others."""
+        return tuple(c for outline in self.outlines for c in outline.visuals())
 
     def __repr__(self) -> str:
         joint = f"{self.joint.kind} joint {short(self.joint_name)}"

@@ -27,6 +27,7 @@ from linkwork.checks import (
 )
 from linkwork.errors import InputError, ModelError, listing, not_found
 from linkwork.lazy import cached_property
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.configurations import Configurations
 from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
@@ -59,6 +60,7 @@ def _resists(passive: Passive) -> bool:
 
 
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
+ACTUATOR = instance(Actuator, "a linkwork.Actuator")
 
 
 @checked_class(
@@ -68,13 +70,36 @@ GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
     gravity=GRAVITY,
     constraints=several(CONSTRAINT),
     independent=NAMES,
+    actuators=several(ACTUATOR),
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Configurations, Value):
-    """Links (link 0 is the world), frames, gravity, constraints, independent joints of clusters.
+    """Links (link 0 is the world), frames, gravity, constraints, independent joints, actuators.
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
+
+    Examples:
+        >>> model = chain(3)
+        >>> model
+        Model('chain 3': 3 links, nq=3, nv=3, 0 constraints with 0 rows, 1.8 kg)
+        >>> q0, q1 = model.neutral(), model.random_q(0)
+        >>> np.allclose(model.integrate(q0, model.difference(q0, q1)), q1)
+        True
+        >>> np.allclose(model.velocity(q0, model.rate(q0, q1)), q1)
+        True
+        >>> model.interpolate(q0, q1, 0.5).shape, model.normalised(q1).shape
+        ((3,), (3,))
+        >>> model.joint_names, model.v_slice("link2_joint"), model.links[model.joint("link2_joint")].joint.kind
+        (('link1_joint', 'link2_joint', 'link3_joint'), slice(1, 2, None), 'revolute')
+        >>> held = model.with_constraints(lw.point("linktip")).with_damping("link1_joint", 0.1)
+        >>> held.constraints
+        (Closure('linktip~world', spherical linktip ~ world),)
+        >>> held.without("linktip~world").without_passive() == held.without_constraints().without_passive() == model
+        True
+        >>> sprung = model.with_springs("link1_joint", 10.0).with_friction("link1_joint", 0.1)
+        >>> sprung.with_armature("link1_joint", 0.01).with_independent("link1_joint").nv
+        3
     """
 
     name: str
@@ -83,6 +108,7 @@ class Model(Configurations, Value):
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     constraints: tuple[Constraint, ...] = ()
     independent: tuple[str, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", read_only(np.array(self.gravity, dtype=float)))
@@ -123,6 +149,11 @@ class Model(Configurations, Value):
     @property
     def nv(self) -> int:
         return self.topology.nv
+
+    @property
+    def nu(self) -> int:
+        """Controls: one for each actuator."""
+        return len(self.actuators)
 
     @property
     def nlinks(self) -> int:
@@ -264,14 +295,38 @@ class Model(Configurations, Value):
     def with_friction(self, joint: str, friction: object) -> Model:
         """A new model in which a joint has this dry friction: a number, or one per degree of freedom.
 
-        In N m for rotations, N for translations. It is stored, and no function computes with it yet.
+        In N m for rotations, N for translations. It acts in steps that solve for it: `lw.step`, and rollouts with
+        contacts, for joints with one degree of freedom.
         """
         return self._with_passive(joint, friction=friction)
+
+    @checked(actuators=ACTUATOR)
+    def with_actuators(self, *actuators: Actuator) -> Model:
+        """A new model with these actuators behind its own: `lw.Motor("knee", gear=9)`, `lw.PositionServo`, ...
+
+        Functions made with actuators=True then take controls `u`, one for each; see `lw.actuation`.
+
+        Examples:
+            >>> model = chain(2).with_actuators(lw.Motor("link1_joint"), lw.PositionServo("link2_joint", kp=5.0))
+            >>> model.nu, [a.name for a in model.actuators], model.without_actuators().nu
+            (2, ['link1_joint', 'link2_joint'], 0)
+        """
+        names = [a.name for a in (*self.actuators, *actuators)]
+        twice = [n for n in names if names.count(n) > 1]
+        if twice:
+            raise ModelError(f"the actuators {listing(dict.fromkeys(twice))} are there twice; give each its own name")
+        for a in actuators:
+            a.check(self)
+        return replace(self, actuators=(*self.actuators, *actuators))
+
+    def without_actuators(self) -> Model:
+        """A new model without its actuators."""
+        return replace(self, actuators=())
 
     def without_passive(self) -> Model:
         """A new model without damping, springs and friction of joints."""
         bare = (l if not _resists(l.passive) else replace(l, passive=None) for l in self.links)  # type: ignore[arg-type]
-        return replace(self, links=tuple(bare))
+        return replace(self, links=tuple(bare), constraints=tuple(c.without_passive() for c in self.constraints))
 
     def _with_passive(self, joint: str, **changed: object) -> Model:
         old = self.links[self.joint(joint)]

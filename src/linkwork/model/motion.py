@@ -16,7 +16,7 @@ it is a torque alone, h x known, and costs less than propagating c_i through an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -40,7 +40,8 @@ class Given:
     """Parameters that are inputs of a function, in place of the model's own (functions/parameters.py).
 
     `inertias` of all links as the recursions take them, and the `weightless` parts of them (None: the model's);
-    `armature` nv x 1; `gravity` 3 x 1; `targets` are added to the right-hand sides k of all rows.
+    `armature` nv x 1; `gravity` 3 x 1; `targets` are added to the right-hand sides k of all rows; `link_rows` are the K
+    (m x 6) of `LinkRows` by the names of constraint and link.
     """
 
     inertias: list[RigidInertia] | None = None
@@ -48,6 +49,7 @@ class Given:
     armature: Array | None = None
     gravity: Array | None = None
     targets: Array | None = None
+    link_rows: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
 
 NOTHING = Given()

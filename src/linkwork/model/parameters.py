@@ -22,8 +22,11 @@ UNITS = {
     "damping": "N m s/rad, N s/m",
     "stiffness": "N m/rad, N/m",
     "rest": "rad, m, quaternions",
-    "friction": "N m, N",
+    "joint_friction": "N m, N",
     "targets": "rad/s^2, m/s^2",
+    "gain": "N m, N per unit of u; per rad, m; per rad/s, m/s",
+    "bias": "N m, N; per rad, m; per rad/s, m/s",
+    "link_rows": "1",
 }
 """The groups of parameters, and their units for rotations and translations."""
 
@@ -31,8 +34,9 @@ UNITS = {
 class Parameters(Mapping[str, np.ndarray]):
     """Named arrays of a model's parameters; `units` says what their numbers are.
 
-    `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `friction` (nv,), `rest` (nq,), `gravity` (3,) and
-    `targets` (m,), which are added to the right-hand sides of constraint rows. The arrays are copies.
+    `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `joint_friction` (nv,), `rest` (nq,), `gravity` (3,),
+    `targets` (m,), which are added to the right-hand sides of constraint rows, `gain` and `bias` (nu, 3) of actuators;
+    `link_rows` (n, 6), K of all `LinkRows`, constraint after constraint and link after link. The arrays are copies.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -73,7 +77,10 @@ def parameters_of(model: Model) -> Parameters:
             "damping": joined([l.passive.damping for l in links]),
             "stiffness": joined([l.passive.stiffness for l in links]),
             "rest": joined([l.passive.rest for l in links]),
-            "friction": joined([l.passive.friction for l in links]),
+            "joint_friction": joined([l.passive.friction for l in links]),
             "targets": np.zeros(model.rows),
+            "gain": np.array([a.gain for a in model.actuators]).reshape(-1, 3),
+            "bias": np.array([a.bias for a in model.actuators]).reshape(-1, 3),
+            "link_rows": np.vstack([np.zeros((0, 6)), *(c.coefficients for c in model.constraints)]),
         }
     )

@@ -1,9 +1,13 @@
-"""Visuals of links: shapes for viewers only. Neither the dynamics nor digests depend on them."""
+"""Shapes of links: visuals for viewers, and colliders that contacts are made from.
+
+Neither smooth dynamics nor digests depend on them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -77,27 +81,50 @@ class Visual:
 
 
 @dataclass(frozen=True)
+class Collider:
+    """A shape that may touch others, at a place on its link.
+
+    `friction` is Coulomb's coefficient, None where the file gives none. As in MuJoCo, two shapes touch if the `kind` of
+    one has a bit in common with what the other one `meets`.
+    """
+
+    shape: Shape
+    placement: Placement = field(default_factory=Placement)
+    name: str = ""
+    friction: float | None = None
+    kind: int = 1
+    meets: int = 1
+
+    def moved(self, X: Placement) -> Collider:
+        """In the frame in which this link frame has placement X."""
+        return replace(self, placement=X @ self.placement)
+
+
+@dataclass(frozen=True)
 class Given:
-    """Visuals that have been read, as the `read` of a `Look`."""
+    """Shapes that have been read, as the `read` of a `Look`."""
 
-    visuals: tuple[Visual, ...]
+    visuals: tuple[Any, ...]
 
-    def __call__(self) -> tuple[Visual, ...]:
+    def __call__(self) -> tuple[Any, ...]:
         return self.visuals
 
 
 @dataclass(frozen=True)
 class Look:
-    """Visuals of a link that are read when they are drawn: most models never are, and loading stays fast."""
+    """Visuals or colliders of a link that are read when they are needed.
 
-    read: Callable[[], Iterable[Visual]]
+    Most never are, and loading stays fast.
+    """
+
+    read: Callable[[], Iterable[Any]]
     placement: Placement | None = None
 
     def moved(self, X: Placement) -> Look:
         """In the frame in which this link frame has placement X."""
         return Look(self.read, X if self.placement is None else X @ self.placement)
 
-    def visuals(self) -> list[Visual]:
+    def visuals(self) -> list[Any]:
         return [v if self.placement is None else v.moved(self.placement) for v in self.read()]
 
     def __reduce__(self) -> tuple[type[Look], tuple[Given]]:

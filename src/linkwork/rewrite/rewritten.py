@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.constraints import LinkRows
 from linkwork.model import Model, Motion
 from linkwork.model.body import TRIANGLE
 from linkwork.model.memo import cached
@@ -48,7 +50,9 @@ class Rewritten:
 
     def given(self, inputs: Mapping[str, Array], xp: Ops) -> Given:
         """The parameters among the inputs of a function, as columns."""
-        known = {n: inputs[n] for n in ("armature", "gravity", "targets") if n in inputs}
+        known: dict[str, Any] = {n: inputs[n] for n in ("armature", "gravity", "targets") if n in inputs}
+        if "link_rows" in inputs:
+            known["link_rows"] = self._link_rows(inputs["link_rows"], xp)
         if "inertia" not in inputs:
             return Given(**known) if known else NOTHING
         bodies = [_still(xp), *(self._body(i, inputs["inertia"], xp) for i in self.model.topology.links)]
@@ -63,6 +67,20 @@ class Rewritten:
         place = self.model.frame(self.model.links[i].name).placement
         X = Transform(constant_moves(place.R, place.p, xp), xp)
         return X.congruence(RigidInertia(x[0, 0], x[1:4, :], xp.matrix(I), xp))
+
+    def _link_rows(self, given: Array, xp: Ops) -> dict[str, dict[str, Array]]:
+        """K of all `LinkRows`, by constraint and link: K' = K X, X from this model's link to the user's."""
+        found, begin = dict[str, dict[str, Array]](), 0
+        for c in (self.source or self.model).constraints:
+            if not isinstance(c, LinkRows):
+                continue
+            blocks = found.setdefault(c.name, {})
+            for l in c.K:
+                rows = [[given[begin + 6 * i + j, 0] for j in range(6)] for i in range(c.rows)]
+                begin += 6 * c.rows
+                place = self.model.frame(l).placement
+                blocks[l] = (Transform(constant_moves(place.R, place.p, xp), xp).T @ xp.matrix(rows).T).T
+        return found
 
     def _weightless(self, i: int, body: RigidInertia, xp: Ops) -> RigidInertia | None:
         """What gravity does not pull: all of the body if that is so in the user's model, else what it says."""

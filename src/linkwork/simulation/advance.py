@@ -23,16 +23,17 @@ After = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Advance(Protocol):
-    """One step as a function, (q, v, tau, active, h) -> (q, v, lam).
+    """One step as a function, (q, v, drive, active, h) -> (q, v, lam).
 
-    Methods that iterate start from `lam0`. `tell` warns if constraint rows were violated in some step.
+    `drive` are controls of actuators, if these are used, and then joint forces. Methods that iterate start from `lam0`.
+    `tell` warns if constraint rows were violated in some step.
     """
 
     lam0: np.ndarray
 
     def tell(self) -> None: ...
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After: ...
+    def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After: ...
 
 
 def advance(
@@ -43,15 +44,24 @@ def advance(
     iterations: int,
     modes: bool,
     backend: str,
+    actuators: bool = False,
 ) -> Advance:
     """One step as a function, compiled where it is explicit.
 
     With `modes`, `active` has a weight per constraint. Planned and compiled at its first call.
     """
     if integrator == "midpoint":
-        return _Midpoint(model, method, prox, modes, backend)
+        return _Midpoint(model, method, prox, modes, backend, actuators)
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
-    return _Explicit(Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",)), backend)
+    step = Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",), actuators=actuators)
+    return _Explicit(step, backend)
+
+
+def driving(model: Model, drive: np.ndarray) -> dict[str, np.ndarray]:
+    """What drives a mechanism, by name: controls `u` of actuators, if they are used, and joint forces."""
+    if len(drive) == model.nv:
+        return {"tau": drive}
+    return {"u": drive[: model.nu], "tau": drive[model.nu :]}
 
 
 class _Explicit:
@@ -65,8 +75,9 @@ class _Explicit:
         if self.step.model.rows and not self.worst[0] <= self.step.bound:
             warn_violated("simulate", self.step.solver, self.step.bound, False)
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-        given = {"q": q, "v": v, "dt": np.array([h]), "tau": tau, "active": active, "lam0": self.lam0}
+    def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After:
+        given = {"q": q, "v": v, "dt": np.array([h]), "active": active, "lam0": self.lam0}
+        given |= driving(self.step.model, drive)
         given["worst"] = self.worst
         x = {n: given[n] for n in (*self.step.inputs, *(n for n in self.step.carried if n not in self.step.inputs))}
         if self.backend == "kernel":
@@ -87,19 +98,29 @@ class _Explicit:
 class _Midpoint:
     """An implicit step, which solves for accelerations several times."""
 
-    def __init__(self, model: Model, method: str | None, prox: Prox | None, modes: bool, backend: str) -> None:
+    def __init__(
+        self, model: Model, method: str | None, prox: Prox | None, modes: bool, backend: str, actuators: bool
+    ) -> None:
         self.model, self.modes, self.lam0 = model, modes, np.zeros(model.rows)
-        self.fd = forward_dynamics(model, method=method, backend=backend, modes=modes, prox=prox, warm_start=True)
+        self.fd = forward_dynamics(
+            model,
+            method=method,
+            backend=backend,
+            modes=modes,
+            prox=prox,
+            warm_start=True,
+            actuators=actuators,
+        )
 
     def tell(self) -> None:
         """Nothing: forward dynamics warn where they have not converged."""
 
-    def __call__(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray, active: np.ndarray, h: float) -> After:
-        given = {"lam0": self.lam0, **({"active": active} if self.modes else {})}
-        first = self.fd(q, v, tau, **given)
+    def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After:
+        given = {"lam0": self.lam0, **({"active": active} if self.modes else {}), **driving(self.model, drive)}
+        first = self.fd(q, v, **given)
         given["lam0"] = first.lam
 
         def acceleration(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-            return np.asarray(self.fd(x, y, tau, **given).a)
+            return np.asarray(self.fd(x, y, **given).a)
 
         return (*integrators.midpoint(self.model, acceleration, q, v, h), first.lam)

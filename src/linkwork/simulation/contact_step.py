@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.problem import contact_problem, limited_joints, turning
+from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.errors import warn_unsolved
+from linkwork.functions.actuation import check_actuators
+from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.passive import passive_force
+from linkwork.model.joint_forces import actuator_force, joint_forces
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.pushes import NO_PUSHES, Pushes
 from linkwork.simulation.step import JOULE, joint_control, stiffened
 
 if TYPE_CHECKING:
@@ -40,42 +45,53 @@ class ContactStep:
 
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
-    `pd` there are gains and targets of joint control.
+    `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames,
+    and `parameters` names those that are inputs.
     """
 
     model: Model
-    contacts: tuple[Contact, ...]
+    contacts: tuple[Contact | Pair, ...]
     ground: Ground
     tolerance: float
     max_iterations: int
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
+    solver: str = "gauss_seidel"
+    actuators: bool = False
+    pushes: Pushes = NO_PUSHES
+    parameters: tuple[str, ...] = ()
 
     integrator: ClassVar[str] = "semi_implicit"
-    solver: ClassVar[str] = "gauss_seidel"
     settled: ClassVar[str] = "contact"
     state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
-    parameters: ClassVar[tuple[str, ...]] = ()
 
     @property
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
-        return {"impulses": 4 * len(self.contacts) + len(limited_joints(self.model)), "worst": 1}
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        return {"impulses": 4 * len(self.contacts) + len(stops), "worst": 1}
 
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
-        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n}
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **({"u": m.nu} if self.actuators else {})}
         sizes |= {"impulses": self.carried["impulses"], "work": 2, "worst": 1}
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
-        return sizes
+        if self.pushes.frames:
+            sizes["push"] = self.pushes.size
+        return sizes | {n: x.size for n, x in self.own.items()}
 
     @property
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
         return CONVERGED[self.dtype]
+
+    @property
+    def retried(self) -> None:
+        """There is no other step: iterations end when they have converged, or come no further."""
+        return None
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
@@ -84,7 +100,12 @@ class ContactStep:
     @property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
-        return {"friction": np.array([c.friction for c in self.contacts])}
+        return {"friction": np.array([c.friction for c in self.contacts]), **self.own}
+
+    @cached_property
+    def own(self) -> dict[str, np.ndarray]:
+        """The model's own values of the parameters that are inputs."""
+        return Inputs(self.model, self.parameters, by_contact(self.actuators)).defaults
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -126,7 +147,8 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        content = digest("contact step", self.model, self.contacts, self.ground, self.pd, self.extras, self.dtype)
+        how = self.pd, self.extras, self.dtype, self.solver, self.actuators, self.pushes, self.parameters
+        content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
     @property
@@ -140,17 +162,25 @@ class Solving:
 
     def __init__(self, step: ContactStep, within: Rewritten, xp: Ops, x: Mapping[str, Array]) -> None:
         self.step, self.within, self.xp, self.x, self.h = step, within, xp, x, _valid_step(x, xp)
-        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, {}))
+        self.motion = within.motion(x["q"], x["v"], xp, stiffened(step.model, self.h, xp, x, x["q"], x["v"]))
         self.tau = x["tau"]
         if step.pd:
             self.tau = self.tau + joint_control(step.model, xp, x, x["q"], x["v"])
-        passive = passive_force(step.model, x["q"], x["v"], xp)
-        force = self.tau if passive is None else self.tau + passive
+        self.applied = step.pushes.added(self.tau, step.model, x["q"], x, xp)
+        own = joint_forces(step.model, x["q"], x["v"], xp, x)
+        force = self.applied if own is None else self.applied + own
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
-            self.motion, within.force(force, xp), self.h, step.contacts, step.ground, x["friction"], self.turn
+            self.motion,
+            within.force(force, xp),
+            self.h,
+            step.contacts,
+            step.ground,
+            x["friction"],
+            self.turn,
+            x.get("joint_friction"),
         )
-        self.loop = GaussSeidel(self.problem, x["impulses"], xp)
+        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
 
     def solved(self) -> tuple[Array, int]:
         """The state of the loop when it ends, and the sweeps it took, by NumPy."""
@@ -174,12 +204,13 @@ class Solving:
         a = self.within.acceleration(inside, xp)
         q, v = semi_implicit(self.step.model, lambda *_: a, self.x["q"], v0, h, xp)
         work = (kick.T @ (self.motion.v + (h / 2) * (inside + self.turn)))[0, 0]
-        work = work + (h / 2) * (self.tau.T @ (v0 + v))[0, 0]
-        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp)
+        work = work + (h / 2) * (self.applied.T @ (v0 + v))[0, 0]
+        passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp, self.x)
         work = work if passive is None else work + passive[0, 0]
-        axes = xp.constant(self.step.ground.axes)
-        forces = xp.vstack([xp.zeros(0), *(axes @ f / h for f in p[:contacts])])
-        return After(q, v, x[0 : self.loop.kept, :], a, self.tau, forces, work, violation, speed)
+        forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
+        driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
+        tau = self.tau if driven is None else self.tau + driven
+        return After(q, v, x[0 : self.loop.kept, :], a, tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):
@@ -212,21 +243,42 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
+SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
+"""By name."""
+
+FEW = 4
+"""Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
+
 TOLERANCE, SWEEPS = 1e-8, 200
 """The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
 
 
 def contact_step(
     model: Model,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     *,
     pd: bool = False,
     extras: tuple[str, ...] = (),
     dtype: str = "float64",
+    method: str | None = None,
+    actuators: bool = False,
+    pushes: Pushes = NO_PUSHES,
+    parameters: Sequence[str] = (),
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
+    if actuators:
+        check_actuators(model)
     for c in contacts:
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, pd, extras, dtype)
+    few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
+    method = method or ("gauss_seidel" if few else "active_set")
+    named = Inputs(model, parameters, by_contact(actuators)).named
+    how = pd, extras, dtype, method, actuators, pushes, named
+    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, *how)
+
+
+def by_contact(actuators: bool) -> tuple[str, ...]:
+    """The parameters that can be inputs of steps with contacts."""
+    return (*BY_CONTACT, *BY_CONTROL) if actuators else BY_CONTACT

@@ -19,8 +19,9 @@ import numpy as np
 from linkwork.backends import Array, Ops, get
 from linkwork.errors import StepError, StepWarning
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import actuator_force, cut_force, implicit_inertia, joint_forces, total_of
 from linkwork.model.memo import cached
-from linkwork.model.passive import damping_force, implicit_inertia, passive_force, spring_energy
+from linkwork.model.passive import damping_force, spring_energy
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.spatial import linear
 
@@ -69,16 +70,17 @@ def passive_work(
     xp: Ops,
     given: Mapping[str, Array] | None = None,
 ) -> Array | None:
-    """The work of damping in a step from (q, v) to the velocity `after`, 1 x 1; None where there is none.
+    """The work of damping and actuators in a step from (q, v) to velocity `after`, 1 x 1, or None.
 
     A semi-implicit step knows its passive forces exactly, springs included, whose energy then does not count
     (`counts_springs`): they change with the added inertia (model/passive.py), while that of springs wavers within a
     period. Others have mean velocities.
     """
     if counts_springs(integrator):
-        force = damping_force(model, (v + after) / 2, xp, given)
+        parts = actuator_force(model, q, v, xp, given or {}), cut_force(model, q, v, xp)
+        force = total_of(damping_force(model, (v + after) / 2, xp, given), *parts)
     else:
-        force, extra = passive_force(model, q, v, xp, given), implicit_inertia(model, h, xp, given)
+        force, extra = joint_forces(model, q, v, xp, given), implicit_inertia(model, h, xp, given, q, v)
         if force is not None and extra is not None:
             force = force - extra * (after - v) / h
     return None if force is None else h / 2 * (force.T @ (v + after))

@@ -31,8 +31,8 @@ from linkwork.kernels.kernel import Results
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
-from linkwork.model.passive import implicit_inertia
 from linkwork.simulation.step import BY_STEP, discretised, stabilised
 from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state
 
@@ -64,7 +64,7 @@ class DiscreteStep:
         slopes = Jacobians(self.dynamics, ("q", "v", "tau"))
         self._slopes = slopes if slopes._loops else None  # straight-line code goes on through the step
         self._linear = _linear(stepped, dt, options) if slopes._loops else LinearStep(self.dynamics, stepped, dt)
-        self._next = _next(stepped, dt, options)
+        self.integrator = _next(stepped, dt, options)
         self.parameters = tuple(options["parameters"])
         self._back = StepReverse(self.dynamics, stepped, dt, ("q", "v", "tau", *self.parameters))
 
@@ -78,7 +78,7 @@ class DiscreteStep:
     def __call__(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
         """The state after a step with joint forces `u`."""
         flat, lead = self._flat(q, v, u, active)
-        found = self._next(flat[0], flat[1], self.dynamics(*flat, **self._each(parameters, lead)).a)
+        found = self.integrator(flat[0], flat[1], self.dynamics(*flat, **self._each(parameters, lead)).a)
         return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
@@ -222,8 +222,19 @@ def discrete_step(
 
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
-    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `stabilisation` is as in `rollout`.
-    With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it off for that knot.
+    the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
+    are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it off
+    for that knot. `parameters` names groups of parameters that become inputs, given by name: all but damping and
+    stiffness.
+
+    `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
+    there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
+
+    Examples:
+        >>> step = lw.discrete_step(chain(3), dt=1e-2)
+        >>> q, v, A, B = step.linearize(np.zeros(3), np.zeros(3), np.zeros(3))
+        >>> A.shape, B.shape
+        ((6, 6), (6, 3))
     """
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
     if fixed := {"damping", "stiffness", *(() if extra is None else ("armature",))} & {*parameters}:

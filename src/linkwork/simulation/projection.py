@@ -5,6 +5,10 @@
 This is forward dynamics without forces, gravity and velocity products, with k = target: every solver can do it, and the
 multipliers are impulses. With target = -J v it projects a velocity (an inelastic impact), with target = -phi a
 configuration.
+
+Proximal methods start from zero, not from the multipliers of the last projection: the right-hand side is the error
+itself, so that zero is right but for the error, what remains after `SOLVES` iterations is 1e-13 of it, and the next
+correction of a configuration, whose error is the square of this one, takes that away too. No start could gain more.
 """
 
 from __future__ import annotations
@@ -29,7 +33,11 @@ if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
 
 SOLVES = 3
-"""Solver iterations of proximal methods: each gains about the digits of mu times the least row's mobility."""
+"""Solver iterations of proximal methods: each gains about the digits of mu times the least row's mobility.
+
+|J d - target| / |target| after one, two and three: four-bar 3e-9, 5e-17; ring of six 1e-8, 1e-15; quadruped on four
+feet 7e-6, 6e-9, 1e-13.
+"""
 
 
 Corrected = tuple[np.ndarray, np.ndarray, np.ndarray]

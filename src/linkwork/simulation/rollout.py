@@ -18,6 +18,7 @@ from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.checks import (
     FLAG,
     NAME,
+    NAMES,
     POSITIVE,
     TIME,
     check_memory,
@@ -31,8 +32,10 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
-from linkwork.errors import InputError, UnsupportedError, listing, not_found
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
+from linkwork.errors import InputError, listing, not_found
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
@@ -40,12 +43,13 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
-from linkwork.simulation.contact_step import ContactStep, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
+from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
-from linkwork.simulation.rollout_inputs import TIMED, counted, taken
+from linkwork.simulation.rollout_inputs import TIMED, counted, states_of, taken
 from linkwork.simulation.rollout_numpy import executed
-from linkwork.simulation.step import BY_STEP, EXTRAS, Step, stabilised
+from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.time_step import TimeStep
 
 if TYPE_CHECKING:
@@ -63,9 +67,14 @@ class RolloutResult:
 
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
-    says whether it is within the bound of the method and the precision: 1e-5 for methods that penalise all rows (1e-4
-    in float32), 1e-6 for those that damp singular ones only (1e-5), 1e-6 for contacts (1e-4). Both are None without
-    constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+    says whether it is within the bound of the method and the precision: 1e-6 for methods that penalise all rows and for
+    contacts (1e-4 in float32), 1e-6 / sqrt(mu) for methods that damp singular rows only (2e-4 / sqrt(mu)). Both are
+    None without constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+
+    Examples:
+        >>> result = lw.rollout(chain(3), dt=1e-3)(np.zeros((4, 3)), np.zeros(3), steps=10)
+        >>> result.q.shape, bool(result.ok.all())
+        ((4, 10, 3), True)
     """
 
     t: np.ndarray
@@ -86,7 +95,13 @@ BACKEND = choice("backend for rollouts", ("kernel", "numpy"))
 
 
 class Rollout:
-    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed."""
+    """`run(q0, v0, tau)`: see `rollout`. Nothing is planned, traced or compiled before it is needed.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> isinstance(run, lw.Rollout), run.operations > 0
+        (True, True)
+    """
 
     @checked(
         step=instance((Step, ContactStep), "a step, as lw.rollout makes it"),
@@ -159,17 +174,19 @@ class Rollout:
         target_v: object = None,
         kp: object = None,
         kd: object = None,
+        u: object = None,
+        push: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
 
-        `tau`, `active`, `target`, `target_v` change with time: (n,) is held all the time, (K, n) is for all states,
-        (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for values over
-        time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv). Parameters that
-        are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
+        `tau`, `u`, `active`, `target`, `target_v` and `push` change with time: (n,) is held all the time, (K, n) is for
+        all states, (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for
+        values over time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
+        Parameters that are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        given |= {"u": u, "push": push, "target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
@@ -179,9 +196,12 @@ class Rollout:
             count * (n // k) * kept,
             "record less often with every=, or fewer states at a time",
         )
-        run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
-        settings = {"limit": np.array([self.limit]), **self.step.settings}
-        out = run(n, k, {**inputs, **settings}, count)
+        out = self._rolled(inputs, n, k, count)
+        if self.retried is not None:
+            again = np.flatnonzero(~(out["worst"][:, -1, 0] <= self.step.bound))
+            found = self.retried._rolled(states_of(inputs, again), n, k, len(again)) if again.size else {}
+            for name, x in found.items():
+                out[name][again] = x
         survived = out.pop("survived")
         last = {n: out.pop(n)[:, 0] for n in self.step.carried}
         audit(self.step, self.backend, inputs, out, survived, n, k)
@@ -196,6 +216,19 @@ class Rollout:
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    def _rolled(self, inputs: dict[str, np.ndarray], n: int, k: int, count: int) -> dict[str, np.ndarray]:
+        """What is recorded of n steps of `count` states."""
+        run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
+        return run(n, k, {**inputs, "limit": np.array([self.limit]), **self.step.settings}, count)
+
+    @cached_property
+    def retried(self) -> Rollout | None:
+        """The rollout of states that have not converged by this one, with more iterations in a step."""
+        step = self.step.retried
+        if step is None:
+            return None
+        return Rollout(step, self.dt, None, None, self.backend, self.dtype, self.threads, self.limit)
 
 
 @checked(
@@ -215,6 +248,9 @@ class Rollout:
     ground=optional(GROUND),
     limit=POSITIVE,
     parameters=PARAMETERS,
+    actuators=FLAG,
+    pushes=NAMES,
+    push_axes=PUSH_AXES,
     **{**OPTIONS, "backend": BACKEND},
 )
 def rollout(
@@ -231,10 +267,13 @@ def rollout(
     iterations: int | None = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
-    contacts: Sequence[Contact] | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
     ground: Ground | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
+    actuators: bool = False,
+    pushes: Sequence[str] = (),
+    push_axes: str = "world",
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
@@ -244,38 +283,59 @@ def rollout(
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
     - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
       and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
-      first from those that a step without such a start finds. How far they came is `result.residual`; where that is
-      too far off, `result.converged` is False and there is a ConvergenceWarning: take more of them, or float64.
+      first from those that a step without such a start finds. How far they came is `result.residual`; states that have
+      not converged are rolled out once more, with four (in float64, if neither `iterations` nor `prox` are given).
+      Where that is not enough, `result.converged` is False and there is a ConvergenceWarning.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
-      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets".
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets";
+      with contacts "joint_friction" (dry) and not "targets". Coefficients of contacts are the input `friction` anyway.
+    - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
+      time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
+    - `pushes` names frames (or links) that external forces act on. It adds the input `push`, which changes with time:
+      [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method`, `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
+      `method` is then "gauss_seidel" or "active_set"; `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.
+
+    Examples:
+        >>> run = lw.rollout(chain(3), dt=1e-3)
+        >>> result = run(np.zeros((64, 3)), np.zeros(3), steps=100, every=50)
+        >>> result.q.shape
+        (64, 2, 3)
     """
     model.check_forward()
+    if actuators:
+        check_actuators(model)
     model = stabilised(model, stabilisation, dt)
     if contacts is not None:
-        if method is not None or modes or prox is not None or iterations is not None or integrator != "semi_implicit":
-            raise InputError(
-                "a rollout with contacts takes neither method, modes, prox nor iterations: it is semi-implicit"
-            )
-        if parameters:
-            raise UnsupportedError(
-                f"parameters={tuple(parameters)!r} cannot be inputs of a rollout with contacts: these compute with the "
-                "model's own; friction is an input"
-            )
+        if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
+            raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
+        if method is not None and method not in SOLVERS:
+            raise not_found("method for contacts", method, SOLVERS)
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")
-        with_contacts = contact_step(model, contacts, ground or Ground(), pd=pd, extras=wanted, dtype=dtype)
-        return Rollout(with_contacts, dt, steps, every, backend, dtype, threads, limit)
+        of = contact_step(
+            model,
+            contacts,
+            ground or Ground(),
+            pd=pd,
+            extras=wanted,
+            dtype=dtype,
+            method=method,
+            actuators=actuators,
+            pushes=pushed(pushes, push_axes, model),
+            parameters=parameters,
+        )
+        return Rollout(of, dt, steps, every, backend, dtype, threads, limit)
+    warn_of_friction(model, "rollout")
     if ground is not None:
         raise InputError("ground= is for contacts=: name what may touch it")
     for name in record:
@@ -292,6 +352,8 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
-        parameters=Inputs(model, parameters, BY_STEP).named,
+        parameters=Inputs(model, parameters, by_step(actuators)).named,
+        actuators=actuators,
+        pushes=pushed(pushes, push_axes, model),
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

@@ -9,15 +9,33 @@ import numpy as np
 
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
+from linkwork.functions.parameters import GROUPS, impossible
 from linkwork.model import Model
 
-TIMED = ("tau", "active", "target", "target_v")
+TIMED = ("tau", "u", "active", "target", "target_v", "push")
 """Inputs that may change with time."""
 
 PD = ("target", "target_v", "kp", "kd")
 """Inputs of joint control."""
 
-DEFAULTS = {"tau": 0.0, "active": 1.0, "target_v": 0.0, "work": 0.0, "impulses": 0.0, "worst": 0.0}
+OPTIONS = {
+    "active": "modes=True",
+    "friction": "contacts=[...]",
+    "u": "actuators=True",
+    "push": "pushes=[...]",
+}
+"""Other inputs that a rollout has if it is made with an option."""
+
+DEFAULTS = {
+    "tau": 0.0,
+    "u": 0.0,
+    "push": 0.0,
+    "active": 1.0,
+    "target_v": 0.0,
+    "work": 0.0,
+    "impulses": 0.0,
+    "worst": 0.0,
+}
 
 
 def taken(
@@ -28,12 +46,10 @@ def taken(
     `own` are the defaults of parameters, which may have several axes, and are flattened.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
-    if unknown and "friction" in sizes and unknown[0] not in PD:
+    if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD, *GROUPS):
         raise InputError(f"a rollout with contacts has no input '{unknown[0]}'")
     if unknown:
-        option = {"active": "modes=True", "friction": "contacts=[...]"}.get(unknown[0], "pd=True")
-        if unknown[0] not in ("active", "friction", *PD):
-            option = f"parameters=('{unknown[0]}',)"
+        option = OPTIONS.get(unknown[0], "pd=True" if unknown[0] in PD else f"parameters=('{unknown[0]}',)")
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
     for name, size in sizes.items():
@@ -42,6 +58,8 @@ def taken(
             raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
         if name == "friction" and (x < 0).any():
             raise InputError("'friction' has negative entries")
+        if name in own and (why := impossible(model, name, x)):
+            raise InputError(why)
         if name in ("q", "target", "rest"):
             model.check_position(x)
         if name in TIMED and x.ndim == 1:
@@ -54,6 +72,11 @@ def taken(
     if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
         raise InputError(f"dt is a time above 0 s, not {given['dt']!r}")
     return inputs, next(iter(batches.values()), None)
+
+
+def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, np.ndarray]:
+    """The checked inputs of some states of a batch."""
+    return {n: x[which] if x.ndim == (3 if n in TIMED else 2) else x for n, x in inputs.items()}
 
 
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
@@ -82,8 +105,8 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
 
 
 def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarray]) -> tuple[int, int]:
-    """The number of steps, given or one for each tau in time, and of steps between two records."""
-    n = inputs["tau"].shape[-2] if steps is None else steps
+    """The number of steps, given or one for each tau or u in time, and of steps between two records."""
+    n = max(inputs[x].shape[-2] for x in ("tau", "u") if x in inputs) if steps is None else steps
     if not isinstance(n, int | np.integer) or n < 1 or (steps is None and n == 1):
         raise InputError(f"steps={steps!r}: a rollout needs a number of steps, or a tau with one value for each")
     k = 1 if every is None else every

@@ -44,7 +44,7 @@ def executed(step: TimeStep, steps: int, every: int, inputs: Mapping[str, Any], 
 
 
 def _start(step: TimeStep, columns: Mapping[str, np.ndarray], now: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where what is carried starts, unless given: at what one step from zero gives, or at zero if that fails."""
+    """Where what is carried starts, unless given: what one step from zero gives; zero if it fails."""
     zero = {n: np.zeros((size, 1)) for n, size in step.carried.items() if n not in columns}
     new = _stepped(step, {**columns, **now, **zero}) if zero else None
     return zero if new is None else {n: new[n] for n in zero}

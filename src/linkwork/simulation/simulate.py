@@ -1,14 +1,16 @@
 """Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
-one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `ground` the
-contacts with the world (`point`, `surface`) are unilateral (contacts.py).
+one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `contacts` these
+touch the ground with friction (frictional.py); with `ground` alone the contacts with the world (`point`, `surface`) are
+unilateral, and stick (contacts.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,19 +41,25 @@ from linkwork.checks import (
 from linkwork.closure.assembly import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, SingularError, StepError, listing
+from linkwork.functions.actuation import check_actuators
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.kinematics import constraint_error
 from linkwork.model import Model, Motion
+from linkwork.model.joint_forces import actuator_force
 from linkwork.model.model import MODEL
 from linkwork.simulation import integrators
-from linkwork.simulation.advance import After, advance
+from linkwork.simulation.advance import After, advance, driving
 from linkwork.simulation.contacts import GroundContacts, ground_contacts
 from linkwork.simulation.dormand_prince import dormand_prince
 from linkwork.simulation.energy import Ledger, passive_work
+from linkwork.simulation.frictional import Scene, simulate_contacts
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
-from linkwork.simulation.step import stabilised
+from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
+from linkwork.simulation.step import stabilised, warn_of_friction
 from linkwork.simulation.trajectory import Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
@@ -77,9 +85,13 @@ LOOKS = 10
     iterations=whole(1, 1000, "a number of solver iterations in each step, at least 1"),
     stabilisation=either(STABILISATION, FLAG),
     projection=FLAG,
-    ground=optional(NUMBER),
+    contacts=optional(CONTACTS),
+    ground=optional(either(NUMBER, GROUND)),
     restitution=number(0, 1, "between 0 (stays) and 1 (bounces back)"),
     every=whole(1),
+    actuators=FLAG,
+    pushes=optional(PUSHES),
+    push_axes=PUSH_AXES,
     backend=choice("backend for simulations", ("kernel", "numpy")),
     progress=optional(FLAG),
 )
@@ -97,29 +109,56 @@ def simulate(
     iterations: int = 2,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
-    ground: float | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
+    ground: float | Ground | None = None,
     restitution: float = 0.0,
     every: int = 1,
+    actuators: bool = False,
+    pushes: Mapping[str, Any] | None = None,
+    push_axes: str = "world",
     backend: str = "kernel",
     progress: bool | None = None,
 ) -> Trajectory:
     """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
-    - `controller(t, q, v)` gives the joint forces (nv,); none means zero.
+    - Steps take `dt` seconds, for `duration` seconds. `method` and `prox` are those of `forward_dynamics`, `iterations`
+      the solver iterations of a step.
+    - `controller(t, q, v)` gives the joint forces (nv,); none means zero. With `actuators=True` it gives the controls u
+      (nu,) of the model's actuators instead, and the record has the joint forces that these make of them.
+    - `pushes` are external forces: from names of frames (or links) to [force; torque] at their origin, or to functions
+      of time that give it, in the axes of the "world" or of the "frame" (`push_axes`). Held over a step.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
       the controller acts continuously; neither projection nor ground).
     - `stabilisation=True` (a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay; `projection=True` removes them after every step, in position and velocity.
-    - `ground` is the height of a plane: contacts with the world touch down and lift off (see simulation/contacts.py).
-      Without it all constraints hold all the time.
+    - `contacts` (`Contact`, `Pair`, or `lw.contacts(model)`) touch the ground and each other with Coulomb friction, and
+      joints stay within their limits, as in `lw.step`; `lam` of the result has contact forces in world axes. `ground`
+      is a `Ground`, or the height of a plane (default: 0).
+    - `ground`, the height of a plane, without `contacts`: the model's own contacts with the world (`point`, `surface`)
+      touch down, stick and lift off. `restitution` is the share of the normal
+      velocity with which these bounce back. Without either all constraints hold all the time.
     - `progress` shows a bar; None shows it on a terminal, after a second.
 
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
     singular postures.
+
+    Examples:
+        >>> run = lw.simulate(chain(3), np.zeros(3), dt=1e-3, duration=0.1)
+        >>> run.q.shape
+        (101, 3)
     """
-    options = _Options(dt, duration, integrator, iterations, projection, ground, restitution, every, backend)
+    if isinstance(ground, Ground) and contacts is None:
+        raise InputError("a Ground needs contacts: give contacts=, as of lw.contacts(model), or the height of a plane")
+    if actuators:
+        check_actuators(model)
+    height = None if isinstance(ground, Ground) else ground
+    options = _Options(
+        *(dt, duration, integrator, iterations, projection, height, restitution, every, backend),
+        actuators,
+        TimedPushes(model, pushes or {}, push_axes),
+    )
     kept = model.nq + 2 * model.nv + model.rows
     check_memory(
         f"a record of {options.steps} steps",
@@ -127,17 +166,25 @@ def simulate(
         "record less often with every=, or simulate for a shorter time",
     )
     q, v = np.asarray(q0), np.zeros(model.nv) if v0 is None else np.asarray(v0)
-    contacts = ground_contacts(model) if ground is not None else ()
     model.check_forward()
-    model = stabilised(model, stabilisation, dt, but=[c.name for _, c in contacts])
+    if contacts is not None:
+        given = {"prox": prox, "stabilisation": stabilisation or None}
+        options.check_contacts([n for n, x in given.items() if x is not None])
+        plane = ground if isinstance(ground, Ground) else Ground(height=ground or 0.0)
+        act = partial(_drive, model, controller, options)
+        scene = Scene(model, contacts, plane, method, backend, actuators)
+        return simulate_contacts(scene, q, v, act, dt, options.steps, every, progress)
+    warn_of_friction(model, "simulate")
+    sticking = ground_contacts(model) if ground is not None else ()
+    model = stabilised(model, stabilisation, dt, but=[c.name for _, c in sticking])
     if integrator == "dormand_prince":
-        return _reference(model, q, v, controller or _rest(model), options, method, prox)
+        return _reference(model, q, v, controller, options, method, prox)
     run = _Simulation(model, options, method, prox, q, v)
     with bar(progress, f"simulating {model.name}", options.steps) as tick:
         for k in range(options.steps):
-            run.step(k, controller or _rest(model))
+            run.step(k, controller)
             tick(k)
-        run.finish(options.steps, controller or _rest(model))
+        run.finish(options.steps, controller)
     run.ledger.tell(dt)
     run.advance.tell()
     return run.trajectory()
@@ -154,10 +201,22 @@ class _Options:
     restitution: float
     every: int
     backend: str
+    actuators: bool
+    pushes: TimedPushes
 
     def __post_init__(self) -> None:
         if self.integrator == "dormand_prince" and (self.projection or self.ground is not None):
             raise InputError("dormand_prince takes neither projection nor ground: use rk4 or semi_implicit")
+
+    def check_contacts(self, given: list[str]) -> None:
+        """Raise for options that a simulation with friction does not have."""
+        unlike = {"integrator": "semi_implicit", "iterations": 2, "projection": False, "restitution": 0.0}
+        given = given + [n for n, usual in unlike.items() if getattr(self, n) != usual]
+        if given:
+            raise InputError(
+                f"a simulation with contacts= takes no {listing(given)}: its steps are semi-implicit, and restitution "
+                "is an option of each Contact"
+            )
 
     @property
     def steps(self) -> int:
@@ -173,7 +232,7 @@ class _Simulation:
         self.model, self.options, self.q, self.v = model, o, q, v
         self.rows: list[tuple[np.ndarray, ...]] = []
         switching = o.ground is not None
-        self.advance = advance(model, o.integrator, method, prox, o.iterations, switching, o.backend)
+        self.advance = advance(model, o.integrator, method, prox, o.iterations, switching, o.backend, o.actuators)
         self.ledger = Ledger(model, q, v, o.backend, o.integrator)
         if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
@@ -192,21 +251,21 @@ class _Simulation:
         """One weight per constraint: 0 for contacts that are released."""
         return np.ones(len(self.model.constraints)) if self.ground is None else self.ground.active
 
-    def step(self, k: int, controller: Controller) -> None:
+    def step(self, k: int, controller: Controller | None) -> None:
         """One step of dt, with its contact events."""
         o, t, before = self.options, k * self.options.dt, self.v
-        tau = self._forces(controller, t)
-        after = self._after(t, tau)
+        drive, tau = self._drive(controller, t)
+        after = self._after(t, drive)
         if k % o.every == 0:
             self._record(t, tau, after[2])
         if self.ground is not None:
-            after = self.ground.land(t, self.q, self.v, tau, o.dt, after)
+            after = self.ground.land(t, self.q, self.v, drive, o.dt, after)
         q, v, lam = after
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise self._lost(t + o.dt)
         check_speed(self.model, t + o.dt, v)
         start, self.q, self.v, self.advance.lam0 = self.q, q, v, lam
-        self._account(o.dt, start, before, tau, lam)
+        self._account(o.dt, start, before, drive, lam)
         if o.projection and self.model.constraints:
             self._project()
             self.ledger.moved((q, v), (self.q, self.v))
@@ -214,12 +273,12 @@ class _Simulation:
         if (k + 1) % LOOKS == 0 or k + 1 == o.steps:
             self.ledger.check(t + o.dt, o.dt, self.q, self.v, o.integrator, self.ground is not None)
 
-    def finish(self, k: int, controller: Controller) -> None:
+    def finish(self, k: int, controller: Controller | None) -> None:
         """Record the last state, with the forces of the step that would follow."""
         t = k * self.options.dt
-        tau = self._forces(controller, t)
+        drive, tau = self._drive(controller, t)
         if k % self.options.every == 0:
-            self._record(t, tau, self._after(t, tau)[2])
+            self._record(t, tau, self._after(t, drive)[2])
 
     def trajectory(self) -> Trajectory:
         """What was recorded."""
@@ -228,14 +287,14 @@ class _Simulation:
         names, units = column_names(self.model), column_units(self.model)
         return Trajectory(t, q, v, tau, lam, active, names, events, self.model.name, units)
 
-    def _after(self, t: float, tau: np.ndarray) -> After:
+    def _after(self, t: float, drive: np.ndarray) -> After:
         """The state after dt, in which no contact pulls, before any touches down; and constraint forces."""
         if self.ground is None:
-            return self.advance(self.q, self.v, tau, self.active, self.options.dt)
-        return self.ground.begin(t, self.q, self.v, tau, self.options.dt)
+            return self.advance(self.q, self.v, drive, self.active, self.options.dt)
+        return self.ground.begin(t, self.q, self.v, drive, self.options.dt)
 
-    def _forces(self, controller: Controller, t: float) -> np.ndarray:
-        return _forces(self.model, controller, t, self.q.copy(), self.v.copy())
+    def _drive(self, controller: Controller | None, t: float) -> tuple[np.ndarray, np.ndarray]:
+        return _drive(self.model, controller, self.options, t, self.q.copy(), self.v.copy())
 
     def _record(self, t: float, tau: np.ndarray, lam: np.ndarray) -> None:
         self.rows.append((np.array(t), self.q, self.v, tau, lam, self.active.copy()))
@@ -249,10 +308,12 @@ class _Simulation:
             remedy = f"the joints {listing(idle)} move no inertia; give their links one, or the joints an armature"
         return SingularError(f"the state of '{self.model.name}' is not a number after {t:g} s: {remedy}")
 
-    def _account(self, h: float, q: np.ndarray, before: np.ndarray, tau: np.ndarray, lam: np.ndarray) -> None:
-        """The work of joint forces, of passive ones, and of constraints whose frames move."""
-        work, (at, v, after) = h * float(tau @ (before + self.v)) / 2, (x[:, None] for x in (q, before, self.v))
-        passive = passive_work(self.model, self.options.integrator, h, at, v, after, get("numpy"))
+    def _account(self, h: float, q: np.ndarray, before: np.ndarray, drive: np.ndarray, lam: np.ndarray) -> None:
+        """The work of joint forces, of passive ones and actuators, and of constraints whose frames move."""
+        given, (at, v, after) = driving(self.model, drive), (x[:, None] for x in (q, before, self.v))
+        work = h * float(given["tau"] @ (before + self.v)) / 2
+        controls = {n: x[:, None] for n, x in given.items() if n == "u"}
+        passive = passive_work(self.model, self.options.integrator, h, at, v, after, get("numpy"), controls)
         work += 0.0 if passive is None else passive.item()
         if self.model.constraints:
             last, self.rate = self.rate, self.error(self.q, self.v).rate
@@ -277,23 +338,25 @@ def _reference(
     model: Model,
     q: np.ndarray,
     v: np.ndarray,
-    controller: Controller,
+    controller: Controller | None,
     o: _Options,
     method: str | None,
     prox: Prox | None,
 ) -> Trajectory:
     """Integrate by Dormand and Prince's method, and record its dense output."""
-    fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend)
+    fd = forward_dynamics(model, method=method, prox=prox, backend=o.backend, actuators=o.actuators)
 
-    def forces(t: float, at: np.ndarray, speed: np.ndarray) -> np.ndarray:
+    def forces(t: float, at: np.ndarray, speed: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         check_speed(model, t, speed)
-        return _forces(model, controller, t, at, speed)
+        drive, tau = _drive(model, controller, o, t, at, speed)
+        return driving(model, drive), tau
 
-    solution = dormand_prince(model, lambda t, x, y: np.asarray(fd(x, y, forces(t, x, y)).a), q, v, o.steps * o.dt)
+    solution = dormand_prince(model, lambda t, x, y: np.asarray(fd(x, y, **forces(t, x, y)[0]).a), q, v, o.steps * o.dt)
     t = np.arange(0, o.steps + 1, o.every) * o.dt
     Q, V = solution(t)
-    tau = np.array([forces(*state) for state in zip(t, Q, V, strict=True)])
-    lam = np.array([fd(*state).lam for state in zip(Q, V, tau, strict=True)])
+    drives = [forces(*state) for state in zip(t, Q, V, strict=True)]
+    tau = np.array([x for _, x in drives])
+    lam = np.array([fd(at, speed, **given).lam for at, speed, (given, _) in zip(Q, V, drives, strict=True)])
     active = np.ones((len(t), len(model.constraints)))
     return Trajectory(t, Q, V, tau, lam, active, column_names(model), (), model.name, column_units(model))
 
@@ -314,18 +377,27 @@ def _fastest(model: Model, v: np.ndarray) -> str:
     return f"joint '{joint}' moves with {abs(v[worst]):.1e} {column_units(model)['v'][worst]}"
 
 
-def _forces(model: Model, controller: Controller, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The controller's joint forces, checked."""
+def _drive(
+    model: Model, controller: Controller | None, o: _Options, t: float, q: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What drives the mechanism (advance.py), pushes included, and the joint forces of the record."""
+    push = o.pushes(t, q)
+    if not o.actuators:
+        tau = np.zeros(model.nv) if controller is None else _told(controller, t, q, v, "tau", model.nv)
+        return tau + push, tau
+    u = np.zeros(model.nu) if controller is None else _told(controller, t, q, v, "u", model.nu)
+    made = actuator_force(model, q[:, None], v[:, None], get("numpy"), {"u": u[:, None]})
+    assert made is not None
+    return np.concatenate([u, push]), np.asarray(made)[:, 0]
+
+
+def _told(controller: Controller, t: float, q: np.ndarray, v: np.ndarray, name: str, size: int) -> np.ndarray:
+    """What the controller says, checked."""
     given = controller(t, q, v)
     try:
-        tau = finite_array(given)
+        told = finite_array(given)
     except Refused as why:
         raise InputError(f"the controller gave no forces at t = {t:g} s: {why or shown(given)}") from None
-    if tau.shape != (model.nv,):
-        raise InputError(f"the controller gave tau of shape {tau.shape}; this model needs ({model.nv},)")
-    return tau
-
-
-def _rest(model: Model) -> Controller:
-    zero = np.zeros(model.nv)
-    return lambda t, q, v: zero
+    if told.shape != (size,):
+        raise InputError(f"the controller gave {name} of shape {told.shape}; this model needs ({size},)")
+    return told

@@ -7,6 +7,7 @@ Rollouts put a native loop around it (rollout.py), simulations call it step by s
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -20,17 +21,18 @@ from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
-from linkwork.errors import warn_violated
+from linkwork.errors import UnmodelledWarning, warn_violated
 from linkwork.functions.choice import Choice
-from linkwork.functions.parameters import BY_FORCE, Inputs
+from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.passive import implicit_inertia
+from linkwork.model.joint_forces import actuator_force, implicit_inertia
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import TRACEABLE
+from linkwork.simulation.pushes import NO_PUSHES, Pushes
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
@@ -60,7 +62,8 @@ class Step:
 
     Proximal methods do `iterations` solver iterations, with the penalty of `prox`, from the forces of the last step: by
     default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
-    input `active`, with `pd` there are gains and targets of joint control. `extras` are returned besides q and v.
+    input `active`, with `pd` there are gains and targets of joint control, and with
+    `actuators` controls u; `pushes` are forces on frames. `extras` are returned besides q and v.
     `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
     inputs. When traced, dynamics are computed `within` the rewritten model. With constraints, `worst` is the largest
     |J a - k| of any row in any step so far, relative to the size of the rows' terms.
@@ -77,6 +80,8 @@ class Step:
     dtype: str = "float64"
     audited: bool = False
     parameters: tuple[str, ...] = ()
+    actuators: bool = False
+    pushes: Pushes = NO_PUSHES
     within: Rewritten | None = None
 
     settings: ClassVar[Mapping[str, np.ndarray]] = MappingProxyType({})
@@ -112,7 +117,7 @@ class Step:
     @property
     def inputs(self) -> dict[str, int]:
         m = self.model
-        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv}
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, **({"u": m.nu} if self.actuators else {})}
         if self.audited:
             sizes["work"] = 2
         if m.rows:
@@ -121,12 +126,14 @@ class Step:
             sizes["active"] = len(m.constraints)
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
+        if self.pushes.frames:
+            sizes["push"] = self.pushes.size
         return sizes | {n: x.size for n, x in self.defaults.items()}
 
     @cached_property
     def defaults(self) -> dict[str, np.ndarray]:
         """The model's own values of the parameters that are inputs."""
-        return Inputs(self.model, self.parameters, BY_STEP).defaults
+        return Inputs(self.model, self.parameters, by_step(self.actuators)).defaults
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -136,7 +143,18 @@ class Step:
     @property
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
-        return CONVERGED[self.dtype][self.method.damps == "singular"]
+        if self.method.damps != "singular" or self.penalty is None:
+            return CONVERGED[self.dtype]
+        return float(ACCURATE[self.dtype] / np.sqrt(self.penalty.mu))
+
+    @property
+    def retried(self) -> Step | None:
+        """The step with more solver iterations, for motions that have not converged.
+
+        None where users chose them.
+        """
+        chosen = self.iterations is not None or self.prox is not None or self.dtype != "float64"
+        return None if chosen or "lam0" not in self.carried else replace(self, iterations=RETRIED)
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that rows were violated in the states that are not `fine`."""
@@ -147,7 +165,7 @@ class Step:
         seen, worst = list[tuple[Array, Array, Array]](), [x["worst"]] if self.model.rows else []
 
         def acceleration(q: Array, v: Array) -> Array:
-            tau = x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
+            tau = self.pushes.added(self._tau(xp, x, q, v), self.model, q, x, xp)
             start = seen[-1][1] if seen else KEPT * x["lam0"] if "lam0" in self.carried else None
             a, lam, violation = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
@@ -158,6 +176,9 @@ class Step:
         q, v = TRACEABLE[self.integrator](self.model, acceleration, x["q"], x["v"], x["dt"][0, 0], xp)
         found = dict(zip(EXTRAS, seen[0], strict=True))
         after = {"q": q, "v": v, **{n: found[n] for n in self.extras}}
+        if "tau" in after:
+            driven = actuator_force(self.model, x["q"], x["v"], xp, x)
+            after["tau"] = self._tau(xp, x, x["q"], x["v"]) + (0.0 if driven is None else driven)
         if self.model.rows:
             after["worst"] = worst[0]
         if "lam0" in self.carried:
@@ -170,6 +191,10 @@ class Step:
             work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
+
+    def _tau(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
+        """Joint forces of the user and of joint control."""
+        return x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
 
     def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
         """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
@@ -197,7 +222,7 @@ class Step:
         """Accelerations, constraint forces and violation for the inputs `x`, from forces `lam0`."""
         solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
-        given = stiffened(self.model, x["dt"][0, 0], xp, x) if self.integrator == "semi_implicit" else x
+        given = stiffened(self.model, x["dt"][0, 0], xp, x, q, v) if self.integrator == "semi_implicit" else x
         found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
         return found.verified(self.iterations or ITERATIONS[self.integrator], flat)
 
@@ -231,7 +256,13 @@ class Step:
     def _content(self) -> str | None:
         """A digest of all that the program depends on."""
         options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
-        return digest("step", self.model, self.method.name, self.penalty, self.audited, self.parameters, *options)
+        inputs = self.audited, self.parameters, self.actuators, self.pushes
+        return digest("step", self.model, self.method.name, self.penalty, *inputs, *options)
+
+
+def by_step(actuators: bool) -> tuple[str, ...]:
+    """The parameters that can be inputs of steps with controls or without."""
+    return (*BY_STEP, *BY_CONTROL) if actuators else BY_STEP
 
 
 def discretised(model: Model, h: Array | float) -> Model:
@@ -244,9 +275,9 @@ def discretised(model: Model, h: Array | float) -> Model:
     return replace(model, constraints=tuple(map(with_step, model.constraints)))
 
 
-def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The inputs with the armature that makes springs and damping implicit (model/passive.py)."""
-    extra = implicit_inertia(model, h, xp, x)
+def stiffened(model: Model, h: Array, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Mapping[str, Array]:
+    """The inputs with the armature that makes springs, damping and servos implicit (model/passive.py)."""
+    extra = implicit_inertia(model, h, xp, x, q, v)
     if extra is None:
         return x
     own = x["armature"] if "armature" in x else xp.constant(model.parameters().armature)
@@ -266,15 +297,32 @@ def joint_control(model: Model, xp: Ops, x: Mapping[str, Array], q: Array, v: Ar
     return xp.vstack(parts)
 
 
+def warn_of_friction(model: Model, function: str) -> None:
+    """Warn, once per place in the user's code as Python does, that smooth motions have no dry friction."""
+    rough = sum(bool(l.passive.friction.any()) for l in model.links)
+    if rough:
+        warnings.warn(
+            f"{function} leaves out the dry friction of {rough} joint{'s' if rough > 1 else ''} of '{model.name}': "
+            "lw.step has it, and so has lw.rollout(..., contacts=[...]), with or without a contact in the list",
+            UnmodelledWarning,
+            stacklevel=4,
+        )
+
+
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}
 """Solver iterations in each solution within a step, from the forces of the one before."""
 
-CONVERGED = {"float64": (1e-5, 1e-6), "float32": (1e-4, 1e-5)}
-"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged. Methods that penalise
-all rows leave about what forces change by in a step, divided by the penalty. Those that damp singular rows only leave
-more than rounding near singular postures alone, where accelerations are off by far more than rows are: the second
-bound. They were chosen on random motions of quadrupeds, Cassie and linkages; docs/promises.md has what they miss on
-others."""
+RETRIED = 4
+"""Solver iterations of motions that are rolled out once more, because they have not converged with ITERATIONS."""
+
+CONVERGED = {"float64": 1e-6, "float32": 1e-4}
+"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, by a method that
+penalises all rows. It leaves about what forces change by in a step, divided by the penalty."""
+
+ACCURATE = {"float64": 1e-6, "float32": 2e-4}
+"""The relative error of accelerations in a step that has converged, by a method that damps singular rows only. What it
+leaves is left in directions in which the rows' Delassus matrix, in units of effective inertia, is about 1 / mu: errors
+of accelerations there are sqrt(mu) times as large as those of rows."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""

@@ -9,16 +9,18 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import CONTACTS, GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
+from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -26,35 +28,67 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
+METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
 
 
-@checked(model=MODEL, contacts=CONTACTS, ground=optional(GROUND), pd=FLAG, **{**OPTIONS, "backend": BACKEND})
+@checked(
+    model=MODEL,
+    contacts=CONTACTS,
+    ground=optional(GROUND),
+    pd=FLAG,
+    actuators=FLAG,
+    parameters=PARAMETERS,
+    **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
+)
 @factory
 def step(
     model: Model,
-    contacts: Sequence[Contact] = (),
+    contacts: Sequence[Contact | Pair] = (),
     *,
     ground: Ground | None = None,
     pd: bool = False,
+    method: str | None = None,
+    actuators: bool = False,
+    parameters: Sequence[str] = (),
     backend: str = "kernel",
     dtype: str = "float64",
     threads: int | None = None,
 ) -> Function[StepResult]:
     """`step(q, v, tau, dt) -> (q, v, forces, impulses)`: one time step with contacts and limits.
 
-    `contacts` may touch the `ground` (default: the plane z = 0). At the end of the step Signorini's and Coulomb's laws
-    hold for the velocities of all contacts, without relaxation:
+    `contacts` may touch the `ground` (default: the plane z = 0) and, as a `Pair`, each other. At the end of the step
+    Signorini's and Coulomb's laws hold for the velocities of all contacts, without relaxation:
 
         gap >= 0, normal force >= 0, one of them zero;   |tangential force| <= mu normal force, against the slip if any
 
-    Joints stay within their limits, and the model's own constraints (loops, couplings) hold. `forces` (3 per contact,
-    world axes) are means over the step. Further inputs, with defaults: `friction`, a coefficient for each contact, and
-    `impulses` of the last step, from which the solver starts. The result also has `iterations`, `residual` (the largest
-    violation of a law, m/s) and `converged`. `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    Joints stay within their limits and have their dry friction (those with one degree of freedom), and the model's own
+    constraints (loops, couplings) hold. `forces` (3 per contact, world axes) are means over the step. Further inputs,
+    with defaults: `friction`, a coefficient for each contact, and `impulses` (4 for each contact, 1 for each joint with
+    limits or friction; zeros), from which the solver starts: give it those of the last result, as below, and most steps
+    take one sweep. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
+
+    - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
+      solves many contacts, stacks and large mass ratios in few iterations.
+    - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
+    - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
+    - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
+
     Quaternions in `q` are [x y z w].
+
+    Examples:
+        >>> model = quadruped()
+        >>> legs = ("front_left", "front_right", "rear_left", "rear_right")
+        >>> feet = [lw.Contact(f"{leg}_foot", friction=0.8) for leg in legs]
+        >>> step = lw.step(model, feet)
+        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), [1e-3])
+        >>> again = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
+        >>> again.forces.shape, bool(again.converged)
+        ((12,), True)
     """
     model.check_forward()
-    return StepFunction(contact_step(model, contacts, ground or Ground(), pd=pd, dtype=dtype), backend, threads)
+    options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
+    of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -64,20 +98,23 @@ class StepFunction(Function[StepResult]):
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
-        names = ("q", "v", "tau", "dt", "kp", "kd", "target", "target_v", "friction", "impulses")
+        driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
+        names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
+        tau = {"tau": np.zeros(of.model.nv)} if of.actuators else {}
         super().__init__(
             "step",
             of.model,
             sizes,
             self._solving,
-            method="gauss_seidel",
+            method=of.solver,
             backend=backend,
             dtype=of.dtype,
             threads=threads,
-            defaults={"friction": friction, "impulses": np.zeros(sizes["impulses"])},
-            identity=(of.contacts, of.ground, of.pd),
+            defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
+            shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
+            identity=(of.contacts, of.ground, of.pd, of.solver, of.actuators, of.parameters),
             result=StepResult,
         )
 

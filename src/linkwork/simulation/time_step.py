@@ -12,7 +12,7 @@ from linkwork.model import Model
 
 
 class TimeStep(Protocol):
-    """One step of a model as a function of named columns: with constraints alone (`Step`), or with contacts.
+    """One step of a model as a function of named columns: `Step`, or `ContactStep`.
 
     `state` names what it changes and rollouts record; `carried` is what it hands to the next step besides, with sizes:
     forces to start from, the largest error so far. Those of `carried` that are not `inputs` start from what one step
@@ -45,6 +45,11 @@ class TimeStep(Protocol):
     def shapes(self) -> Mapping[str, tuple[int, ...]]: ...
     @property
     def bound(self) -> float: ...
+
+    @property
+    def retried(self) -> TimeStep | None:
+        """The step for motions that have not converged by this one, if there is another."""
+        ...
 
     @property
     def solver(self) -> str:

@@ -51,7 +51,12 @@ A .csv file begins with a comment of this key and the checksum of its headings a
 @checked_class(t=NUMBER, kind=NAME, contact=NAME)
 @dataclass(frozen=True)
 class Event:
-    """A contact that became active ("touchdown"), was released ("lift-off") or bounced ("bounce")."""
+    """A contact that became active ("touchdown"), was released ("lift-off") or bounced ("bounce").
+
+    Examples:
+        >>> lw.Event(0.25, "touchdown", "left_foot")
+        Event(t=0.25, kind='touchdown', contact='left_foot')
+    """
 
     t: float
     kind: str
@@ -80,6 +85,14 @@ class Trajectory:
     `names` has the names of the columns of each table: joints for q, v and tau (with a number where a joint has
     several; quaternions are x, y, z, w), constraints for lam and active. `units` has their units in the same
     order ("1": a pure number), where known.
+
+    Examples:
+        >>> run = lw.simulate(chain(2), np.zeros(2), dt=1e-3, duration=0.01)
+        >>> run.model_name, run.column("q", "link2_joint").shape
+        ('chain 2', (11,))
+        >>> file = run.save("run.csv")
+        >>> lw.Trajectory.read("run.csv").q.shape
+        (11, 2)
     """
 
     t: np.ndarray
@@ -162,6 +175,11 @@ class Trajectory:
         """A figure with one panel for each table and unit, of all columns or those named.
 
         Needs the extra `plot`.
+
+        Examples:
+            >>> figure = lw.simulate(chain(2), np.ones(2), dt=1e-3, duration=0.01).plot(["q"])
+            >>> len(figure.axes)
+            1
         """
         from linkwork.simulation.figure import figure_of
 

@@ -110,6 +110,11 @@ def clusters(model: Model, embed: Collection[int] | None = None) -> ClusterTree:
 
     `embed` lists the constraints that clusters may resolve, if not all local loops shall be; then named joints
     are independent where that is possible.
+
+    Examples:
+        >>> found = lw.clusters(geared_chain(2))
+        >>> len(found.clusters), found.independent
+        (2, ('link1_joint', 'link2_joint'))
     """
     if embed is not None and max(embed, default=-1) >= len(model.constraints):
         raise InputError(f"embed names constraint {max(embed)}; '{model.name}' has {len(model.constraints)}, from 0 on")

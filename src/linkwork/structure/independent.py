@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.constraints.local import local_rows
+from linkwork.constraints.local import local_jacobian
 from linkwork.constraints.rows import evaluated, jacobian, levers, position_error
 from linkwork.errors import ModelError, listing
 from linkwork.model.model import Model
@@ -48,7 +48,7 @@ def choose(
     """Independent joints of a cluster; named ones are taken, or preferred where that is possible."""
     t = model.topology
     dofs = [k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop)]
-    Ks = [local_rows(at, bodies, constraints)[0] for at in samples]
+    Ks = [local_jacobian(at, bodies, constraints) for at in samples]
     ranks = [int(np.linalg.matrix_rank(K, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300))) for K in Ks]
     rank = max(ranks)
     K = Ks[ranks.index(rank)]

@@ -4,6 +4,7 @@ Propagating r rows through a joint costs about r^2 operations, and six rows a co
 expanded again at the end, which costs their square once, too. So replacing pays if the path from there to the base is
 long for so many rows; and the more meetings there are on a path, the more rows would be propagated along it. The links
 are found by exchanging: from none and from all of them, link after link is added or left out while operations fall.
+Operations are estimated by four numbers, so this is a guess: who has a trace compares it with others (`Ops.fewest`).
 """
 
 from __future__ import annotations
@@ -31,16 +32,21 @@ Ages = tuple[int, ...]
 
 def meetings(t: Topology, ends: Sequence[int], rows: Sequence[int]) -> frozenset[int]:
     """The links whose motions replace their rows; the rows[c] rows of constraint c hold link ends[c]."""
-    arriving = [0] * len(t.parent)
-    for link, n in zip(ends, rows, strict=True):
-        for i in t.supports[link]:
-            arriving[i] += n
-    crowded = [i for i in t.links if arriving[i] > 6 and (len(t.children[i]) != 1 or i in ends)]
+    crowded = crowds(t, ends, rows)
     held = [0] * len(t.parent)
     for link, n in zip(ends, rows, strict=True):
         held[link] += n
     found = [_exchanged(t, held, crowded, frozenset(start)) for start in ((), crowded)]
     return min(found, key=lambda chosen: _operations(t, held, chosen))
+
+
+def crowds(t: Topology, ends: Sequence[int], rows: Sequence[int]) -> list[int]:
+    """The links on which more than six rows meet."""
+    arriving = [0] * len(t.parent)
+    for link, n in zip(ends, rows, strict=True):
+        for i in t.supports[link]:
+            arriving[i] += n
+    return [i for i in t.links if arriving[i] > 6 and (len(t.children[i]) != 1 or i in ends)]
 
 
 def _exchanged(t: Topology, held: Sequence[int], crowded: Sequence[int], chosen: frozenset[int]) -> frozenset[int]:

@@ -47,12 +47,16 @@ def write_html(
 ) -> Path:
     """Write a page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
-    >>> run = lw.simulate(model, q0, v0, controller, duration=2.0)
-    >>> lw.write_html("run.html", model, run)
-
+    `path` is the file, `trajectory` the motion, `title` what stands above it (default: the model's name).
     `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
     the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
     `q` are [x y z w]. Needs no package beyond the core ones.
+
+    Examples:
+        >>> model = chain(3)
+        >>> page = lw.write_html("run.html", model, lw.simulate(model, np.ones(3), dt=1e-3, duration=0.1))
+        >>> page.exists()
+        True
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a configuration q, not both")

@@ -13,11 +13,11 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import LinkworkError, listing
+from linkwork.io.mesh_files import locate
+from linkwork.io.meshes import Piece, read_mesh, work
 from linkwork.model import BodyInertia, Model, Motion
 from linkwork.model.visual import Colour, Mesh, MeshFile, Visual
 from linkwork.viewer import shapes
-from linkwork.viewer.files import locate
-from linkwork.viewer.meshes import Piece, read_mesh, work
 from linkwork.viewer.surface import Surface, joined, smooth, thinned_to
 
 PLAIN: Colour = (0.74, 0.77, 0.82, 1.0)

@@ -58,14 +58,18 @@ def view(
 
     Returns at once; `.wait()` blocks.
 
-    >>> viewer = lw.view(model, run)      # prints nothing; viewer.url says where
-    >>> viewer.wait()
-
     Without a trajectory the model stands at `q` (default: neutral, loops closed) and has a slider for every joint;
     loops stay closed while one is moved. With one there are play, pause, time and speed. Quaternions in `q` are
     [x y z w]. Links look as their file says, or as inertia ellipsoids, bones and joint axes. The page is served to this
     machine only unless `host` says otherwise ("0.0.0.0": to the network); where the port is taken, it is the next one.
+    `open_browser=True` opens it. A motion is shown at `fps`, meshes with about `triangles` in all.
     Needs the extra `view`; `lw.write_html` needs none.
+
+    Examples:
+        >>> viewer = lw.view(chain(3), port=8123)
+        >>> viewer.url.startswith("http://")
+        True
+        >>> viewer.stop()
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a configuration q, not both")
@@ -73,7 +77,17 @@ def view(
 
 
 class Viewer:
-    """A page that shows a model. `show(q)`, `seek(t)`, `play()`, `pause()`, `stop()`, `wait()`, `url`."""
+    """A page that shows a model. `show(q)`, `seek(t)`, `play()`, `pause()`, `stop()`, `wait()`, `url`.
+
+    Examples:
+        >>> model = chain(3)
+        >>> viewer = lw.view(model, lw.simulate(model, np.ones(3), dt=1e-3, duration=0.1), port=8123)
+        >>> viewer.show(np.zeros(3))
+        >>> viewer.seek(0.05)
+        >>> viewer.play()
+        >>> viewer.pause()
+        >>> viewer.stop()
+    """
 
     @checked(**SHOWN)
     def __init__(

@@ -113,10 +113,14 @@ def _undecided(experiment: Times, case: Case, records: list[Record]) -> bool:
 
 
 def _about(program: Program | IterativeProgram) -> dict[str, float]:
-    """What else is known of a program: cycles that wait, or operations of a further solver iteration."""
+    """What else is known of a program: cycles that wait; operations and cycles of a further iteration."""
     if isinstance(program, Program):
         return {"chain": chain(program)}
-    return {"chain": chain(program.start) + chain(program.finish), "iteration": float(program.iterate.operations)}
+    return {
+        "chain": chain(program.start) + chain(program.finish),
+        "iteration": float(program.iterate.operations),
+        "iteration chain": chain(program.iterate),
+    }
 
 
 def chain(program: Program) -> float:

@@ -60,6 +60,12 @@ class Prox:
     that rows are made of, when errors no longer change (rows in conflict), or after `max_iterations` solver iterations.
     Rows whose singular values, in the same units, are below `redundant` count as redundant: they are not solved for in
     such directions, and where they are still violated, the result has not converged.
+
+    Examples:
+        >>> model = four_bar()
+        >>> fd = lw.forward_dynamics(model, method="lcaba", prox=lw.Prox(mu=1e6, tolerance=1e-12))
+        >>> bool(fd(model.neutral(), np.zeros(3), np.zeros(3)).residual < 1e-9)
+        True
     """
 
     mu: float = 1e7

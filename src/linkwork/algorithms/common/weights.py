@@ -81,7 +81,7 @@ def starting_column(motion: Motion, rows: Sequence[ConstraintRows], lam0: Array 
 
 
 class Change(NamedTuple):
-    """What a sweep is given for a change of multipliers alone: no joint forces, no forces on links, no targets."""
+    """Inputs of a sweep for a change of multipliers alone: no joint forces, link forces and targets."""
 
     tau: Array
     p: list[Array]

@@ -38,15 +38,18 @@ class GaussSeidel:
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         self.problem, self.xp, self.start = problem, xp, start
-        self.rows, self.memory = (sum(getattr(l, n) for l in problem.laws) for n in ("rows", "memory"))
-        self.kept, self.size = self.rows + self.memory, 3 * self.rows + self.memory
-        self.speed = largest(xp, xp.vstack([xp.zeros(0), *problem.g])) + TINY
+        self.rows, self.memory = sum(law.rows for law in problem.laws), sum(law.memory for law in problem.laws)
+        self.kept = self.rows + self.memory
+        self.speed = problem.speed + TINY
+
+    @property
+    def size(self) -> int:
+        """How many numbers the state has."""
+        return 3 * self.rows + self.memory
 
     def first(self) -> tuple[Array, Array]:
         """The state after one sweep from `start`, and its change."""
-        p = self.start[0 : self.rows, :]
-        q, s, change = self._swept(p, self.start[self.rows : self.kept, :])
-        return self.xp.vstack([q, s, q - p, q]), change
+        return self._begun(self.start)
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one sweep more, and its change, relative to the largest velocity."""
@@ -65,11 +68,21 @@ class GaussSeidel:
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of a law, and the velocity that it is relative to."""
         p = self._split(x[0 : self.rows, :])
+        return p, self._violation(p), self.speed
+
+    def _begun(self, x: Array) -> tuple[Array, Array]:
+        """The state after one sweep from impulses and what the laws remember, and its change."""
+        p = x[0 : self.rows, :]
+        q, s, change = self._swept(p, x[self.rows : self.kept, :])
+        return self.xp.vstack([q, s, q - p, q]), change
+
+    def _violation(self, p: list[Array]) -> Array:
+        """The largest one of a law."""
         worst = self.xp.zeros(1)
         for i, law in enumerate(self.problem.laws):
             u = self.problem.others(i, p) + self.problem.G[i, i] @ p[i]
             worst = larger(self.xp, worst, law.violation(p[i], u))
-        return p, worst, self.speed
+        return worst
 
     def _swept(self, p: Array, s: Array) -> tuple[Array, Array, Array]:
         """Impulses and what laws remember after a sweep, and the largest change."""

@@ -13,11 +13,24 @@ With all other impulses given, the velocity of a contact is affine in its own im
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from linkwork.backends.ops import Array, Ops
 
 TINY = 1e-150
 """Added to lengths that may be zero: its square is still a number."""
+
+
+class Held(NamedTuple):
+    """The part of a law that is in force.
+
+    u + diag(slip) p = velocity if `active` is 1, p = impulse if it is 0.
+    """
+
+    active: Array  # a scalar
+    slip: Array  # rows x 1, as velocity and impulse
+    velocity: Array
+    impulse: Array
 
 
 class Cone:
@@ -77,6 +90,11 @@ class Cone:
         share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
         return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
 
+    def held(self, p: Array, b: Array, s: Array) -> Held:
+        """Open where it does not push; else it slips with s, or sticks with s = 0."""
+        xp, none = self.xp, self.xp.zeros(3)
+        return Held(xp.where(p[2, 0] > 0, 1.0, 0.0), xp.matrix([[s], [s], [0.0]]), none, none)
+
     def violation(self, p: Array, u: Array) -> Array:
         """The largest entry of (p - proj(p - r (u + mu |u_t| n))) / r: zero exactly for solutions.
 
@@ -122,6 +140,18 @@ class Stop:
         p = xp.where(p > self.p_max, self.p_max, xp.where(p < -self.p_max, -self.p_max, p))
         least, most = (self.lower - bn) / A, (self.upper - bn) / A
         return xp.where(p < least, least, xp.where(p > most, most, p))
+
+    def held(self, p: Array, b: Array, s: Array) -> Held:
+        """At one of the two velocities, at rest by friction, or moving against friction."""
+        xp, bn, p_max = self.xp, b[0, 0], self.p_max
+        free = -bn / self.A[0, 0]
+        against = xp.where(free > p_max, p_max, xp.where(free < -p_max, -p_max, free))
+        u = bn + self.A[0, 0] * against
+        at, moves = xp.where(u < self.lower, self.lower, self.upper), free * free > p_max * p_max
+        stops = xp.where(u < self.lower, 1.0, xp.where(u > self.upper, 1.0, 0.0))
+        active = xp.where(moves, stops, 1.0)
+        one = xp.eye(1)
+        return Held(active, xp.zeros(1), (stops * at) * one, ((1.0 - active) * against) * one)
 
     def violation(self, p: Array, u: Array) -> Array:
         """|p - p(u - A p)|, times A."""

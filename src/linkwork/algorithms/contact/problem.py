@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwork.algorithms.contact.laws import Cone, Law, Stop
+from linkwork.algorithms.contact.laws import Cone, Law, Stop, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
 from linkwork.model import Model, Motion
@@ -30,6 +31,9 @@ from linkwork.model.carried import carried
 RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
 two steps."""
+
+CLOSED = 1e-9
+"""Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
 
 SLOW = 1e-2
 """Normal velocities (m/s) below which nothing bounces."""
@@ -40,12 +44,15 @@ class Problem:
     """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
 
     `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
-    velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids.
+    velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
+    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts.
     """
 
     G: Pairs
     g: list[Array]
     laws: list[Law]
+    axes: list[Array]
+    speed: Array
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
     opened: Callable[[Array], Array]
@@ -58,35 +65,45 @@ class Problem:
                 out = out + (self.G[i, j] @ pj if i < j else self.G[j, i].T @ pj)
         return out
 
+    def block(self, i: int, j: int, xp: Ops) -> Array:
+        """G_ij."""
+        if i <= j:
+            return self.G[i, j] if (i, j) in self.G else xp.zeros(self.laws[i].rows, self.laws[j].rows)
+        return self.block(j, i, xp).T
+
 
 def contact_problem(
     motion: Motion,
     tau: Array,
     h: Array,
-    contacts: Sequence[Contact],
+    contacts: Sequence[Contact | Pair],
     ground: Ground,
     friction: Array,
     turn: Array,
+    dry: Array | None = None,
 ) -> Problem:
-    """The problem of contacts and of joints that have limits.
+    """The problem of contacts and of joints that have limits or dry friction.
 
-    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity.
+    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity. `dry` (nv x 1) is the
+    friction of joints where that is an input; else it is the model's.
     """
     motion = motion.classical
     xp, mobility = motion.xp, Mobility(motion)
     a_free = mobility.accelerations(tau)
     v_free = motion.v + h * (a_free + turn)
 
-    touches, joints = [c.evaluate(motion, ground) for c in contacts], limited_joints(motion.model)
-    J = [_columns(jacobian_blocks(motion, {touch.link: touch.K}, {}), motion) for touch in touches]
+    touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
+    J = [_columns(jacobian_blocks(motion, touch.K, {}), motion) for touch in touches]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
     G = mobility.gram(J, [3] * len(contacts) + [1] * len(joints))
     g = [times([c], v_free, xp) for c in J]
 
     laws: list[Law] = []
+    speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
         offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
+        offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
         if c.restitution:
             before = times([J[k]], motion.v, xp)[2, 0]
             hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
@@ -97,7 +114,9 @@ def contact_problem(
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
         below, above = limits.lower - q, limits.upper - q
         lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
-        laws.append(Stop(G[k, k], lower, upper, 0.0 * h, xp))
+        first = motion.model.topology.v_slices[i].start
+        resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
+        laws.append(Stop(G[k, k], lower, upper, resists * h, xp))
 
     def impulse(p: Sequence[Array]) -> Array:
         return transposed(J, xp.vstack([xp.zeros(0), *p]), motion)
@@ -105,7 +124,7 @@ def contact_problem(
     def accelerations(impulse: Array) -> Array:
         return a_free + mobility.applied(impulse) / h
 
-    return Problem(G, g, laws, impulse, accelerations, mobility.opened)
+    return Problem(G, g, laws, [touch.axes for touch in touches], speed, impulse, accelerations, mobility.opened)
 
 
 def turning(model: Model, v: Array, xp: Ops) -> Array:
@@ -128,11 +147,12 @@ def turning(model: Model, v: Array, xp: Ops) -> Array:
     return xp.vstack(parts)
 
 
-def limited_joints(model: Model) -> list[int]:
-    """The links whose joints have one degree of freedom and a limit."""
+def stopped_joints(model: Model, dry: bool = False) -> list[int]:
+    """The links whose joints have one degree of freedom, and a limit or friction; all if `dry`."""
     links = model.links
-    bounded = [i for i in model.topology.links if links[i].joint.nq == 1]
-    return [i for i in bounded if min(-links[i].limits.lower, links[i].limits.upper) < float("inf")]
+    single = [i for i in model.topology.links if links[i].joint.nq == 1]
+    limited = [min(-links[i].limits.lower, links[i].limits.upper) < float("inf") for i in single]
+    return [i for i, stops in zip(single, limited, strict=True) if dry or stops or links[i].passive.friction.any()]
 
 
 def _columns(blocks: dict[int, Array], motion: Motion) -> Columns:

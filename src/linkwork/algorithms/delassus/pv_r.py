@@ -7,20 +7,25 @@ link,
     Lambda^-1_cd = L_cd + K_c Omega K_d^T   on the same link,      Lambda^-1_cx = K_c Omega_x   with any other row x .
 
 PV-OSIMr: sathya2023_pv_osimr, algorithm 3. O(n + m^2), the lowest possible. Rows on single links; any number on one
-link counts as a meeting. Departs from the paper: rows are replaced where that saves operations on the whole
-(structure/row_compression.py; the paper's IV-E finds `pv` better where the path is short), and pairs on different
-links are expanded from the base outwards, Omega_x first, rather than by moving every K to every meeting.
+link counts as a meeting. Departs from the paper: pairs on different links are expanded from the base outwards, Omega_x
+first, rather than by moving every K to every meeting; and rows are replaced only where that saves operations (the
+paper's IV-E finds `pv` better where the path is short). What saves is counted when traced: where
+structure/row_compression.py says, at all meetings as published, nowhere (that is `pv`), or `efpa`, whose products are
+fewest for many short branches at the base.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.common.dual import Dual
 from linkwork.algorithms.common.propagators import single_links
+from linkwork.algorithms.delassus.efpa import efpa
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
-from linkwork.structure.row_compression import meetings
+from linkwork.structure.row_compression import crowds, meetings
 
 Held = dict[int, Array]
 """K^T by constraint, on some link."""
@@ -28,9 +33,18 @@ Held = dict[int, Array]
 
 def pv_r(motion: Motion) -> Array:
     """J M^-1 J^T, m x m."""
+    t, ends = motion.model.topology, single_links(motion, "pv_r")
+    links, sizes = [link for link, _ in ends], [KT.shape[1] for _, KT in ends]
+    crowded = frozenset(crowds(t, links, sizes))
+    places = dict.fromkeys((meetings(t, links, sizes), crowded, frozenset[int]()))
+    ways = [partial(replaced, motion, where) for where in places]
+    return motion.xp.fewest([*ways, partial(efpa, motion)] if crowded else ways)
+
+
+def replaced(motion: Motion, crowded: frozenset[int]) -> Array:
+    """The same, with the motions of these links in place of the rows that meet there."""
     t, xp, m = motion.model.topology, motion.xp, len(motion.model.constraints)
     art, ends = articulated(motion), single_links(motion, "pv_r")
-    crowded = meetings(t, [link for link, _ in ends], [KT.shape[1] for _, KT in ends])
     dual = Dual(art, {}, {}, [xp.zeros(KT.shape[1]) for _, KT in ends])
     for c, (link, KT) in enumerate(ends):
         dual.KT.setdefault(link, {})[c] = KT

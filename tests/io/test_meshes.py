@@ -9,10 +9,10 @@ import pytest
 
 import linkwork as lw
 from linkwork.errors import LoadError
+from linkwork.io.mesh_files import locate
+from linkwork.io.meshes import read_mesh
 from linkwork.model.visual import Mesh, MeshFile
 from linkwork.viewer import shapes
-from linkwork.viewer.files import locate
-from linkwork.viewer.meshes import read_mesh
 from linkwork.viewer.surface import Surface, smooth, thinned, thinned_to
 
 BOX = shapes.box((1.0, 2.0, 3.0))

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.errors import LoadError
+from linkwork.io.collada import fans, read_collada
 from linkwork.io.files import is_own
 from linkwork.io.xml import MAX_NUMBER
 from linkwork.model.visual import Colour, Mesh
-from linkwork.viewer.collada import fans, read_collada
 
 Piece = tuple[Mesh, Colour | None]
 

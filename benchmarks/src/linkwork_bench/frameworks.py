@@ -1,0 +1,110 @@
+"""What calls cost in JAX and PyTorch; for `linkwork bench calls`.
+
+A dispatch from Python, a call inside of compiled loops, a gradient.
+
+Processor time of this process, because XLA may compute on threads of its own. A trivial function of the framework is
+measured beside, which is what it takes anyway, and `pure_callback` is how JAX calls Python functions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.functions.function import Function
+
+LOOP, SCAN = 300, 3000
+"""Calls from Python in a round, and those in a compiled loop."""
+
+
+class Overhead(NamedTuple):
+    """Microseconds for one state; `kernel` is the machine code in it."""
+
+    framework: str
+    what: str
+    time: float
+    kernel: float | None = None
+
+
+def overheads(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, rounds: int) -> list[Overhead]:
+    """Those of the frameworks that are installed, for a function of a state whose kernel takes so many us."""
+    found = []
+    for measure in (in_jax, in_torch):
+        try:
+            found += measure(f, inputs, kernel, rounds)
+        except ImportError:
+            continue
+    return found
+
+
+def in_jax(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, rounds: int) -> list[Overhead]:
+    """A jitted call, a call in `lax.scan`, and what JAX takes for functions of NumPy."""
+    import jax
+
+    from linkwork.learn import jax as learn
+
+    jnp = jax.numpy
+    jax.config.update("jax_enable_x64", True)
+    g, x = learn.function(f), [jnp.asarray(a) for a in inputs]
+    size = jax.ShapeDtypeStruct(np.shape(f(*inputs)[0]), np.float64)
+
+    def called_back(*x: Any) -> Any:
+        return jax.pure_callback(lambda *y: f(*map(np.asarray, y))[0], size, *x)
+
+    def scanned(*x: Any) -> Any:
+        return jax.lax.scan(lambda c, _: (g(*x[:-1], x[-1] + 1e-9 * c)[0], None), x[-1], None, length=SCAN)[0]
+
+    def empty(*x: Any) -> Any:
+        return jax.lax.scan(lambda c, _: (x[-1] + 1e-9 * c, None), x[-1], None, length=SCAN)[0]
+
+    one, back, loop, none = (jax.jit(h) for h in (lambda *x: g(*x)[0], called_back, scanned, empty))
+    gradient, trivial = jax.jit(jax.grad(lambda *x: g(*x)[0].sum(), argnums=len(x) - 1)), jax.jit(lambda *x: x[-1] + 1)
+    calls = [
+        ("jit(f), a call", lambda: one(*x), LOOP, kernel),
+        ("jit(grad(f)), a call", lambda: gradient(*x), LOOP, None),
+        ("jit(pure_callback), a call", lambda: back(*x), LOOP, kernel),
+        ("jit(x + 1), a call", lambda: trivial(*x), LOOP, None),
+        ("f in lax.scan", lambda: loop(*x), 1, kernel),
+        ("x + 1 in lax.scan", lambda: none(*x), 1, None),
+    ]
+    return [
+        Overhead("JAX", what, _median(call, jax.block_until_ready, times, rounds) / (SCAN if times == 1 else 1), k)
+        for what, call, times, k in calls
+    ]
+
+
+def in_torch(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, rounds: int) -> list[Overhead]:
+    """A call, its operator alone, and a call with its gradient."""
+    import torch
+
+    from linkwork.learn import torch as learn
+
+    g, x = learn.function(f), [torch.tensor(a) for a in inputs]
+    last, operator = x[-1].clone().requires_grad_(), getattr(g, "_op")  # noqa: B009
+
+    def gradient() -> Any:
+        return torch.autograd.grad(g(*x[:-1], last)[0].sum(), last)
+
+    calls = [
+        ("f, a call", lambda: g(*x), kernel),
+        ("its operator", lambda: operator(*x), kernel),
+        ("f and its gradient", gradient, None),
+        ("x + 1", lambda: x[-1] + 1, None),
+    ]
+    return [Overhead("PyTorch", what, _median(call, lambda y: y, LOOP, rounds), k) for what, call, k in calls]
+
+
+def _median(call: Callable[[], Any], wait: Callable[[Any], Any], times: int, rounds: int) -> float:
+    """Microseconds of a call."""
+    wait(call())
+    took = []
+    for _ in range(rounds):
+        begin = time.process_time()
+        for _ in range(times):
+            last = call()
+        wait(last)
+        took.append((time.process_time() - begin) / times)
+    return 1e6 * float(np.median(took))

@@ -1,0 +1,112 @@
+"""Candidates of contact of boxes, discs and ellipsoids, which touch where they are lowest.
+
+A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwork.backends.ops import Array, Ops
+from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional, whole
+from linkwork.constraints.contact import CONTACT, Contact
+from linkwork.joints.base import AXIS, unit_axis
+from linkwork.model.body import PLACEMENT, Placement
+
+FLAT = 1e-12
+"""Added to squares of lengths, relative to 1: a disc that lies flat touches with its whole rim."""
+
+
+@checked_class(
+    **CONTACT,
+    corner=whole(0, 3, "the number of a corner of the lowest face, 0 to 3"),
+    size=array(3, what="three edges (3,), in metres"),
+    placement=optional(PLACEMENT),
+)
+@dataclass(frozen=True, eq=False, repr=False)
+class BoxContact(Contact):
+    """A corner of the lowest face of a box.
+
+    The box has edges `size` along the axes of `placement` in `frame`. Four of them let it stand on a face, an edge or a
+    corner, whichever side is down.
+
+    Examples:
+        >>> [lw.BoxContact("trunk", size=(0.4, 0.2, 0.1), corner=k).corner for k in range(4)]
+        [0, 1, 2, 3]
+    """
+
+    size: object = (1.0, 1.0, 1.0)
+    corner: int = 0
+    placement: Placement | None = None
+
+    def place(self, n: Array, xp: Ops) -> Array:
+        X = self.placement or Placement()
+        half = np.asarray(self.size, dtype=float) / 2
+        return xp.constant(X.p) + xp.constant(X.R) @ lowest_corner(xp.constant(X.R.T) @ n, half, self.corner, xp)
+
+
+def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
+    """One of the four corners of the face of a box that is farthest along -n, in the box's axes."""
+    square = [n[k, 0] * n[k, 0] for k in range(3)]
+    first = xp.where(square[0] >= square[1], xp.where(square[0] >= square[2], 1.0, 0.0), 0.0)
+    second = (1.0 - first) * xp.where(square[1] >= square[2], 1.0, 0.0)
+    is_down = [first, second, 1.0 - first - second]
+    one, other = (1.0 if corner & bit else -1.0 for bit in (1, 2))
+    down = [xp.where(n[k, 0] > 0, -1.0, 1.0) for k in range(3)]
+    return xp.matrix(
+        [[float(half[k]) * (is_down[k] * down[k] + is_down[k - 1] * one + is_down[k - 2] * other)] for k in range(3)]
+    )
+
+
+@checked_class(**CONTACT, axis=AXIS, rim=NOT_NEGATIVE, turn=NUMBER)
+@dataclass(frozen=True, eq=False, repr=False)
+class RimContact(Contact):
+    """A point on the rim of a disc or cylinder: the lowest one, or one `turn` rad further on.
+
+    The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
+    a third of a turn apart, let it stand on its rim, roll, and lie flat. Lowest is where e = (n - a a^T n) / |...| is
+    subtracted: o - rim e.
+
+    Examples:
+        >>> lw.RimContact("wheel", axis="y", rim=0.3, friction=0.9).rim
+        0.3
+    """
+
+    axis: object = "z"
+    rim: float = 0.0
+    turn: float = 0.0
+
+    def place(self, n: Array, xp: Ops) -> Array:
+        a = unit_axis(self.axis)
+        first = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+        plane = np.vstack([first / np.linalg.norm(first), np.cross(a, first) / np.linalg.norm(first)])
+        x, y = (xp.constant(plane) @ n)[0, 0], (xp.constant(plane) @ n)[1, 0]
+        length = xp.sqrt(x * x + y * y + FLAT * FLAT)
+        x, y = (x + FLAT) / length, y / length
+        c, s = float(np.cos(self.turn)), float(np.sin(self.turn))
+        e = xp.constant(plane.T) @ xp.matrix([[c * x - s * y], [s * x + c * y]])
+        return xp.constant(np.array(self.offset)) - self.rim * e
+
+
+@checked_class(**CONTACT, radii=array(3, what="three half axes, in metres"), placement=optional(PLACEMENT))
+@dataclass(frozen=True, eq=False, repr=False)
+class EllipsoidContact(Contact):
+    """An ellipsoid, which touches at -D^2 n / |D n|.
+
+    It has the half axes `radii` D along the axes of `placement` in `frame`.
+
+    Examples:
+        >>> lw.EllipsoidContact("head", radii=(0.1, 0.1, 0.15)).frame
+        'head'
+    """
+
+    radii: object = (0.0, 0.0, 0.0)
+    placement: Placement | None = None
+
+    def place(self, n: Array, xp: Ops) -> Array:
+        X, D = self.placement or Placement(), xp.constant(np.diag(np.asarray(self.radii, dtype=float)))
+        Dn = D @ (xp.constant(X.R.T) @ n)
+        touched = (D @ Dn) / xp.sqrt((Dn.T @ Dn)[0, 0] + FLAT * FLAT)
+        return xp.constant(X.p) - xp.constant(X.R) @ touched

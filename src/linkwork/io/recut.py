@@ -1,0 +1,241 @@
+"""Another spanning tree of a closed mechanism: cut joints exchanged for joints of their loops.
+
+A loop of a URDF+ or MJCF file is cut where the file says. Every joint of the loop can be cut instead: the closure
+becomes a joint of the tree, the joint becomes a closure, and the links between the two hang the other way round,
+
+    tree before:   outside - ... - parent -[joint]- i - ... - inside  ~closure~  outside
+    tree after:    outside -[closure]- inside - ... - i  ~joint~  parent
+
+The poses that the loops allow are the same, and so is the motion; positions `q` are others. A joint that is reversed
+keeps the sign of its angle or length, the quaternion of a spherical one becomes its inverse, and the two angles of a
+universal one change places. A closure that becomes a joint is at zero where the tree was in its neutral position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints import Closure, Coupling, Custom
+from linkwork.errors import ModelError, listing, not_found
+from linkwork.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
+from linkwork.model import Model
+from linkwork.model.body import Placement
+from linkwork.model.builder import Builder
+from linkwork.model.link import Link
+from linkwork.model.model import WORLD
+from linkwork.model.motion import Motion
+from linkwork.spatial.rotations import rotation_about
+
+CUTTABLE = ("revolute", "prismatic", "helical", "cylindrical", "universal", "spherical")
+"""Joints that a closure of the same name replaces."""
+
+
+def recut(model: Model, cut: Sequence[str]) -> Model:
+    """The same mechanism, cut at the joints named; where these are fewer than loops, other cuts stay.
+
+    A name of a closure is that of a joint which is cut already, also where a joint of the tree has the same name.
+    Raises ModelError for joints that are in no loop, that are independent, or that have what a closure cannot have:
+    armature, springs, damping, friction, a coupling.
+    """
+    for name in dict.fromkeys(cut):
+        closures = [c for c in model.constraints if isinstance(c, Closure)]
+        if name in (c.name for c in closures):
+            continue
+        if name not in model.joint_names:
+            raise not_found("joint to cut", name, [*model.joint_names, *(c.name for c in closures)])
+        i = model.joint(name)
+        _check_cut(model, model.links[i])
+        loops = [c for c in closures if _closes_over(model, c, i)]
+        if not loops:
+            raise ModelError(
+                f"joint '{name}' cannot be cut: it closes no loop, and without it nothing holds '{model.links[i].name}'"
+            )
+        # cuts are the bases of a matroid: any closure over the joint that is not asked to stay cut can be exchanged
+        free = [c for c in loops if c.name not in cut and _joint(c) is not None]
+        if not free:
+            raise ModelError(
+                f"joint '{name}' cannot be cut: its loops are those of {listing([c.name for c in loops])}, which stay "
+                "cut or cannot be joints of a tree"
+            )
+        model = _exchanged(model, free[0], i)
+    return model
+
+
+def _closes_over(model: Model, closure: Closure, i: int) -> bool:
+    """Whether joint `i` is in the loop that a closure closes."""
+    a, b = (i in (l, *model.topology.supports[l]) for l in closure.touches(model))
+    return a != b
+
+
+def _check_cut(model: Model, link: Link) -> None:
+    """Refuse to cut what a closure cannot stand for."""
+    coupled = _couplings(model, link)
+    reasons = {
+        f"is {link.joint.kind}, and closures are {listing(CUTTABLE)}": link.joint.kind not in CUTTABLE,
+        "has armature": link.armature.any(),
+        "has springs, damping or friction (passive=False leaves them out)": link.passive.acts
+        or link.passive.friction.any(),
+        "is an independent joint": link.joint_name in model.independent,
+        f"is coupled by {listing(coupled)}": bool(coupled),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ModelError(f"joint '{link.joint_name}' cannot be cut: it {reason}")
+
+
+def _couplings(model: Model, link: Link) -> list[str]:
+    """The constraints that name a link's joint."""
+    i = model.joint(link.joint_name)
+    return [c.name for c in model.constraints if isinstance(c, Coupling | Custom) and i in _moved(c, model)]
+
+
+def _moved(c: Coupling | Custom, model: Model) -> list[int]:
+    """The links whose joints a constraint names."""
+    return c.links(model) if isinstance(c, Coupling) else [model.joint(name) for name in c.joints]
+
+
+def _exchanged(model: Model, closure: Closure, i: int) -> Model:
+    """The model with `closure` in its tree, and the joint of link `i` cut."""
+    la, lb = closure.touches(model)
+    inside, outside = (la, lb) if i in (la, *model.topology.supports[la]) else (lb, la)
+    path = [inside]  # from the closure up to link i
+    while path[-1] != i:
+        path.append(model.links[path[-1]].parent)
+    old = model.links[i]
+    b = Builder(model.name, model.gravity, independent=list(model.independent), strict=False)
+    b.look(WORLD, *model.links[0].looks)
+    for k, link in enumerate(model.links):
+        if k and k not in path:
+            _put(b, link, model.links[link.parent].name, link.joint, link.placement, Placement(), **_dynamics(link))
+    joined, name = _as_joint(model, closure, inside == la), closure.name
+    name = f"{name}/closure" if name in model.joint_names else name
+    _put(b, model.links[inside], model.links[outside].name, *joined, joint_name=name, actuated=False)
+    for k, above in pairwise(path):
+        link = model.links[k]
+        _check_reversed(model, link)
+        joint, back = _reversed(link.joint), link.placement.inverse()
+        _put(b, model.links[above], link.name, joint, Placement(), back, **_dynamics(link, turned=True))
+    for place, frame in model.frames.items():
+        b.frame(place, model.links[frame.link].name, frame.placement)
+    end = f"{old.joint_name}/parent"
+    b.frame(end, model.links[old.parent].name, old.placement)
+    b.constraints = [c for c in model.constraints if c is not closure]
+    b.constraints.append(_as_closure(old, end, closure))
+    return b.build()
+
+
+def _put(
+    b: Builder, link: Link, parent: str, joint: Joint, placement: Placement, on_joint: Placement, **properties: Any
+) -> None:
+    """A link of the new tree, at `on_joint` in the frame that the joint moves."""
+    carrier = link.name
+    if on_joint != Placement():
+        carrier = f"{link.name}/{properties['joint_name']}"
+    b.link(carrier, parent, joint, placement=placement, **properties)
+    if carrier != link.name:
+        b.link(link.name, carrier, "fixed", placement=on_joint, joint_name=f"{carrier}/fixed")
+    b.load(link.name, link.inertia, link.weightless)
+    b.look(link.name, *link.looks)
+
+
+def _dynamics(link: Link, turned: bool = False) -> dict[str, Any]:
+    """What else a joint has; that of a universal joint changes places where it is `turned`."""
+    passive = link.passive
+    arrays = {
+        "armature": link.armature,
+        "damping": passive.damping,
+        "stiffness": passive.stiffness,
+        "rest": passive.rest,
+        "friction": passive.friction,
+    }
+    if turned and isinstance(link.joint, Universal):
+        arrays = {n: x[::-1] for n, x in arrays.items()}
+    return {**arrays, "joint_name": link.joint_name, "limits": link.limits, "actuated": link.actuated}
+
+
+def _check_reversed(model: Model, link: Link) -> None:
+    """Refuse to reverse joints whose coordinates would mean something else to what acts on them."""
+    reversible = isinstance(link.joint, Fixed) or link.joint.kind in CUTTABLE
+    if isinstance(link.joint, Spherical):  # its velocities are in other axes then
+        passive = link.passive
+        alike = all(np.ptp(x) == 0 for x in (link.armature, passive.damping, passive.friction))
+        reversible = alike and not passive.stiffness.any()
+    if not reversible or (link.joint.nv > 1 and _couplings(model, link)):
+        raise ModelError(
+            f"joint '{link.joint_name}' ({link.joint.kind}) cannot be reversed, which another cut of its loop needs"
+        )
+
+
+def _reversed(joint: Joint) -> Joint:
+    """The joint from child to parent, at the same position but for spherical and universal ones."""
+    if isinstance(joint, Revolute | Prismatic | Cylindrical):
+        return type(joint)(-joint.axis)
+    if isinstance(joint, Helical):
+        return Helical(-joint.axis, joint.pitch)
+    if isinstance(joint, Universal):
+        return Universal(-joint.second, -joint.axis)
+    return joint
+
+
+def _joint(closure: Closure) -> Joint | None:
+    """The joint from `b` to `a`; None for closures that no joint of a tree stands for."""
+    axis, second = np.array(closure.axis), np.array(closure.second)
+    made = {
+        "fixed": Fixed,
+        "revolute": lambda: Revolute(axis),
+        "prismatic": lambda: Prismatic(axis),
+        "cylindrical": lambda: Cylindrical(axis),
+        "helical": lambda: Helical(axis, closure.pitch),
+        "universal": lambda: Universal(axis, second),
+        "spherical": Spherical,
+    }.get(closure.joint)
+    return None if made is None else made()
+
+
+def _as_joint(model: Model, closure: Closure, a_inside: bool) -> tuple[Joint, Placement, Placement]:
+    """The joint in place of a closure, its frame on the outer link, and the inner link in its frame."""
+    joint = _joint(closure)
+    assert joint is not None
+    a, b = model.frame(closure.a).placement, model.frame(closure.b).placement
+    b = b @ _standing(model, closure)
+    if a_inside:
+        return joint, b, a.inverse()
+    return _reversed(joint), a, b.inverse()
+
+
+def _standing(model: Model, closure: Closure) -> Placement:
+    """Where the closure's joint stands in the neutral position, as far as it is free to stand anywhere."""
+    motion = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY)
+    _, _, R, p = closure._frames(motion)
+    axis = np.array(closure.axis)
+    if closure.joint == "spherical":
+        return Placement(np.asarray(R))
+    if closure.joint == "prismatic":
+        return Placement(p=axis * float(axis @ p[:, 0]))
+    if closure.joint == "revolute":
+        across = np.eye(3)[np.argmin(np.abs(axis))]
+        across = across - (across @ axis) * axis
+        turned = np.asarray(R) @ across
+        angle = np.arctan2(axis @ np.cross(across, turned), across @ turned)
+        return Placement(np.asarray(rotation_about(axis, np.cos(angle), np.sin(angle), NUMPY)))
+    return Placement()
+
+
+def _as_closure(link: Link, end: str, closure: Closure) -> Closure:
+    """The closure in place of a link's joint: the link's frame against `end` on its old parent."""
+    joint: Any = link.joint
+    return Closure(
+        link.name,
+        end,
+        joint.kind,
+        tuple(getattr(joint, "axis", (0.0, 0.0, 1.0))),
+        tuple(getattr(joint, "second", (1.0, 0.0, 0.0))),
+        getattr(joint, "pitch", 0.0),
+        name=link.joint_name,
+        stabilisation=closure.stabilisation,
+    )

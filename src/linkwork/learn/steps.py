@@ -1,0 +1,103 @@
+"""The step of a rollout as a function that is differentiated operation by operation.
+
+It is the step that `lw.rollout` loops over: so many solver iterations, from the forces of the last step, with the
+penalty that time steps have. Its derivatives are those of this computation, so that a gradient through a rollout is the
+gradient of what the rollout computes, where rows depend on each other too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from linkwork.backends import Array, Ops
+from linkwork.errors import InputError, UnsupportedError, not_found
+from linkwork.functions.function import Function
+from linkwork.functions.parameters import Inputs
+from linkwork.learn.products import Family
+from linkwork.rewrite.rewritten import rewritten
+from linkwork.simulation.rollout import Rollout
+from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
+from linkwork.simulation.step import BY_STEP, Step
+
+
+class Arguments(NamedTuple):
+    """The start of a rollout, what is held and what changes with time, its steps and its batch."""
+
+    q: Any
+    v: Any
+    held: dict[str, Any]
+    moving: dict[str, Any]
+    steps: int
+    lead: tuple[int, ...]
+
+
+START = "start"
+"""The input for the multipliers of the last step; the one of that name in forward dynamics has no derivatives."""
+
+
+def stepped(of: Rollout) -> Family:
+    """(q, v, dt, tau, ..., start) -> q_next, v_next, start_next, and a report of the rows' violation."""
+    if not isinstance(of.step, Step):
+        raise UnsupportedError(
+            "rollouts with contacts are not differentiated; lw.step(model, contacts) is a function without "
+            "derivatives, and contacts that are constraints of the model have them"
+        )
+    return Family(_function(of.step, of, reports=True), _function(of.step, of, reports=False))
+
+
+def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any], Any], xp: Any) -> Arguments:
+    """What a rollout is called with, as arrays of a framework: `taken` makes them, `xp` is its module."""
+    timed = [n for n in TIMED if n in of.step.inputs]
+    known = {n: DEFAULTS[n] for n in timed if n in DEFAULTS} | {"dt": of.dt}
+    arrays = {n: taken(x) for n, x in (known | {n: x for n, x in given.items() if x is not None}).items()}
+    ports = {port.name: port.shape for port in family.inputs}
+    for n in arrays:
+        if n not in ports:
+            raise not_found("input of this rollout", n, [n for n in ports if n != START])
+        if not arrays[n].ndim:  # a number stands for as many as there are
+            arrays[n] = xp.broadcast_to(arrays[n], ports[n])
+    moving = {n: arrays.pop(n) for n in timed if n in arrays and arrays[n].ndim > 1}
+    steps = {x.shape[0] for x in moving.values()} or {of.steps}
+    if len(steps) > 1 or None in steps:
+        raise InputError("rollout: time is the first axis of what changes, of one length; or give lw.rollout steps=")
+    leads = [x.shape[: x.ndim - len(ports[n])] for n, x in arrays.items()]
+    lead = tuple(xp.broadcast_shapes(*leads, *(x.shape[1:-1] for x in moving.values())))
+    q, v = (xp.broadcast_to(x, (*lead, x.shape[-1])) for x in (arrays.pop("q"), arrays.pop("v")))
+    return Arguments(q, v, arrays, moving, steps.pop() or 0, lead)
+
+
+def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
+    step = replace(of, audited=False, extras=(), within=rewritten(of.model))
+    warm = "lam0" in step.carried
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        given = {**x, "worst": xp.zeros(1)}
+        if warm:
+            given["lam0"] = x[START]
+        after = step(xp, given)
+        out = {"q_next": after["q"], "v_next": after["v"]}
+        if warm:
+            out["start_next"] = after["lam0"]
+        if reports:
+            violation = after["worst"] if step.model.rows else xp.zeros(1)
+            fine = xp.where(violation[0, 0] <= step.bound, 1.0, float("nan")) if step.model.rows else 1.0
+            out["report"] = xp.vstack([xp.constant([[1.0]]), violation, xp.constant([[1.0]]) * fine])
+        return out
+
+    sizes = {n: k for n, k in step.inputs.items() if n not in ("worst", *step.defaults)}
+    parameters = Inputs(step.model, step.parameters, BY_STEP)
+    start = {START: step.model.rows} if warm else {}
+    return Function(
+        "rollout_step" if reports else "smooth_rollout_step",
+        step.model,
+        {**sizes, **start, **{n: x.size for n, x in step.defaults.items()}},
+        body,
+        method=step.choice,
+        dtype=run.dtype,
+        threads=run.threads,
+        shapes=parameters.shapes,
+        defaults=step.defaults,
+        identity=(step.integrator, step.penalty, step.iterations, step.modes, step.pd, step.parameters),
+    )

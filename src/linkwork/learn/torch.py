@@ -1,0 +1,372 @@
+"""Functions of Linkwork as operators of PyTorch: autograd of two orders, `vmap`, `torch.compile`.
+
+    import linkwork as lw
+    import linkwork.learn.torch
+
+    fd = lw.learn.torch.function(lw.forward_dynamics(model))
+    fd(q, v, tau).a.sum().backward()                           # tensors on the CPU, with any axes before the last
+
+Each function and each product of its derivatives (products.py) is an operator of `torch.library`, in the namespace
+`linkwork`. Kernels compute in the memory of tensors, without copies, on at most as many threads as torch has.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from linkwork.checks import checked, instance
+from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
+from linkwork.functions.function import Function
+from linkwork.kernels.cores import cores
+from linkwork.kernels.kernel import Kernel
+from linkwork.learn.products import Family, refuse_third
+from linkwork.learn.steps import START, arguments, stepped
+from linkwork.model.digest import digest
+from linkwork.simulation.linear_step import DiscreteStep
+from linkwork.simulation.rollout import Rollout
+
+try:
+    import torch
+except ImportError as missing:
+    raise MissingExtra("torch", "torch", "linkwork.learn.torch") from missing
+
+FUNCTION = instance((Function, DiscreteStep), "a function, as lw.forward_dynamics(model) is, or a lw.discrete_step")
+ROLLOUT = instance(Rollout, "a rollout, as lw.rollout(model) is")
+Wrt = tuple[tuple[str, ...], ...]
+
+
+class Motion(NamedTuple):
+    """States after a step or over time: `q`, `v`, and whether the solver of each step has `converged`."""
+
+    q: Any
+    v: Any
+    converged: Any
+
+
+@checked(of=FUNCTION)
+def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
+    """The same function for PyTorch.
+
+    Of the same inputs, in order or by name; those with a default may be left out. Inputs are tensors on the CPU of the
+    function's dtype, with any axes before their own, as (T, B, nq), which are broadcast. Results are a named tuple; of
+    solvers, `converged` is its last field. Nothing is raised for states without a solution: their results are NaN.
+    Quaternions in `q` are [x y z w] and of length one, else results are NaN; derivatives by `q` are by its entries, of
+    the function of the normalised quaternion: gradients are orthogonal to it. There are first and second derivatives,
+    in reverse; `gradcheck` needs `q` normalised inside of what it checks.
+    """
+    return _Step(of) if isinstance(of, DiscreteStep) else _Function(Family(of))
+
+
+@checked(of=ROLLOUT)
+def rollout(of: Rollout) -> Callable[..., Motion]:
+    """`roll(q, v, tau, ...)`: the states after each of T steps, as `lw.rollout` computes them.
+
+    One operator a step. `q` (..., nq) and `v` (..., nv) are those of the start. What changes with time (`tau`,
+    `active`, `target`, `target_v`) has time as its first axis, (T, ..., n), or is (n,) and held; if all are held, the
+    rollout's `steps` are T. `tau` may also be a function `(q, v, k) -> tau`, a policy, called before each step.
+    Gradients are those of the computation itself, solver iterations and forces to start from included.
+    """
+    family = stepped(of)
+    step = _Function(family)
+
+    def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
+        given = {"q": q, "v": v, "tau": None if callable(tau) else tau, **others}
+        x = arguments(of, family, given, functools.partial(_tensor, family.of), torch)
+        states, start = [], None
+
+        def after(q: Any, v: Any, start: Any, k: int) -> Any:
+            now = {**x.held, **{n: y[k] for n, y in x.moving.items()}}
+            if callable(tau):
+                now["tau"] = tau(q, v, k)
+            return step(q, v, **now, **({START: start} if start is not None else {}))
+
+        q, v = x.q, x.v
+        if any(port.name == START for port in family.inputs):
+            start = after(q, v, torch.zeros((*x.lead, of.model.rows), dtype=q.dtype), 0).start_next
+        for k in range(x.steps):
+            r = after(q, v, start, k)
+            q, v, start = r.q_next, r.v_next, getattr(r, "start_next", None)
+            states.append((q, v, r.converged))
+        return Motion(*(torch.stack(each) for each in zip(*states, strict=True)))
+
+    return roll
+
+
+class _Step:
+    """A discrete step: dynamics, then the integrator, each with its own derivatives."""
+
+    def __init__(self, of: DiscreteStep) -> None:
+        self.of = of
+        self._dynamics, self._next = function(of.dynamics), function(of.integrator)
+
+    def __repr__(self) -> str:
+        return f"{self.of!r} for PyTorch"
+
+    def __call__(self, q: Any, v: Any, u: Any) -> Motion:
+        solved = self._dynamics(q, v, u)
+        there, fast = self._next(q, v, solved.a)
+        return Motion(there, fast, solved.converged)
+
+
+class _Function:
+    """A function with its products: see `function`."""
+
+    def __init__(self, family: Family) -> None:
+        self.family, self.of = family, family.of
+        self._op, self._shapes = _operator("value", family, ()), [torch.Size(port.shape) for port in family.inputs]
+        self._dtype = getattr(torch, self.of.dtype)
+        self._defaults = {n: torch.tensor(x, dtype=self._dtype) for n, x in self.of.defaults.items()}
+        self._names = [port.name for port in family.inputs]
+
+    def __repr__(self) -> str:
+        return f"{self.of!r} for PyTorch"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named or len(args) != len(self._names):
+            for n in named:
+                if n not in self._names:
+                    raise not_found(f"input of {self.of.name}", n, self._names)
+            given = {**self._defaults, **dict(zip(self._names, args, strict=False)), **named}
+            if len(given) < len(self._names) or len(args) + len(named) > len(self._names):
+                self.of._ordered(args, named)  # raises for what is missing, or too much
+            args = tuple(given[n] for n in self._names)
+        tensors = [x if getattr(x, "dtype", None) is self._dtype and x.is_cpu else _tensor(self.of, x) for x in args]
+        lead: Any = ()
+        if [x.shape for x in tensors] != self._shapes:
+            tensors, lead = self._flat(tensors)
+        found = self._op(*tensors)
+        found = found if isinstance(found, tuple | list) else (found,)
+        if len(lead) > 1:
+            found = [x.reshape(*lead, *x.shape[1:]) for x in found]
+        return self.family.result(*found[: len(self.family.outputs)], *self._converged(found))
+
+    def _converged(self, found: Sequence[Any]) -> list[Any]:
+        """Whether the solver has: methods that iterate report it, direct ones have if there are numbers."""
+        if self.family.reports:
+            return [found[-1].select(-1, 2) == 1]
+        return [torch.isfinite(found[0].sum(-1))] if self.family.solves else []
+
+    def _flat(self, tensors: Sequence[Any]) -> tuple[list[Any], Any]:
+        """The inputs with one axis before their own, or none; and the axes that they have together."""
+        leads = []
+        for n, shape, x in zip(self._names, self._shapes, tensors, strict=True):
+            split = x.ndim - len(shape)
+            if split < 0 or x.shape[split:] != shape:
+                raise InputError(f"{self.of.name}: '{n}' has shape {tuple(x.shape)}; this model needs (..., {shape})")
+            leads.append(x.shape[:split])
+        try:
+            lead = torch.broadcast_shapes(*leads)
+        except RuntimeError:
+            told = [tuple(x) for x in leads]
+            raise InputError(f"{self.of.name}: the first axes {told} of its inputs do not fit each other") from None
+        if len(lead) == 1 and all(own == lead or not own for own in leads):
+            return list(tensors), lead
+        pairs = zip(tensors, leads, self._shapes, strict=True)
+        return [x.broadcast_to((*lead, *s)).reshape(-1, *s) if own else x for x, own, s in pairs], lead
+
+
+def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
+    """A tensor of the function's dtype on the CPU."""
+    tensor = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=getattr(torch, of.dtype))
+    if tensor.device.type != "cpu":
+        raise UnsupportedError(f"{of.name} is machine code for a CPU, and a tensor is on '{tensor.device}': use .cpu()")
+    return tensor.to(getattr(torch, of.dtype))
+
+
+# operators: one for each kind of product, of the operands x, then directions or weights, then changes
+
+_LIBRARY = torch.library.Library("linkwork", "FRAGMENT")
+_OPERATORS: dict[str, Any] = {}
+
+
+def _operator(kind: str, family: Family, wrt: Wrt) -> Any:
+    """The operator of a product, defined when first needed; equal functions share theirs."""
+    known = family.__dict__.setdefault("operators", {})
+    if (kind, wrt) not in known:
+        known[kind, wrt] = _defined(kind, family, wrt)
+    return known[kind, wrt]
+
+
+def _defined(kind: str, family: Family, wrt: Wrt) -> Any:
+    of = family.made(kind, *wrt)
+    content = digest(of._cached_program.digest, of.name, str(of.dtype), of.threads or 0, *of._settings.values())
+    name = f"{kind}_{content[:24] if content else len(_OPERATORS)}"
+    if name not in _OPERATORS:
+        call = _Call(kind, family, wrt)
+        taken = ", ".join(f"Tensor x{k}" for k in range(len(call.shapes)))
+        given = ", ".join(["Tensor"] * len(call.outputs))
+        _LIBRARY.define(f"{name}({taken}) -> {f'({given})' if len(call.outputs) > 1 else given}")
+        _LIBRARY.impl(name, call.run, "CPU")
+        qualified = f"linkwork::{name}"
+        torch.library.register_fake(qualified, call.fake, lib=_LIBRARY)
+        torch.library.register_vmap(qualified, call.mapped, lib=_LIBRARY)
+        torch.library.register_autograd(qualified, call.backward, setup_context=call.remember, lib=_LIBRARY)
+        call.operator, call.transformed = getattr(torch.ops.linkwork, name).default, _transformed(call)
+        _OPERATORS[name] = call
+    return _OPERATORS[name]
+
+
+def _transformed(call: _Call) -> Any:
+    """The operator for `torch.func`, whose derivatives do not reach operators of `torch.library`."""
+
+    class Product(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(*operands: Any) -> Any:
+            return call.operator(*operands)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        backward = staticmethod(call.backward)
+        jvp = staticmethod(call.forward)
+        vmap = staticmethod(call.mapped)
+
+    return Product.apply
+
+
+class _Call:
+    """An operator, and what torch calls for it."""
+
+    operator: Any
+    transformed: Any
+
+    def __call__(self, *operands: Any) -> Any:
+        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+            return self.transformed(*operands)
+        return self.operator(*operands)
+
+    def __init__(self, kind: str, family: Family, wrt: Wrt) -> None:
+        self.kind, self.family, self.wrt = kind, family, wrt
+        of = family.made(kind, *wrt)
+        self.kernel = Kernel(
+            of._cached_program, dtype=of.dtype, threads=of.threads, defaults=of.defaults, settings=of._settings
+        )
+        self.limit = of.threads or cores()
+        names = family.operands(kind, wrt)
+        shapes = {port.name: port.shape for port in self.kernel.given}
+        self.shapes = [shapes[n] for n in names]
+        self.order = [names.index(port.name) for port in self.kernel.given]
+        self.sorted = self.order == list(range(len(names)))
+        self.outputs = [port.shape for port in self.kernel.outputs]
+        self.names, self.n = [port.name for port in family.inputs], len(family.inputs)
+
+    def run(self, *operands: torch.Tensor) -> Any:
+        """The kernel, in the tensors' memory."""
+        arrays = [x.detach().contiguous().numpy() for x in operands]
+        self.kernel.threads = min(self.limit, torch.get_num_threads())
+        found = self.kernel(*(arrays if self.sorted else [arrays[k] for k in self.order]))
+        tensors = tuple(torch.from_numpy(x) for x in found)
+        return tensors if len(tensors) > 1 else tensors[0]
+
+    def fake(self, *operands: torch.Tensor) -> Any:
+        """Results without values, for `torch.compile`."""
+        lead = self.lead(operands)
+        found = tuple(operands[0].new_empty((*lead, *shape)) for shape in self.outputs)
+        return found if len(found) > 1 else found[0]
+
+    def lead(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """The axis of the batch, if there is one."""
+        pairs = zip(operands, self.shapes, strict=True)
+        return next(((x.shape[0],) for x, shape in pairs if x.ndim > len(shape)), ())
+
+    def mapped(self, info: Any, axes: Sequence[int | None], *operands: torch.Tensor) -> Any:
+        """One more axis: in front of a batch there may be already, and one axis with it for the kernel."""
+        front = [x if d is None else x.movedim(d, 0) for x, d in zip(operands, axes, strict=True)]
+        rest = [x if d is None else x[0] for x, d in zip(front, axes, strict=True)]
+        inner = self.lead(rest)
+        if inner:
+            size = (info.batch_size, *inner)
+            front = [
+                x
+                if d is None and y.ndim == len(shape)
+                else (x if d is not None else x[None])
+                .reshape(-1 if d is not None else 1, *(inner if y.ndim > len(shape) else (1,)), *shape)
+                .expand(*size, *shape)
+                .reshape(-1, *shape)
+                for x, y, d, shape in zip(front, rest, axes, self.shapes, strict=True)
+            ]
+        found = self(*front)
+        many = isinstance(found, tuple | list)
+        parts = [x.reshape(info.batch_size, *inner, *x.shape[1:]) for x in (found if many else (found,))]
+        return (tuple(parts), (0,) * len(parts)) if many else (parts[0], 0)
+
+    # derivatives
+
+    @staticmethod
+    def remember(ctx: Any, inputs: Any, output: Any) -> None:
+        """What `backward` needs."""
+        ctx.save_for_backward(*inputs)
+
+    def backward(self, ctx: Any, *weights: Any) -> Any:
+        """The transposed product.
+
+        value            reverse
+        reverse          in x second_reverse, in w forward
+        """
+        operands, needed = ctx.saved_tensors, ctx.needs_input_grad
+        if self.kind not in ("value", "reverse"):
+            raise refuse_third(self.family.of)
+        free = [n for n, need in zip(self.names, needed, strict=False) if need and n in self.family.free]
+        lead, x, answers = self.lead(operands), operands[: self.n], [None] * len(operands)
+        outputs = len(self.family.outputs) if self.kind == "value" else len(self.outputs)
+        shapes = self.outputs[:outputs]
+        filled = [
+            operands[0].new_zeros((*lead, *shape)) if w is None else w
+            for w, shape in zip(weights[:outputs], shapes, strict=True)
+        ]
+        wrt = (tuple(free),)
+        if self.kind == "value" and free:
+            flat = [w.reshape(*lead, math.prod(shape)) for w, shape in zip(filled, shapes, strict=True)]
+            self._answer(answers, free, _called("reverse", self.family, wrt, *x, *flat), operands, lead)
+        if self.kind == "reverse":
+            w = operands[self.n :]
+            if free:  # the Hessian of w y, times what weighs the gradient: symmetric
+                found = _called("second_reverse", self.family, (wrt[0], self.wrt[0]), *x, *w, *filled)
+                self._answer(answers, free, found, operands, lead)
+            if any(needed[self.n :]):
+                found = _called("forward", self.family, self.wrt, *x, *filled)
+                for k, g in enumerate(found, self.n):
+                    shape = self.shapes[k]
+                    answers[k] = _reduced(g.reshape(*lead, *shape), operands[k], shape)
+        return tuple(answers)
+
+    def forward(self, ctx: Any, *changes: Any) -> Any:
+        """The product with changes of operands, where there are any."""
+        operands, lead = ctx.saved_tensors, self.lead(ctx.saved_tensors)
+        if self.kind not in ("value", "reverse"):
+            raise refuse_third(self.family.of)
+        x, known = operands[: self.n], zip(self.names, changes[: self.n], strict=True)
+        moving = {n: c for n, c in known if c is not None and n in self.family.free}
+        parts, wrt = [], tuple(moving)
+        if self.kind == "value" and moving:
+            parts.append(_called("forward", self.family, (wrt,), *x, *moving.values()))
+        if self.kind == "reverse":
+            w, dw = operands[self.n :], changes[self.n :]
+            if moving:
+                parts.append(_called("second_reverse", self.family, (self.wrt[0], wrt), *x, *w, *moving.values()))
+            if any(c is not None for c in dw):
+                filled = [torch.zeros_like(y) if c is None else c for y, c in zip(w, dw, strict=True)]
+                parts.append(_called("reverse", self.family, self.wrt, *x, *filled))
+        sums = [functools.reduce(torch.add, each) for each in zip(*parts, strict=True)]
+        sums += [operands[0].new_zeros((*lead, *shape)) for shape in self.outputs[len(sums) :]]
+        return tuple(sums) if len(sums) > 1 else sums[0]
+
+    def _answer(self, answers: list[Any], free: Sequence[str], found: Any, operands: Any, lead: Any) -> None:
+        for n, g in zip(free, found, strict=True):
+            k = self.names.index(n)
+            answers[k] = _reduced(g.reshape(*lead, *self.shapes[k]), operands[k], self.shapes[k])
+
+
+def _called(kind: str, family: Family, wrt: Wrt, *operands: Any) -> Any:
+    found = _operator(kind, family, wrt)(*operands)
+    return found if isinstance(found, tuple | list) else (found,)
+
+
+def _reduced(g: Any, x: Any, shape: Sequence[int]) -> Any:
+    """The sum over a batch that an operand served."""
+    return g.sum(0) if g.ndim > len(shape) and x.ndim == len(shape) else g

@@ -1,0 +1,116 @@
+"""Contacts of a model from the shapes of its links: where they may touch the ground."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+
+from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
+from linkwork.constraints.contact import Contact
+from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
+from linkwork.errors import LoadError
+from linkwork.io.mesh_files import locate
+from linkwork.io.meshes import read_mesh
+from linkwork.io.xml import LoadWarning
+from linkwork.model import Model
+from linkwork.model.body import Placement
+from linkwork.model.model import MODEL
+from linkwork.model.visual import Box, Collider, Cylinder, Ellipsoid, Mesh, MeshFile
+
+FRICTION = 0.8
+"""Of shapes whose file gives none."""
+
+CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
+
+
+@checked(model=MODEL, links=optional(NAMES), friction=optional(NOT_NEGATIVE))
+def contacts(model: Model, links: Sequence[str] | None = None, *, friction: float | None = None) -> list[Contact]:
+    """The candidates of contact with the ground that a model's collision shapes have.
+
+    | shape | contacts |
+    |---|---|
+    | sphere, ellipsoid | 1 |
+    | capsule | 2: the spheres at its ends |
+    | box | 4: the corners of its lowest face |
+    | cylinder | 6: three points on each rim, the lowest one first |
+    | mesh | at most 8: its corners, the vertices farthest along the diagonals of its axes |
+
+    `links` are the names of links or of frames that were links (all by default); `friction` replaces what the shapes'
+    file says. Shapes that may not touch a plane of MuJoCo's default kind are left out.
+
+    Examples:
+        >>> from linkwork.model.visual import Box, Collider
+        >>> b = lw.Builder("crate")
+        >>> b.link("crate", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), 0.1 * np.eye(3)))
+        >>> b.collider("crate", Collider(Box((1, 1, 1)), friction=0.5))
+        >>> [c.name for c in lw.contacts(b.build())]
+        ['crate/0/0', 'crate/0/1', 'crate/0/2', 'crate/0/3']
+    """
+    wanted = None if links is None else {model.frame(name).link for name in links}
+    out: list[Contact] = []
+    for i in model.topology.links:
+        if wanted is not None and i not in wanted:
+            continue
+        for k, collider in enumerate(model.links[i].colliders):
+            if collider.kind & 1 or collider.meets & 1:
+                name = f"{model.links[i].name}/{collider.name or k}"
+                out += _of(collider, model.links[i].name, name, _friction(collider, friction))
+    return out
+
+
+def _friction(collider: Collider, given: float | None) -> float:
+    mu = collider.friction if given is None else given
+    return FRICTION if mu is None else mu
+
+
+def _of(collider: Collider, link: str, name: str, mu: float) -> Iterator[Contact]:
+    X, shape = collider.placement, collider.shape
+    if isinstance(shape, Ellipsoid):
+        r = shape.radii
+        if r[0] == r[1] == r[2]:
+            yield Contact(link, X.p, r[0], mu, name=name)
+        else:
+            yield EllipsoidContact(link, X.p, 0.0, mu, name=name, radii=r, placement=X)
+    elif isinstance(shape, Cylinder):
+        for end in (-1, 1):
+            middle, called = X.p + end * shape.length / 2 * X.R[:, 2], f"{name}/{'top' if end > 0 else 'bottom'}"
+            if shape.round:
+                yield Contact(link, middle, shape.radius, mu, name=called)
+                continue
+            for k in range(3):
+                turn = 2 * np.pi * k / 3
+                yield RimContact(
+                    link, middle, 0.0, mu, name=f"{called}{k}", axis=X.R[:, 2], rim=shape.radius, turn=turn
+                )
+    elif isinstance(shape, Box):
+        for k in range(4):
+            yield BoxContact(link, X.p, 0.0, mu, name=f"{name}/{k}", size=shape.size, corner=k, placement=X)
+    else:
+        for k, corner in enumerate(_corners(shape, X)):
+            yield Contact(link, corner, 0.0, mu, name=f"{name}/{k}")
+
+
+def _corners(shape: Mesh | MeshFile, X: Placement) -> np.ndarray:
+    """Points (n, 3) in the link's frame."""
+    if isinstance(shape, Mesh):
+        points = extreme(shape.vertices)
+    else:
+        try:
+            pieces = [mesh.vertices for mesh, _ in read_mesh(locate(shape))]
+        except LoadError as problem:
+            warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=2)
+            return np.zeros((0, 3))
+        points = extreme(np.vstack(pieces) * np.asarray(shape.scale))
+    return np.asarray(points @ X.R.T + X.p)
+
+
+def extreme(vertices: np.ndarray) -> np.ndarray:
+    """The vertices that are farthest along the diagonals of the mesh's principal axes, each once."""
+    x = np.asarray(vertices, dtype=float)
+    middle = (x.max(axis=0) + x.min(axis=0)) / 2
+    size = np.ptp(x, axis=0)
+    far = np.argmax((x - middle) @ (CORNERS / np.where(size > 0, size, 1.0)).T, axis=0)
+    return np.asarray(x[np.unique(far)])

@@ -1,0 +1,314 @@
+"""Functions for JAX: values, transformations, first and second derivatives, rollouts, errors; by machine code."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from helpers import derivative
+from linkwork.errors import InputError, UnsupportedError
+from linkwork.robots import mechanisms
+
+jax = pytest.importorskip("jax", reason="these need jax: pip install -e '.[test]'")
+jax.config.update("jax_enable_x64", True)
+jnp = jax.numpy
+from jax.test_util import check_grads  # noqa: E402
+
+from linkwork.learn import jax as learn  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A ball joint with an arm, whose tip touches the ground: quaternions, a contact, few operations."""
+    b = lw.Builder("arm")
+    body = lw.BodyInertia(1.2, (0.1, 0.05, 0.2), np.diag([0.02, 0.03, 0.025]))
+    b.link("upper", "world", "spherical", inertia=body)
+    b.link("lower", "upper", "revolute", axis="y", inertia=body, placement=lw.Placement.at((0, 0, 0.3)))
+    b.frame("tip", "lower", lw.Placement.at((0, 0, 0.2)))
+    return b.build().with_constraints(lw.Distance("tip", "world", length=0.4))
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    return lw.forward_dynamics(model, parameters=("inertia",))
+
+
+@pytest.fixture(scope="module")
+def fd(plain):
+    return learn.function(plain)
+
+
+@pytest.fixture(scope="module")
+def states(model):
+    rng = np.random.default_rng(1)
+    q, v = (np.array(x) for x in zip(*(lw.random_state(model, seed=s) for s in range(12)), strict=True))
+    return q, v, rng.normal(size=(12, model.nv))
+
+
+def unit(q):
+    """q with its quaternion normalised."""
+    return jnp.concatenate([q[:4] / jnp.linalg.norm(q[:4]), q[4:]])
+
+
+def test_values_of_states_and_batches(plain, fd, states):
+    """With any axes in front, broadcast; to the bit what NumPy gets."""
+    expected = plain(*states)
+    assert np.array_equal(fd(*states).a, expected.a)
+    assert np.array_equal(jax.jit(jax.vmap(fd))(*states).lam, expected.lam)
+    one = jax.jit(fd)(*(x[3] for x in states))
+    assert one._fields == ("a", "lam", "converged")
+    assert bool(one.converged)
+    assert np.array_equal(one.a, plain(*(x[3] for x in states)).a)
+    grid = fd(states[0][:, None], states[1][:, None], tau=states[2][:5])
+    assert grid.a.shape == (12, 5, 4)
+    assert np.array_equal(grid.a[7, 2], plain(states[0][7], states[1][7], states[2][2]).a)
+    assert fd(*(x[:0] for x in states)).a.shape == (0, 4)
+    assert learn.function(lw.mass_matrix(plain.model))(states[0]).M.shape == (12, 4, 4)
+
+
+def test_inside_a_scan(plain, fd, states):
+    q, v, tau = (x[0] for x in states)
+
+    def body(c, _):
+        a = fd(q, v, c).a
+        return 0.1 * a, a
+
+    found = jax.jit(lambda t: jax.lax.scan(body, t, None, length=5)[1])(tau)
+    for a in found:
+        assert np.allclose(a, plain(q, v, tau).a, rtol=1e-12, atol=0)
+        tau = 0.1 * plain(q, v, tau).a
+
+
+def test_large_batches_are_shared_with_threads(plain, fd, states):
+    """With those of XLA's pool: each result is written once, whoever computes it."""
+    many = [np.tile(x, (3000, 1)) for x in states]
+    found = jax.jit(fd)(*many)
+    assert np.array_equal(found.a, plain(*many).a)
+
+
+def test_float32(model, fd, states):
+    short = learn.function(lw.forward_dynamics(model, dtype="float32"))
+    found = short(*states)
+    assert found.a.dtype == np.float32
+    assert np.allclose(found.a, fd(*states).a, rtol=1e-3, atol=1e-2)
+    q, v, tau = (x[2] for x in states)
+    ours, theirs = (jax.grad(lambda t, f=f: f(q, v, t).a.sum())(jnp.asarray(tau)) for f in (short, fd))
+    assert np.allclose(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_first_and_second_derivatives(fd, states):
+    """By quaternions, velocities, forces and inertias, forward and in reverse and both ways round."""
+    q, v, tau = (jnp.asarray(x[1]) for x in states)
+    w, u = np.random.default_rng(3).normal(size=(2, 4))
+    inertia = jnp.asarray(fd.of.model.parameters().inertia)
+
+    def weighed(q, v, tau, inertia):
+        r = fd(unit(q), v, tau, inertia=inertia)
+        return r.a @ w + u[0] * r.lam[0]
+
+    check_grads(jax.jit(weighed), (q, v, tau, inertia), order=1, modes=("fwd", "rev"), eps=1e-5)
+    smooth = partial(weighed, inertia=inertia)
+    check_grads(jax.jit(smooth), (q, v, tau), order=2, modes=("rev",), eps=1e-5)
+    there, back = jax.jacfwd(jax.grad(smooth))(q, v, tau), jax.jacrev(jax.grad(smooth))(q, v, tau)
+    other = jax.jacrev(jax.jacfwd(smooth))(q, v, tau)
+    size = float(np.abs(there).max())
+    assert np.allclose(there, there.T, rtol=0, atol=1e-11 * size)
+    assert np.allclose(back, there, rtol=0, atol=1e-11 * size)
+    assert np.allclose(other, there, rtol=0, atol=1e-11 * size)
+
+
+def test_gradients_by_q_are_in_its_tangent_space(fd, states):
+    """They equal the compiled products in the chart, and are orthogonal to the quaternion."""
+    q, v, tau = (x[4] for x in states)
+    w = np.random.default_rng(5).normal(size=4)
+    g = np.asarray(jax.grad(lambda q: fd(q, v, tau).a @ w)(jnp.asarray(q)))
+    assert abs(g[:4] @ q[:4]) < 1e-12 * np.abs(g).max()
+    back = fd.of.vjp()(q, v, tau, w, np.zeros(1)).g_q
+    for k, e in enumerate(np.eye(4)):
+        rate = derivative(lambda h, e=e: fd.of.model.integrate(q, h * e))
+        assert g @ rate == pytest.approx(back[k], rel=1e-8, abs=1e-8)
+
+
+def test_vmap_of_gradients(fd, states):
+    """Nested, with inputs that are shared: as one by one; and what is shared gets the sum."""
+    q, v, tau = (jnp.asarray(x) for x in states)
+    w = np.random.default_rng(6).normal(size=4)
+
+    def weighed(q, v, tau):
+        return fd(q, v, tau).a @ w
+
+    both = jax.grad(weighed, argnums=(0, 2))
+    grid = jax.vmap(jax.vmap(both, (None, None, 0)), (0, 0, None))(q[:3], v[:3], tau[:4])
+    for i in range(3):
+        for k in range(4):
+            for mine, theirs in zip(grid, both(q[i], v[i], tau[k]), strict=True):
+                assert np.allclose(mine[i, k], theirs, rtol=1e-11, atol=1e-11)
+    shared = jax.grad(lambda t: jax.vmap(lambda q, v: weighed(q, v, t))(q, v).sum())(tau[0])
+    assert np.allclose(shared, sum(both(a, b, tau[0])[1] for a, b in zip(q, v, strict=True)), rtol=1e-11, atol=1e-11)
+
+
+def test_the_code_outlives_the_function(model, states):
+    q, v, tau = (x[0] for x in states)
+    plain = lw.inverse_dynamics(model.without_constraints(), dtype="float64")
+    expected = plain(q, v, tau).tau
+    called = jax.jit(learn.function(plain))
+    called(q, v, tau)
+    compiled = called.lower(q, v, tau).compile()
+    del plain, called
+    gc.collect()
+    assert np.array_equal(compiled(q, v, tau).tau, expected)
+
+
+def test_what_has_no_solution_is_not_a_number(fd, states):
+    q, v, tau = (x[0] for x in states)
+    r = fd(2 * q, v, tau)
+    assert np.isnan(r.a).any()
+    assert not fd(q, np.nan * v, tau).converged
+
+
+def test_rollouts_are_those_of_linkwork(model, states):
+    """Bit by bit almost; with gradients that match differences, by controls, gains, parameters and the start."""
+    run = lw.rollout(model, dt=5e-3, stabilisation=True, pd=True, parameters=("inertia",))
+    roll = learn.rollout(run)
+    q, v, _ = (x[5] for x in states)
+    tau = np.random.default_rng(8).normal(size=(20, 4))
+    inertia = jnp.asarray(model.parameters().inertia)
+    settings = {"kp": 3.0, "kd": 0.2, "target": q}
+    expected, found = run(q, v, tau, **settings), jax.jit(roll)(q, v, tau, **settings)
+    assert np.allclose(found.q, expected.q, rtol=0, atol=1e-12)
+    assert np.allclose(found.v, expected.v, rtol=0, atol=1e-10)
+    w = np.random.default_rng(9).normal(size=4)
+
+    def end(tau, kp, inertia):
+        r = roll(q, v, tau, kp=kp, kd=0.2, target=q, inertia=inertia)
+        return (r.q[-1] + 0.1 * r.v[-1].sum()) @ np.append(w, 0.3)
+
+    check_grads(jax.jit(end), (jnp.asarray(tau), 3.0, inertia), order=1, modes=("rev",), eps=1e-5, rtol=1e-5)
+    many = roll(np.tile(q, (3, 1)), v, tau[:, None] * np.array([1.0, 0.5, 2.0])[:, None], **settings)
+    assert many.q.shape == (20, 3, 5)
+    assert np.allclose(many.q[:, 0], expected.q, rtol=0, atol=1e-12)
+
+
+def test_a_hundred_steps_of_cassie():
+    """Closed loops, springs and both feet on the ground: one gradient, by all motor torques, as differences have it.
+
+    Along the gradient: across it differences are small, and rounding grows with the motion.
+    """
+    pytest.importorskip("mujoco", reason="Cassie is an MJCF file: pip install -e '.[test]'")
+    model = lw.load("cassie")
+    t, q, sides = model.topology, model.neutral(), ("left", "right")
+    for side in sides:
+        for name, x in (("hip-pitch", 0.5), ("knee", -1.2), ("tarsus", 1.43), ("foot", -1.6), ("foot-crank", -1.52)):
+            q[t.q_slices[model.joint(f"{side}-{name}")]] = x
+    still = [f"{side}-{name}" for side in sides for name in ("hip-pitch", "knee", "shin", "heel-spring", "foot")]
+    q = lw.assemble(model, q, locked=still)
+    for side in sides:
+        model = model.with_frame(f"{side}-sole", f"{side}-foot", lw.Placement.at((0.018, 0.052, 0)))
+    model = model.with_constraints(*(lw.point(f"{side}-sole") for side in sides))
+    driven = [t.v_slices[i].start for i in t.links if model.links[i].actuated]
+    rng = np.random.default_rng(0)
+    tau = np.zeros((100, model.nv))
+    tau[:, driven] = rng.normal(size=(100, len(driven)))
+    w = rng.normal(size=model.nq)
+    # a method, so that nothing is planned
+    roll = learn.rollout(lw.rollout(model, dt=1e-3, stabilisation=True, pd=True, method="mixed"))
+
+    @jax.jit
+    def end(tau):
+        return roll(q, np.zeros(model.nv), tau, kp=30.0, kd=1.0, target=q).q[-1] @ w
+
+    found = np.asarray(jax.grad(end)(tau))
+    change = np.zeros_like(tau)
+    change[:, driven] = found[:, driven] / np.linalg.norm(found[:, driven])
+    expected = derivative(lambda h: end(tau + h * change), 1e-2)
+    assert (found * change).sum() == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_discrete_steps(states):
+    step = lw.discrete_step(mechanisms.four_bar(), dt=1e-3)
+    q, v = lw.random_state(step.model, seed=2)
+    u = np.array([0.3, 0.1, -0.2])
+    mine, r = learn.function(step), step.linearize(q, v, u)
+    assert np.allclose(mine(q, v, u).v, r.v, rtol=1e-9, atol=1e-9)
+    B = jax.jacrev(lambda u: jnp.concatenate(mine(q, v, u)[:2]))(u)
+    assert np.allclose(B, r.B, rtol=1e-6, atol=1e-9)
+
+
+def test_steps_with_contacts_have_values_only(model, states):
+    free = model.without_constraints()
+    plain = lw.step(free, [lw.Contact("tip")])
+    mine = learn.function(plain)
+    q, v, tau = (x[0] for x in states)
+    expected = plain(q, v, tau, np.array([1e-3]))
+    assert np.allclose(mine(q, v, tau, jnp.array([1e-3])).v, expected.v, rtol=1e-12, atol=1e-12)
+    with pytest.raises(UnsupportedError, match="through its contacts"):
+        jax.grad(lambda t: mine(q, v, t, jnp.array([1e-3])).v.sum())(jnp.asarray(tau))
+    with pytest.raises(UnsupportedError, match="rollouts with contacts"):
+        learn.rollout(lw.rollout(free, contacts=[lw.Contact("tip")]))
+
+
+def test_errors_are_sentences(model, fd, states):
+    q, v, tau = (jnp.asarray(x[0]) for x in states)
+    with pytest.raises(UnsupportedError, match="third derivatives"):
+        jax.grad(jax.grad(jax.grad(lambda s: fd(q, v, s * tau).a.sum())))(1.0)
+    with pytest.raises(InputError, match="shape"):
+        fd(q[:3], v, tau)
+    with pytest.raises(InputError, match="do not fit"):
+        fd(jnp.zeros((2, 5)), jnp.zeros((3, 4)), tau)
+    with pytest.raises(lw.LinkworkError, match="no input of"):
+        fd(q, v, torque=tau)
+    with pytest.raises(InputError, match="backend='kernel'"):
+        learn.function(lw.forward_dynamics(model, backend="numpy"))
+    for absurd in (None, "fd", 3, model):
+        with pytest.raises(InputError, match="of is a function"):
+            learn.function(absurd)
+        with pytest.raises(InputError, match="of is a rollout"):
+            learn.rollout(absurd)
+    with pytest.raises(InputError, match="time is the first axis"):
+        learn.rollout(lw.rollout(model))(q, v, tau)
+    with pytest.raises(UnsupportedError, match="another device"):
+        jax.jit(fd).trace(q, v, tau).lower(lowering_platforms=("cuda",))
+
+
+def test_float64_needs_x64(model, states):
+    code = (
+        "import numpy as np, linkwork as lw\nfrom linkwork.learn import jax\n"
+        "from linkwork.robots import mechanisms\n"
+        "f = jax.function(lw.mass_matrix(mechanisms.chain(1)))\n"
+        "try:\n    f(np.zeros(1))\nexcept lw.LinkworkError as e:\n    print(e)\n"
+        "print(jax.function(lw.mass_matrix(mechanisms.chain(1), dtype='float32'))(np.zeros(1)).M.dtype)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "jax_enable_x64" in out
+    assert out.endswith("float32\n")
+
+
+def test_without_jax():
+    code = "import sys; sys.modules['jax'] = None\nimport linkwork.learn.jax"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert "linkwork.learn.jax needs the package 'jax': pip install 'linkwork[jax]'" in out
+
+
+def test_buffers_that_do_not_fit_are_refused(fd, states):
+    """The handler looks at what it gets, whoever calls it."""
+    q, v, tau = (jnp.asarray(x[0]) for x in states)
+    fd(q, v, tau)
+    inertia = jnp.asarray(fd.of.model.parameters().inertia)
+    target = learn._registered(fd.of.kernel, batch=False)
+    shapes = [jax.ShapeDtypeStruct(p.shape, np.float64) for p in fd.of.kernel.outputs]
+    call = jax.ffi.ffi_call(target, shapes)
+    assert np.array_equal(call(q, v, tau, inertia)[0], fd(q, v, tau).a)
+    for wrong in (
+        (q, v, tau[:3], inertia),
+        (q, v, tau.astype(np.float32), inertia),
+        (q, v, tau),
+        (q[None, None], v, tau, inertia),
+    ):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="another type or shape"):
+            jax.block_until_ready(call(*wrong))

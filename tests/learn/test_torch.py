@@ -1,0 +1,179 @@
+"""Functions for PyTorch: values, autograd of first and second order, `vmap`, `torch.func`, `torch.compile`, rollouts.
+
+PyTorch is not in the extra `test`: its wheel is half a gigabyte, and on Linux takes CUDA with it, which is more.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import InputError, UnsupportedError
+from linkwork.robots import mechanisms
+
+torch = pytest.importorskip("torch", reason="these need torch: pip install 'linkwork[torch]'")
+
+from linkwork.learn import torch as learn  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A ball joint with an arm, whose tip is held at a distance: quaternions, a constraint, few operations."""
+    b = lw.Builder("arm")
+    body = lw.BodyInertia(1.2, (0.1, 0.05, 0.2), np.diag([0.02, 0.03, 0.025]))
+    b.link("upper", "world", "spherical", inertia=body)
+    b.link("lower", "upper", "revolute", axis="y", inertia=body, placement=lw.Placement.at((0, 0, 0.3)))
+    b.frame("tip", "lower", lw.Placement.at((0, 0, 0.2)))
+    return b.build().with_constraints(lw.Distance("tip", "world", length=0.4))
+
+
+@pytest.fixture(scope="module")
+def plain(model):
+    return lw.forward_dynamics(model, parameters=("inertia",))
+
+
+@pytest.fixture(scope="module")
+def fd(plain):
+    return learn.function(plain)
+
+
+@pytest.fixture(scope="module")
+def states(model):
+    rng = np.random.default_rng(1)
+    q, v = (np.array(x) for x in zip(*(lw.random_state(model, seed=s) for s in range(12)), strict=True))
+    return [torch.tensor(x) for x in (q, v, rng.normal(size=(12, model.nv)))]
+
+
+def unit(q):
+    """q with its quaternion normalised."""
+    return torch.cat([q[..., :4] / q[..., :4].norm(dim=-1, keepdim=True), q[..., 4:]], -1)
+
+
+def needing(*tensors):
+    return tuple(x.clone().requires_grad_() for x in tensors)
+
+
+def test_values_of_states_and_batches(plain, fd, states):
+    expected, found = plain(*(x.numpy() for x in states)), fd(*states)
+    assert found._fields == ("a", "lam", "converged")
+    assert found.converged.all()
+    assert np.array_equal(found.a, expected.a)
+    grid = fd(states[0][:, None], states[1][:, None], tau=states[2][:5])
+    assert grid.a.shape == (12, 5, 4)
+    assert np.array_equal(grid.a[7, 2], plain(*(x.numpy() for x in (states[0][7], states[1][7], states[2][2]))).a)
+    many = [x.repeat(2000, 1) for x in states]
+    assert np.array_equal(fd(*many).a[:12], expected.a)
+    short = learn.function(lw.forward_dynamics(plain.model, dtype="float32"))(*states)
+    assert short.a.dtype == torch.float32
+    assert torch.allclose(short.a.double(), found.a, rtol=1e-3, atol=1e-2)
+    assert torch.isnan(fd(2 * states[0], *states[1:]).a).any()
+
+
+def test_gradcheck_and_gradgradcheck(fd, states):
+    """By quaternions, velocities, forces and inertias; for a state, and a batch that shares an input."""
+    q, v, tau = (x[1] for x in states)
+    inertia = torch.tensor(fd.of.model.parameters().inertia)
+
+    def pair(q, v, tau, inertia=None):
+        named = {} if inertia is None else {"inertia": inertia}
+        return fd(unit(q), v, tau, **named)[:2]
+
+    assert torch.autograd.gradcheck(pair, needing(q, v, tau, inertia))
+    shared = needing(states[0][:2], v, states[2][:2])
+    assert torch.autograd.gradcheck(pair, shared)
+    assert torch.autograd.gradgradcheck(pair, shared)
+
+
+def test_operators_follow_the_rules_of_torch(fd, states):
+    checks = torch.library.opcheck(fd._op.operator, needing(*states, torch.tensor(fd.of.model.parameters().inertia)))
+    assert set(checks.values()) == {"SUCCESS"}
+
+
+def test_vmap_and_torch_func(fd, states):
+    q, v, tau = states
+
+    def one(q, v, tau):
+        return fd(q, v, tau).a
+
+    assert torch.equal(torch.func.vmap(one)(*states), fd(*states).a)
+    grid = torch.func.vmap(torch.func.vmap(one, (None, None, 0)), (0, 0, None))(*states)
+    assert torch.equal(grid, fd(q[:, None], v[:, None], tau).a)
+    each = torch.func.vmap(torch.func.grad(lambda t, q, v: one(q, v, t).sum()))(tau, q, v)
+    (wanted,) = needing(tau)
+    fd(q, v, wanted).a.sum().backward()
+    assert torch.allclose(each, wanted.grad, rtol=1e-12, atol=1e-12)
+    w = torch.tensor([1.0, -2.0, 0.5, 0.3], dtype=torch.float64)
+
+    def weighed(q):
+        return one(unit(q), v[0], tau[0]) @ w
+
+    there, back = torch.func.hessian(weighed)(q[0]), torch.func.jacrev(torch.func.jacrev(weighed))(q[0])
+    assert torch.allclose(there, there.T, rtol=0, atol=1e-10 * float(there.abs().max()))
+    assert torch.allclose(there, back, rtol=0, atol=1e-10 * float(there.abs().max()))
+
+
+def test_torch_compile(fd, states):
+    def energy(q, v, tau):
+        return (fd(unit(q), v, tau).a ** 2).sum()
+
+    compiled = torch.compile(energy, backend="aot_eager", fullgraph=True)
+    (mine,), (theirs,) = needing(states[2]), needing(states[2])
+    compiled(*states[:2], mine).backward()
+    energy(*states[:2], theirs).backward()
+    assert torch.allclose(mine.grad, theirs.grad, rtol=1e-13, atol=0)
+
+
+def test_rollouts_are_those_of_linkwork(model, states):
+    run = lw.rollout(model, dt=5e-3, stabilisation=True)
+    roll = learn.rollout(run)
+    q, v, _ = (x[5] for x in states)
+    tau = torch.tensor(np.random.default_rng(8).normal(size=(6, 4)))
+    expected, found = run(q.numpy(), v.numpy(), tau.numpy()), roll(q, v, tau)
+    assert np.allclose(found.q, expected.q, rtol=0, atol=1e-12)
+    assert torch.autograd.gradcheck(lambda tau: roll(q, v, tau).q[-1], needing(tau))
+    gain = torch.tensor(-0.5, dtype=torch.float64)
+    by_policy = learn.rollout(lw.rollout(model, dt=5e-3, stabilisation=True, steps=4))
+    assert torch.autograd.gradcheck(lambda g: by_policy(q, v, lambda q, v, k: g * v).v[-1], needing(gain))
+
+
+def test_discrete_steps():
+    step = lw.discrete_step(mechanisms.four_bar(), dt=1e-3)
+    q, v = (torch.tensor(x) for x in lw.random_state(step.model, seed=2))
+    u = torch.tensor([0.3, 0.1, -0.2], dtype=torch.float64)
+    B = torch.autograd.functional.jacobian(lambda u: torch.cat(learn.function(step)(q, v, u)[:2]), u)
+    assert np.allclose(B, step.linearize(q, v, u).B, rtol=1e-6, atol=1e-9)
+
+
+def test_threads_are_those_that_torch_has(fd, states):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        fd(*states)
+        assert fd._op.kernel.threads == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_errors_are_sentences(model, fd, states):
+    q, v, tau = states
+    with pytest.raises(InputError, match="shape"):
+        fd(q[0, :3], v, tau)
+    with pytest.raises(InputError, match="do not fit"):
+        fd(q[:2], v[:3], tau[0])
+    with pytest.raises(UnsupportedError, match="on 'meta'"):
+        fd(q.to("meta"), v, tau)
+    with pytest.raises(UnsupportedError, match="third derivatives"):
+        torch.func.jacrev(torch.func.jacrev(torch.func.jacrev(lambda t: fd(q[0], v[0], t).a.sum())))(tau[0])
+    step = learn.function(lw.step(model.without_constraints(), [lw.Contact("tip")]))
+    with pytest.raises(UnsupportedError, match="through its contacts"):
+        step(q[0], v[0], *needing(tau[0]), torch.tensor([1e-3])).v.sum().backward()
+
+
+def test_without_torch():
+    code = "import sys; sys.modules['torch'] = None\nimport linkwork.learn.torch"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    assert "linkwork.learn.torch needs the package 'torch': pip install 'linkwork[torch]'" in out
