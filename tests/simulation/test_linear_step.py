@@ -69,18 +69,16 @@ def test_contact_modes_of_knots():
     flying = random_model(3, 4, ("revolute", "prismatic"), base="free")
     model = flying.with_constraints(lw.point("f2", stabilisation=lw.Stabilisation(0.3)), lw.point("f3"))
     q, v, u = random_state(model, 4)
-    active = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    active = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     step = lw.discrete_step(model, dt=DT, modes=True)
     r, there = step.linearize(q, v, u, active), step(q, v, u, active)
-    for k, on in enumerate(active):
-        kept = replace(model, constraints=tuple(c for c, weight in zip(model.constraints, on, strict=True) if weight))
-        one = lw.discrete_step(kept, dt=DT)
-        if on.any():  # without contacts free joints keep their momentum, see turning.py
-            assert_close(there.v[k], one(q, v, u).v, 1e6, scale=10)
-            found = one.linearize(q, v, u)
-            scale = float(np.abs(found.A).max())
-            assert_close(r.A[k], found.A, 1e6, scale=scale)
-            assert_close(r.B[k], found.B, 1e6, scale=scale)
+    one = lw.discrete_step(replace(model, constraints=model.constraints[:1]), dt=DT)
+    found = one.linearize(q, v, u)
+    assert_close(there.v[1], found.v, 1e6, scale=10)
+    scale = float(np.abs(found.A).max())
+    assert_close(r.A[1], found.A, 1e6, scale=scale)
+    assert_close(r.B[1], found.B, 1e6, scale=scale)
+    assert np.abs(r.A[1] - r.A[[0, 2]]).max(axis=(1, 2)).min() > 1e-3
     with pytest.raises(InputError, match="modes=True"):
         lw.discrete_step(flying, dt=DT)(q, v, u, active)
 

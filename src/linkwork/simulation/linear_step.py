@@ -103,7 +103,7 @@ class DiscreteStep:
         active: object = None,
         **parameters: object,
     ) -> StepGradient:
-        """The gradient of w_q . q+ + w_v . v+: weights and gradients of configurations are in tangent space (nv)."""
+        """The gradient of w_q . q+ + w_v . v+; of configurations, both are in tangent space."""
         flat, lead = self._flat(q, v, u, active)
         weights = (
             np.broadcast_to(np.asarray(w), (*lead, self.model.nv)).reshape(-1, self.model.nv) for w in (w_q, w_v)
@@ -118,7 +118,7 @@ class DiscreteStep:
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
     def rollout(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
-        """States at all times, (T + 1, ..., n), from q (..., nq), v (..., nv) with forces u (T, ..., nv).
+        """States at all times (T + 1, ..., n), from q (..., nq), v (..., nv), by forces u (T, ..., nv).
 
         `active` is (T, ..., constraints) or, all the time, (constraints,).
         """
@@ -223,8 +223,8 @@ def discrete_step(
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
-    are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it off
-    for that knot. `parameters` names groups of parameters that become inputs, given by name: all but damping and
+    are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it
+    off for that knot. `parameters` names groups of parameters that become inputs, given by name: all but damping and
     stiffness.
 
     `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
@@ -274,7 +274,7 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 
 
 class LinearStep(Jacobians):
-    """(q, v, u) -> the next q and v, A and B: derivatives of accelerations, and the step that they go through."""
+    """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
 
     def __init__(self, of: Function[Any], model: Model, dt: float) -> None:
         Differentiated.__init__(self, "linear_step", of, ("q", "v", "tau"), {})

@@ -1,4 +1,4 @@
-"""Gradients through one step, and back through many: what weights of states at all times are by start and forces.
+"""Gradients through one step, and back through many.
 
     x_{t+1} = f(x_t, u_t, p),    p_t = w_t + A_t^T p_{t+1},    g_u[t] = B_t^T p_{t+1},    g_p = sum C_t^T p_{t+1}
 
@@ -37,7 +37,7 @@ class StepGradient(NamedTuple):
 
 
 class StepReverse(Reverse):
-    """(q, v, u, ..., w_q, w_v) -> g_q, g_v, g_tau, ...: weights of the next state, w_q in tangent space."""
+    """(q, v, u, w_q, w_v, ...) -> g_q, g_v, g_tau, ...; weights of the next q are in tangent space."""
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
         Differentiated.__init__(self, "step_vjp", of, wrt, {"w_q": model.nv, "w_v": model.nv})
@@ -66,7 +66,7 @@ def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> t
 
 
 def _covector(model: Model, q: Array, w: Array, xp: Ops) -> Array:
-    """Weights of the entries of q, for those of its changes in the chart of `integrate`: rates are orthogonal."""
+    """Weights of the entries of q, for those of its changes in tangent space: rates are orthogonal."""
     t, parts = model.topology, [xp.zeros(0)]
     for i in t.links:
         joint, at, total = model.links[i].joint, t.q_slices[i], xp.zeros(model.links[i].joint.nq)
@@ -79,7 +79,7 @@ def _covector(model: Model, q: Array, w: Array, xp: Ops) -> Array:
 
 
 def _gradient(xp: Tracer, weighted: Sequence[tuple[Matrix, Matrix]], of: Matrix) -> Matrix:
-    """The gradient of weighted values by the entries of a column; equal entries are one, the first."""
+    """The gradient of weighted values by a column; of equal entries, the first one has it."""
     values, weights = xp.values, dict[int, int]()
     for x, w in weighted:
         for r, weight in zip(x.refs, w.refs, strict=True):
