@@ -1,8 +1,8 @@
 """`linkwork bench derivatives`: Jacobians of dynamics beside Pinocchio's C++, on the same states.
 
 Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
-over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds. `solve`
-is forward dynamics in batches, by the planner's method, and `vjp x` its product with weights as a multiple of that.
+over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds.
+`solve` is forward dynamics in batches, by the planner's method; `vjp x` is the time of its `vjp`, in times of that.
 """
 
 from __future__ import annotations
