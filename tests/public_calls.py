@@ -419,6 +419,18 @@ def _factories() -> Iterator[Call]:
         },
     )
     yield Call("mass_pattern", lw.mass_pattern, {"model": m})
+    columns = {"parameters": ("inertia", "damping")}
+    linear = {"model": a, "kind": "torque", **columns, "projected": True}
+    yield Call("regressor", lw.regressor, {**linear, "packed": True, **OPTIONS})
+    yield Call("regressor_pattern", lw.regressor_pattern, linear)
+    yield Call("parameter_vector", lw.parameter_vector, {"model": a, **columns})
+    yield Call("base_parameters", lw.base_parameters, {"model": a, **columns})
+    rng = np.random.default_rng(0)
+    states = {n: rng.normal(size=(20, 2)) for n in ("q", "v", "a", "tau")}
+    moved = {n: x for n, x in states.items() if n != "tau"}
+    yield Call("excitation", lw.excitation, {"model": a, **moved, **columns, **NUMPY_BACKEND})
+    driven = {"joints": ["link1_joint", "link2_joint"], "spread": 0.5}
+    yield Call("identify", lw.identify, {"model": a, **states, **columns, **driven, **NUMPY_BACKEND})
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
     yield Call("difference", lw.difference, {"model": m, **OPTIONS})

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
     from linkwork.functions.actuation import actuation
+    from linkwork.functions.base_parameters import base_parameters, excitation
     from linkwork.functions.configurations import difference, integrate
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
+    from linkwork.functions.identify import identify
     from linkwork.functions.inverse_kinematics import ik
     from linkwork.functions.kinematics import (
         constraint_error,
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from linkwork.functions.kkt import KKTCholesky, kkt_solve
     from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
     from linkwork.functions.planning import plan
+    from linkwork.functions.regressors import regressor, regressor_pattern
     from linkwork.functions.terms import (
         bias_forces,
         centre_of_mass,
@@ -70,6 +73,7 @@ if TYPE_CHECKING:
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
+    from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
@@ -125,6 +129,7 @@ __all__ = [
     "actuation",
     "approximate",
     "assemble",
+    "base_parameters",
     "best_cuts",
     "bias_forces",
     "centre_of_mass",
@@ -140,6 +145,7 @@ __all__ = [
     "difference",
     "discrete_step",
     "energy",
+    "excitation",
     "expand",
     "factored_solve",
     "forward_dynamics",
@@ -149,6 +155,7 @@ __all__ = [
     "frame_velocity",
     "from_log_cholesky",
     "gravity_forces",
+    "identify",
     "ik",
     "impulse",
     "integrate",
@@ -160,10 +167,13 @@ __all__ = [
     "mass_matrix",
     "mass_pattern",
     "operational_space_inertia",
+    "parameter_vector",
     "plan",
     "point",
     "project_velocity",
     "random_state",
+    "regressor",
+    "regressor_pattern",
     "rollout",
     "simulate",
     "step",
@@ -206,8 +216,10 @@ MODULES = {
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
     "functions.actuation": ("actuation",),
     "functions.configurations": ("difference", "integrate"),
+    "functions.base_parameters": ("base_parameters", "excitation"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
+    "functions.identify": ("identify",),
     "functions.inverse_kinematics": ("ik",),
     "functions.kinematics": (
         "constraint_error",
@@ -219,6 +231,7 @@ MODULES = {
     "functions.kkt": ("KKTCholesky", "kkt_solve"),
     "functions.operational_space": ("delassus", "factored_solve", "operational_space_inertia"),
     "functions.planning": ("plan",),
+    "functions.regressors": ("regressor", "regressor_pattern"),
     "functions.terms": (
         "bias_forces",
         "centre_of_mass",
@@ -237,6 +250,7 @@ MODULES = {
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
+    "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),

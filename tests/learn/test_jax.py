@@ -88,8 +88,10 @@ def test_inside_a_scan(plain, fd, states):
 def test_large_batches_are_shared_with_threads(plain, fd, states):
     """With those of XLA's pool: each result is written once, whoever computes it."""
     many = [np.tile(x, (3000, 1)) for x in states]
-    found = jax.jit(fd)(*many)
-    assert np.array_equal(found.a, plain(*many).a)
+    call, expected = jax.jit(fd), plain(*many).a
+    for _ in range(50):
+        differ = np.flatnonzero((np.asarray(call(*many).a) != expected).any(axis=1))
+        assert not differ.size, f"{differ.size} states from {differ[:1]} to {differ[-1:]}"
 
 
 def test_float32(model, fd, states):

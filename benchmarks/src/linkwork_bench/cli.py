@@ -7,6 +7,7 @@ import typer
 from linkwork_bench.calls import calls_command
 from linkwork_bench.commands import contact, papers, planner, results, robot, rollout, suites
 from linkwork_bench.derivatives import derivatives
+from linkwork_bench.regressors import regressors
 from linkwork_bench.terms import terms
 
 bench_app = typer.Typer(
@@ -32,6 +33,7 @@ for command in (
     contact.contact,
     derivatives,
     terms,
+    regressors,
     results.show,
     results.compare,
 ):

@@ -31,6 +31,7 @@ MEANINGS = {
     "u": "controls of actuators",
     "a": "acceleration",
     "lam": "constraint forces on the robot",
+    "Y": "regressor: joint forces, or momenta, are Y times the parameters",
     "active": "1 for each active constraint, 0 for others",
     "report": "solver iterations; the largest |J a - k|; 1, or NaN if that is too large",
     **SETTINGS,

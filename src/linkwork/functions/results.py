@@ -175,6 +175,25 @@ class InverseMassMatrixResult(NamedTuple):
     Minv: np.ndarray
 
 
+class RegressorResult(NamedTuple):
+    """`Y` (nv, p): joint forces, or momenta, are Y pi."""
+
+    Y: np.ndarray
+
+
+class RegressorEntriesResult(NamedTuple):
+    """`entries`: those of Y at the places that `regressor_pattern` gives."""
+
+    entries: np.ndarray
+
+
+class EnergyRegressorResult(NamedTuple):
+    """`kinetic` and `potential` (p,): energies are kinetic pi and potential pi."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+
+
 class IKResult(NamedTuple):
     """`q` (nq,) with quaternions [x y z w], largest `error` (m, rad), `converged`, `iterations`.
 

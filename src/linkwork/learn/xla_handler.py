@@ -282,8 +282,12 @@ work:
   %progress = getelementptr i8, ptr %job, i64 {PROGRESS}
   %run = load ptr, ptr @at_run_shared, align 8
   %more = call i64 %run(ptr %rest, ptr %progress, i64 {rows}, i64 %count, ptr %ws, i64 {HELPING})
-  %leave = load ptr, ptr @at_leave, align 8
-  call void %leave(ptr %progress, i64 %count)
+  br label %wait
+wait:  ; for helpers that have taken rows
+  %all_done = load ptr, ptr @at_all_done, align 8
+  %all = call i1 %all_done(ptr %progress, i64 %count)
+  br i1 %all, label %over, label %wait
+over:
   call void @leave_room(ptr %ws)
   call void @release(ptr %job)
   ret void
@@ -391,7 +395,7 @@ declare i64 @llvm.smax.i64(i64, i64)
     def _addresses(self) -> dict[str, int]:
         malloc, free = _memory()
         known = {"at_malloc": malloc, "at_free": free}
-        return known | {f"at_{n}": self.form.address(n) for n in ("run_bound", "run_shared", "leave")}
+        return known | {f"at_{n}": self.form.address(n) for n in ("run_bound", "run_shared", "all_done")}
 
     def _checks(self) -> tuple[str, str]:
         """The shapes of ports, and the code that checks buffers and writes the table."""

@@ -198,10 +198,7 @@ class Rollout:
         )
         out = self._rolled(inputs, n, k, count)
         if self.retried is not None:
-            again = np.flatnonzero(~(out["worst"][:, -1, 0] <= self.step.bound))
-            found = self.retried._rolled(states_of(inputs, again), n, k, len(again)) if again.size else {}
-            for name, x in found.items():
-                out[name][again] = x
+            self._retry(inputs, n, k, out)
         survived = out.pop("survived")
         last = {n: out.pop(n)[:, 0] for n in self.step.carried}
         audit(self.step, self.backend, inputs, out, survived, n, k)
@@ -221,6 +218,17 @@ class Rollout:
         """What is recorded of n steps of `count` states."""
         run = self.kernel if self.backend == "kernel" else partial(executed, self.step)
         return run(n, k, {**inputs, "limit": np.array([self.limit]), **self.step.settings}, count)
+
+    def _retry(self, inputs: dict[str, np.ndarray], n: int, k: int, out: dict[str, np.ndarray]) -> None:
+        """Motions that have not converged, once more with more iterations; kept where that is better."""
+        assert self.retried is not None
+        again = np.flatnonzero(~(out["worst"][:, -1, 0] <= self.step.bound))
+        if again.size:
+            found = self.retried._rolled(states_of(inputs, again), n, k, len(again))
+            better = found["survived"] >= out["survived"][again]
+            better &= found["worst"][:, -1, 0] < out["worst"][again, -1, 0]
+            for name, x in found.items():
+                out[name][again[better]] = x[better]
 
     @cached_property
     def retried(self) -> Rollout | None:
