@@ -433,6 +433,8 @@ def _factories() -> Iterator[Call]:
     yield Call("identify", lw.identify, {"model": a, **states, **columns, **driven, **NUMPY_BACKEND})
     yield Call("constraint_jacobian", lw.constraint_jacobian, {"model": m, **OPTIONS})
     yield Call("constraint_error", lw.constraint_error, {"model": m, **OPTIONS})
+    yield Call("difference", lw.difference, {"model": m, **OPTIONS})
+    yield Call("integrate", lw.integrate, {"model": m, **OPTIONS})
     yield Call("forward_kinematics", lw.forward_kinematics, {"model": m, "frames": ["tip"], **OPTIONS})
     yield Call("forward_kinematics of one", lw.forward_kinematics, {"model": m, "frames": "tip", **OPTIONS})
     where = {"model": m, "frames": ["tip", "arm"], "reference": "world", **OPTIONS}
@@ -625,11 +627,25 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call(
         "discrete_step",
         lw.discrete_step,
-        {"model": a, "dt": 1e-3, "method": "aba", "stabilisation": True, "dtype": "float64", "threads": 1},
+        {
+            "model": a,
+            "dt": 1e-3,
+            "method": "aba",
+            "modes": False,
+            "parameters": ("gravity",),
+            "stabilisation": True,
+            "dtype": "float64",
+            "threads": 1,
+        },
     )
     step, one = lw.discrete_step(a, method="aba"), {"q": a.neutral(), "v": np.zeros(a.nv), "u": np.zeros(a.nv)}
     yield Call("DiscreteStep()", step, dict(one))
     yield Call("DiscreteStep.linearize", step.linearize, dict(one))
+    yield Call("DiscreteStep.vjp", step.vjp, {**one, "w_q": np.zeros(a.nv), "w_v": np.zeros(a.nv)})
+    moving = {**one, "u": np.zeros((2, a.nv))}
+    yield Call("DiscreteStep.rollout", step.rollout, dict(moving))
+    weights = {"w_q": np.zeros((3, a.nv)), "w_v": np.zeros((3, a.nv))}
+    yield Call("DiscreteStep.rollout_vjp", step.rollout_vjp, {**moving, **weights, "stored": 1})
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(
         "Rollout()",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
     from linkwork.functions.actuation import actuation
     from linkwork.functions.base_parameters import base_parameters, excitation
+    from linkwork.functions.configurations import difference, integrate
     from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
     from linkwork.functions.identify import identify
@@ -141,6 +142,7 @@ __all__ = [
     "contacts",
     "coriolis_matrix",
     "delassus",
+    "difference",
     "discrete_step",
     "energy",
     "excitation",
@@ -156,6 +158,7 @@ __all__ = [
     "identify",
     "ik",
     "impulse",
+    "integrate",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "kkt_solve",
@@ -212,6 +215,7 @@ MODULES = {
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
     "functions.actuation": ("actuation",),
+    "functions.configurations": ("difference", "integrate"),
     "functions.base_parameters": ("base_parameters", "excitation"),
     "functions.cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),

@@ -17,14 +17,15 @@ from linkwork.constraints import jacobian  # noqa: E402
 from linkwork.errors import LinkworkError  # noqa: E402
 
 TREES = [k for k in KINDS if k != "cylindrical"]  # a composite joint there, whose derivatives Pinocchio 4.1 lacks
-ROBOTS = ("ur5", "panda", "go1", "icub_reduced", "talos_reduced")
+ROBOTS = ("ur5", "panda", "iiwa", "go1", "solo12", "anymal", "icub_reduced", "talos_reduced", "mit_humanoid.urdf")
 
 
 def tree(name):
     if isinstance(name, int):
         return random_model(name, 8, TREES)
+    base = None if name in ("ur5", "panda", "iiwa") else "free"
     try:
-        return lw.load(name, base=None if name in ("ur5", "panda") else "free", passive=False).without_constraints()
+        return lw.load(name, base=base, passive=False).without_constraints()
     except LinkworkError as problem:
         pytest.skip(str(problem))
 

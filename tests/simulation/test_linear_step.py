@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +62,25 @@ def test_a_step_is_that_of_a_rollout(name):
     there = lw.discrete_step(model, dt=DT, method="prox_ltl" if model.rows else None)(q, v, u)
     assert_close(there.q, run.q[-1], 1e4)
     assert_close(there.v, run.v[-1], 1e4, scale=10)
+
+
+def test_contact_modes_of_knots():
+    """A contact that is off at a knot is as good as none, in the step and in its derivatives."""
+    flying = random_model(3, 4, ("revolute", "prismatic"), base="free")
+    model = flying.with_constraints(lw.point("f2", stabilisation=lw.Stabilisation(0.3)), lw.point("f3"))
+    q, v, u = random_state(model, 4)
+    active = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    step = lw.discrete_step(model, dt=DT, modes=True)
+    r, there = step.linearize(q, v, u, active), step(q, v, u, active)
+    one = lw.discrete_step(replace(model, constraints=model.constraints[:1]), dt=DT)
+    found = one.linearize(q, v, u)
+    assert_close(there.v[1], found.v, 1e6, scale=10)
+    scale = float(np.abs(found.A).max())
+    assert_close(r.A[1], found.A, 1e6, scale=scale)
+    assert_close(r.B[1], found.B, 1e6, scale=scale)
+    assert np.abs(r.A[1] - r.A[[0, 2]]).max(axis=(1, 2)).min() > 1e-3
+    with pytest.raises(InputError, match="modes=True"):
+        lw.discrete_step(flying, dt=DT)(q, v, u, active)
 
 
 def test_horizons_of_batches():

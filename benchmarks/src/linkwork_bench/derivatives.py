@@ -2,6 +2,7 @@
 
 Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
 over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds.
+`solve` is forward dynamics in batches, by the planner's method; `vjp x` is the time of its `vjp`, in times of that.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ALGORITHMS = {
 
 @dataclass
 class Figure:
-    """Medians in us for one state, and what was computed."""
+    """Medians in us for one state, and what was computed; the function itself and its vjp in batches."""
 
     robot: str
     case: str
@@ -56,6 +57,8 @@ class Figure:
     one: float
     batch: float
     pinocchio: float | None = None
+    solve: float | None = None
+    vjp: float | None = None
 
 
 def functions(robot: Robot, case: str) -> dict[str, Function]:
@@ -95,9 +98,23 @@ def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> 
             if theirs is not None:
                 took[2].append(theirs.round(BUDGET).us)
         us = [float(np.median(x)) if x else None for x in took]
-        rows = robot.constrained(case).rows
-        found.append(Figure(robot.name, case, task, rows, f.operations, compiled, us[0] or 0.0, us[1] or 0.0, us[2]))
+        model = robot.constrained(case)
+        found.append(
+            Figure(robot.name, case, task, model.rows, f.operations, compiled, us[0] or 0.0, us[1] or 0.0, us[2])
+        )
+        if task == "forward":
+            solve = lw.forward_dynamics(model, threads=1, use="batch")
+            found[-1].solve, found[-1].vjp = (_in_batches(g, robot, rounds) for g in (solve, solve.vjp()))
     return found
+
+
+def _in_batches(f: Function, robot: Robot, rounds: int) -> float:
+    """Processor time of a state in a batch; weights of a product are ones."""
+    bound, rows = Kernel(f.program, threads=1, defaults=f.defaults).bind(BATCH), np.arange(BATCH) % len(robot.q)
+    for name, buffer in zip(f.inputs, bound.inputs, strict=False):
+        buffer[...] = getattr(robot, name)[rows] if name in ("q", "v", "tau") else 1.0
+    bound()
+    return float(np.median([_timed(bound) / BATCH for _ in range(rounds)]))
 
 
 def _timed(call: Callable[[], Any]) -> float:
@@ -157,6 +174,8 @@ def _show(found: Sequence[Figure]) -> None:
         "Pinocchio",
         "one x",
         "batch x",
+        "solve",
+        "vjp x",
     ):
         table.add_column(heading, justify="left" if heading in ("robot", "case", "of") else "right")
     for f in found:
@@ -164,5 +183,6 @@ def _show(found: Sequence[Figure]) -> None:
         if f.pinocchio is not None:
             theirs = [f"{f.pinocchio:.1f}", f"{f.pinocchio / f.one:.1f}", f"{f.pinocchio / f.batch:.1f}"]
         ours = [str(f.rows), str(f.operations), f"{f.compiled:.1f}", f"{f.one:.2f}", f"{f.batch:.2f}"]
-        table.add_row(f.robot, f.case, f.task, *ours, *theirs)
+        own = [] if f.solve is None or f.vjp is None else [f"{f.solve:.2f}", f"{f.vjp / f.solve:.1f}"]
+        table.add_row(f.robot, f.case, f.task, *ours, *theirs, *own)
     Console(width=None if sys.stdout.isatty() else 130).print(table)

@@ -70,7 +70,7 @@ class Arguments:
         x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
         if not np.isfinite(x).all():
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
-        if name == "q":
+        if name in ("q", "q0"):
             self.model.check_position(x)
         if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
             check_modes("forward_dynamics", self.method, self.model, x)

@@ -223,7 +223,14 @@ class Function(Traced, Generic[R]):
         states = [run([x if x.ndim == 1 else x[i] for x in arrays]) for i in range(1 if batch is None else batch)]
         if not states:
             # the shapes of an empty batch come from one state
-            states = [run([np.zeros(n) if name != "q" else self.model.neutral() for name, n in self.inputs.items()])]
+            states = [
+                run(
+                    [
+                        np.zeros(n) if name not in ("q", "q0") else self.model.neutral()
+                        for name, n in self.inputs.items()
+                    ]
+                )
+            ]
         stacked = {n: np.array([s[n] for s in states])[:batch] for n in states[0]}
         return self._shaped({n: x[0] for n, x in stacked.items()} if batch is None else stacked, batch, arrays)
 

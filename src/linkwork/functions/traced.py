@@ -154,7 +154,7 @@ class Traced(Arguments):
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
         """Zero, or NaN where inputs are invalid, though what is computed of them is a number."""
-        return _unit_guard(self.model, inputs["q"], xp)
+        return unit_guard(self.model, inputs["q"], xp)
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""
@@ -171,7 +171,7 @@ def marked(xp: Ops, output: Array, guard: Array) -> Array:
     return output + guard * xp.constant(corner)
 
 
-def _unit_guard(model: Model, q: Array, xp: Ops) -> Array:
+def unit_guard(model: Model, q: Array, xp: Ops) -> Array:
     """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
     guard = xp.zeros(1)
     for i in model.topology.links:

@@ -9,28 +9,32 @@ Accelerations are differentiated at the solution (functions/derivatives.py), the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional
+from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional, whole
 from linkwork.constraints.base import STABILISATION, Stabilisation
-from linkwork.errors import InputError
+from linkwork.errors import InputError, UnsupportedError, listing, not_found
+from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.function import Function
+from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
+from linkwork.functions.parameters import PARAMETERS, Inputs
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.kernels.differentiate import tangents
+from linkwork.kernels.kernel import Results
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
-from linkwork.simulation.integrators import semi_implicit
-from linkwork.simulation.step import discretised, stabilised
+from linkwork.simulation.step import BY_STEP, discretised, stabilised
+from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state
 
 
 class StepResult(NamedTuple):
@@ -57,9 +61,12 @@ class DiscreteStep:
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
-        self.slopes = self.dynamics.derivatives()
-        self._chain = _linear(stepped, dt, options)
+        slopes = Jacobians(self.dynamics, ("q", "v", "tau"))
+        self._slopes = slopes if slopes._loops else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, options) if slopes._loops else LinearStep(self.dynamics, stepped, dt)
         self.integrator = _next(stepped, dt, options)
+        self.parameters = tuple(options["parameters"])
+        self._back = StepReverse(self.dynamics, stepped, dt, ("q", "v", "tau", *self.parameters))
 
     def __repr__(self) -> str:
         return f"<step of {self.dt:g} s of '{self.model.name}', nv={self.model.nv}>"
@@ -67,41 +74,135 @@ class DiscreteStep:
     def __reduce__(self) -> Any:
         return partial(discrete_step, **self._recipe), (self.model,)
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
-    def __call__(self, q: object, v: object, u: object) -> StepResult:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
+    def __call__(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
         """The state after a step with joint forces `u`."""
-        flat, lead = self._flat(q, v, u)
-        found = self.integrator(flat[0], flat[1], self.dynamics(*flat).a)
+        flat, lead = self._flat(q, v, u, active)
+        found = self.integrator(flat[0], flat[1], self.dynamics(*flat, **self._each(parameters, lead)).a)
         return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY)
-    def linearize(self, q: object, v: object, u: object) -> Linearization:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
+    def linearize(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> Linearization:
         """The state after a step, and its derivatives A by (q, v) and B by u."""
-        flat, lead = self._flat(q, v, u)
-        r = self.slopes(*flat)
-        slopes = np.concatenate([r.da_dq, r.da_dv, r.da_dtau], axis=-1)
-        found = self._chain(flat[0], flat[1], r.a, slopes.reshape(-1, 3 * self.model.nv**2))
+        flat, lead = self._flat(q, v, u, active)
+        first, named = self._linear if self._slopes is None else self._slopes, self._each(parameters, lead)
+        found = first(*flat, **named)
+        if self._slopes is not None:
+            slopes = np.concatenate([found.da_dq, found.da_dv, found.da_dtau], axis=-1)
+            found = self._linear(flat[0], flat[1], found.a, slopes.reshape(-1, 3 * self.model.nv**2))
         return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
-    def _flat(self, q: Any, v: Any, u: Any) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY))
+    def vjp(
+        self,
+        q: object,
+        v: object,
+        u: object,
+        w_q: object,
+        w_v: object,
+        active: object = None,
+        **parameters: object,
+    ) -> StepGradient:
+        """The gradient of w_q . q+ + w_v . v+; of configurations, both are in tangent space."""
+        flat, lead = self._flat(q, v, u, active)
+        weights = (
+            np.broadcast_to(np.asarray(w), (*lead, self.model.nv)).reshape(-1, self.model.nv) for w in (w_q, w_v)
+        )
+        found = self._back(*flat[:3], *weights, *flat[3:], **self._each(parameters, lead))
+        g = {name: x.reshape((*lead, *x.shape[1:])) for name, x in zip(found._fields, found, strict=True)}
+        by = {name: g["g_" + name] for name in self.parameters}
+        for name, x in by.items():  # one value for all states has one gradient
+            if name not in parameters or np.ndim(parameters[name]) == np.ndim(self.dynamics.defaults[name]):  # type: ignore[arg-type]
+                by[name] = x.sum(tuple(range(len(lead))))
+        return StepGradient(g["g_q"], g["g_v"], g["g_tau"], by)
+
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
+    def rollout(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
+        """States at all times (T + 1, ..., n), from q (..., nq), v (..., nv), by forces u (T, ..., nv).
+
+        `active` is (T, ..., constraints) or, all the time, (constraints,).
+        """
+        forces, modes = np.asarray(u), _over_time(active, u)
+        x, states = (np.asarray(q), np.asarray(v)), []
+        for t in range(len(forces)):
+            states.append(x)
+            x = self(*x, forces[t], modes[t], **parameters)
+        return StepResult(*(np.stack(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
+
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY), stored=optional(whole(1)))
+    def rollout_vjp(
+        self,
+        q: object,
+        v: object,
+        u: object,
+        w_q: object,
+        w_v: object,
+        active: object = None,
+        *,
+        stored: int | None = None,
+        **parameters: object,
+    ) -> StepGradient:
+        """The gradient of sum_t w_q[t] . q[t] + w_v[t] . v[t] over the states of `rollout`.
+
+        Weights are (T + 1, ..., nv); the gradient is by the start, by u (T, ..., nv) and by parameters. States are
+        stored every `stored` steps (default: sqrt(T)), and those between two of them while steps are taken back; with
+        stored=1 all T are, and no step is computed twice.
+        """
+        forces, modes, n = np.asarray(u), _over_time(active, u), self.model.nv
+        first = np.asarray(q), np.asarray(v)
+        lead = np.broadcast_shapes(first[0].shape[:-1], first[1].shape[:-1], forces.shape[1:-1])
+        shape = (len(forces) + 1, *lead, n)
+        weights = [np.broadcast_to(np.asarray(w), shape) for w in (w_q, w_v)]
+
+        def back(t: int, x: Any, p: Any) -> tuple[Any, dict[str, np.ndarray]]:
+            g = self.vjp(x[0], x[1], forces[t], p[0], p[1], modes[t], **parameters)
+            return (g.q, g.v), {"u": g.u, **g.parameters}
+
+        def step(t: int, x: Any) -> Any:
+            return self(x[0], x[1], forces[t], modes[t], **parameters)
+
+        start, each = pulled_back(first, len(forces), step, back, lambda t: (weights[0][t], weights[1][t]), stored)
+        total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
+        return StepGradient(*start, np.stack([g["u"] for g in each]), total)
+
+    def _each(self, parameters: Mapping[str, Any], lead: tuple[int, ...]) -> dict[str, np.ndarray]:
+        """Parameters as kernels take them: one value, or one for each state."""
+        out = {}
+        for name, value in parameters.items():
+            if name not in self.parameters:
+                raise not_found("parameter of this step", name, self.parameters)
+            x, shape = np.asarray(value), self.dynamics.defaults[name].shape
+            out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
+        return out
+
+    def _flat(self, q: Any, v: Any, u: Any, active: Any = None) -> tuple[list[np.ndarray], tuple[int, ...]]:
         """The inputs as batches, and the axes before the last one."""
-        arrays = [np.asarray(x) for x in (q, v, u)]
-        sizes = self.model.nq, self.model.nv, self.model.nv
-        for name, x, n in zip(("q", "v", "u"), arrays, sizes, strict=True):
+        m = self.model
+        given = {"q": (q, m.nq), "v": (v, m.nv), "u": (u, m.nv)}
+        if active is not None:
+            if "active" not in self.dynamics.inputs:
+                raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
+            given["active"] = active, len(m.constraints)
+        arrays = [np.asarray(x) for x, _ in given.values()]
+        for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
                 raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")
         try:
             lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
         except ValueError:
             shapes = ", ".join(str(x.shape) for x in arrays)
-            raise InputError(f"q, v and u have shapes {shapes}, whose first axes do not fit each other") from None
-        return [np.broadcast_to(x, (*lead, n)).reshape(-1, n) for x, n in zip(arrays, sizes, strict=True)], lead
+            raise InputError(
+                f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
+            ) from None
+        return [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays], lead
 
 
 @checked(
     model=MODEL,
     dt=TIME,
     method=optional(NAME),
+    modes=FLAG,
+    parameters=PARAMETERS,
     stabilisation=either(STABILISATION, FLAG),
     dtype=OPTIONS["dtype"],
     threads=OPTIONS["threads"],
@@ -111,6 +212,8 @@ def discrete_step(
     *,
     dt: float = 1e-3,
     method: str | None = None,
+    modes: bool = False,
+    parameters: Sequence[str] = (),
     stabilisation: Stabilisation | bool | None = None,
     dtype: str = "float64",
     threads: int | None = None,
@@ -120,7 +223,12 @@ def discrete_step(
     The step takes `dt` seconds. `u` are joint forces (nv); q, v and u may have any axes before their last, as a horizon
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
-    are those of `rollout`.
+    are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it
+    off for that knot. `parameters` names groups of parameters that become inputs, given by name: all but damping and
+    stiffness.
+
+    `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
+    there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
 
     Examples:
         >>> step = lw.discrete_step(chain(3), dt=1e-2)
@@ -128,7 +236,19 @@ def discrete_step(
         >>> A.shape, B.shape
         ((6, 6), (6, 3))
     """
-    return DiscreteStep(model, dt, stabilisation, {"method": method, "dtype": dtype, "threads": threads})
+    extra = implicit_inertia(model, np.array(dt), get("numpy"))
+    if fixed := {"damping", "stiffness", *(() if extra is None else ("armature",))} & {*parameters}:
+        raise UnsupportedError(
+            f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
+        )
+    named = Inputs(model, parameters, BY_STEP).named
+    options = {"method": method, "modes": modes, "parameters": named, "dtype": dtype, "threads": threads}
+    return DiscreteStep(model, dt, stabilisation, options)
+
+
+def _over_time(active: Any, u: Any) -> Any:
+    """Contact modes at each time."""
+    return [active] * len(np.asarray(u)) if np.ndim(active) < 2 else np.asarray(active)
 
 
 def _stiffened(model: Model, dt: float) -> Model:
@@ -142,20 +262,36 @@ def _stiffened(model: Model, dt: float) -> Model:
     return model
 
 
-def _stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:
-    h = xp.constant([[dt]])[0, 0]
-    return semi_implicit(model, lambda q, v: x["a"], x["q"], x["v"], h, xp)
-
-
 def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
     """(q, v, a) -> the next q and v."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return dict(zip(("q_next", "v_next"), _stepped_state(model, dt, xp, x), strict=True))
+        return dict(zip(("q_next", "v_next"), stepped_state(model, dt, xp, x), strict=True))
 
     inputs = {"q": model.nq, "v": model.nv, "a": model.nv}
     named = {n: options[n] for n in ("dtype", "threads")}
     return Function("step", model, inputs, body, identity=(dt,), result=StepResult, **named)
+
+
+class LinearStep(Jacobians):
+    """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
+
+    def __init__(self, of: Function[Any], model: Model, dt: float) -> None:
+        Differentiated.__init__(self, "linear_step", of, ("q", "v", "tau"), {})
+        self._stepped, self._dt = model, dt
+        if self._identity is not None:
+            self._identity = (*self._identity, model, dt)
+
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        assert isinstance(xp, Tracer)
+        r, n = super()._traced(xp, inputs, symbol), self.model.nv
+        slopes = xp.hstack([r["da_dq"], r["da_dv"], r["da_dtau"]])
+        self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}
+        self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, n)}
+        return _linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
+
+    def _results(self, names: tuple[str, ...]) -> Results:
+        return Results(Linearization)
 
 
 def _linear(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
@@ -164,22 +300,34 @@ def _linear(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         assert isinstance(xp, Tracer)
-        there, after = _stepped_state(model, dt, xp, x)
-        seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
-        for k in range(n):
-            put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
-            for c in range(3 * n):
-                at = 3 * n * k + c
-                put(seeds, x["a"][k : k + 1, :], c, x["slopes"][at : at + 1, :])
-        found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
-        dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
-        D = xp.vstack([_tangent(model, there, dq, xp), dv])
-        return {"q_next": there, "v_next": after, "A": D[:, 0 : 2 * n], "B": D[:, 2 * n :]}
+        rows = [x["slopes"][3 * n * k : 3 * n * (k + 1), :].T for k in range(n)]
+        return _linearised(model, dt, xp, x, xp.vstack(rows))
 
     inputs = {"q": model.nq, "v": n, "a": n, "slopes": 3 * n * n}
     named = {o: options[o] for o in ("dtype", "threads")}
     shapes = {"A": (2 * n, 2 * n), "B": (2 * n, n)}
     return Function("linear_step", model, inputs, body, identity=(dt,), result=Linearization, shapes=shapes, **named)
+
+
+def _linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
+    """The step from accelerations `a`, whose derivatives by (q, v, u) are `slopes`, and its own."""
+    n, a = model.nv, xp.held(x["a"])
+    there, after = stepped_state(model, dt, xp, {**x, "a": a})
+    seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
+    for k in range(n):
+        put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
+        if a.refs[k] >> 1 not in seeds:  # equal entries are one
+            put(seeds, a[k : k + 1, :], 2 * n + k, xp.eye(1))
+    found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
+    dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
+    D = xp.vstack([_tangent(model, there, dq, xp), dv])  # by q, v and a: a few blocks
+    through = D[:, 2 * n :] @ slopes
+    return {
+        "q_next": there,
+        "v_next": after,
+        "A": D[:, 0 : 2 * n] + through[:, 0 : 2 * n],
+        "B": through[:, 2 * n :],
+    }
 
 
 def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width: int) -> Matrix:

@@ -1,0 +1,129 @@
+"""Gradients through one step, and back through many.
+
+    x_{t+1} = f(x_t, u_t, p),    p_t = w_t + A_t^T p_{t+1},    g_u[t] = B_t^T p_{t+1},    g_p = sum C_t^T p_{t+1}
+
+Products with A^T, B^T and C^T = (df/dp)^T are one function (`StepReverse`): the step backwards, one more solve with the
+factor of the step, and one sweep back through the equation of motion. States are stored every k steps and computed
+again in between: k + T / k of them at a time, 2 sqrt(T) by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwork.backends import Array, Ops
+from linkwork.functions.derivative_products import Reverse
+from linkwork.functions.differentiated import Differentiated
+from linkwork.functions.function import Function
+from linkwork.functions.motion_equations import MotionEquations
+from linkwork.kernels.differentiate import adjoints
+from linkwork.kernels.matrices import Matrix, Tracer
+from linkwork.kernels.values import ZERO
+from linkwork.model import Model
+from linkwork.simulation.integrators import semi_implicit
+
+
+class StepGradient(NamedTuple):
+    """Gradients by `q` (in tangent space), `v`, `u`, and by each of the `parameters` that are inputs."""
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    parameters: dict[str, np.ndarray]
+
+
+class StepReverse(Reverse):
+    """(q, v, u, w_q, w_v, ...) -> g_q, g_v, g_tau, ...; weights of the next q are in tangent space."""
+
+    def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
+        Differentiated.__init__(self, "step_vjp", of, wrt, {"w_q": model.nv, "w_v": model.nv})
+        self._stepped, self._dt = model, dt
+        self._shapes.update({"g_" + n: of._shapes[n] for n in wrt if n in of._shapes})
+        if self._identity is not None:
+            self._identity = (*self._identity, model, dt)
+
+    def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        p = MotionEquations(self.of, xp, inputs)
+        solved = p.solved()
+        a = xp.held(solved.a)
+        there, after = stepped_state(self._stepped, self._dt, xp, {**inputs, "a": a})
+        next_state = [(there, _covector(self._stepped, there, inputs["w_q"], xp)), (after, inputs["w_v"])]
+        u, s = solved.solve(_gradient(xp, next_state, a), xp.zeros(self.model.rows))
+        needed, residual = p.balance(solved)
+        weighted = [*next_state, (needed, -u), (residual, s)]
+        out = self._swept(xp, inputs, weighted, [solved.a, a, solved.multipliers])
+        return out | {"g_tau": u}
+
+
+def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:
+    """The next q and v, for accelerations `a`."""
+    h = xp.constant([[dt]])[0, 0]
+    return semi_implicit(model, lambda q, v: x["a"], x["q"], x["v"], h, xp)
+
+
+def _covector(model: Model, q: Array, w: Array, xp: Ops) -> Array:
+    """Weights of the entries of q, for those of its changes in tangent space: rates are orthogonal."""
+    t, parts = model.topology, [xp.zeros(0)]
+    for i in t.links:
+        joint, at, total = model.links[i].joint, t.q_slices[i], xp.zeros(model.links[i].joint.nq)
+        for k in range(joint.nv):
+            rate = joint.rate(q[at, :], xp.eye(joint.nv)[:, k : k + 1], xp)
+            first = t.v_slices[i].start + k
+            total = total + rate * (w[first : first + 1, :] / (rate.T @ rate)[0, 0])[0, 0]
+        parts.append(total)
+    return xp.vstack(parts)
+
+
+def _gradient(xp: Tracer, weighted: Sequence[tuple[Matrix, Matrix]], of: Matrix) -> Matrix:
+    """The gradient of weighted values by a column; of equal entries, the first one has it."""
+    values, weights = xp.values, dict[int, int]()
+    for x, w in weighted:
+        for r, weight in zip(x.refs, w.refs, strict=True):
+            if values.value(r) is None:
+                signed = values.neg(weight) if r & 1 else weight
+                weights[r >> 1] = values.add(weights[r >> 1], signed) if r >> 1 in weights else signed
+    nodes = [r >> 1 for r in of.refs]
+    found, refs, seen = adjoints(values, weights, nodes), list[int](), set[int]()
+    for r, g in zip(of.refs, found, strict=True):
+        new = values.value(r) is None and r >> 1 not in seen
+        refs.append((values.neg(g) if r & 1 else g) if new else ZERO)
+        seen.add(r >> 1)
+    return Matrix(values, of.shape, refs)
+
+
+State = tuple[np.ndarray, np.ndarray]
+
+
+def pulled_back(
+    start: State,
+    steps: int,
+    step: Callable[[int, State], State],
+    back: Callable[[int, State, State], tuple[State, dict[str, np.ndarray]]],
+    weights: Callable[[int], State],
+    stored: int | None,
+) -> tuple[State, list[dict[str, np.ndarray]]]:
+    """The gradient by the start, and what `back` says of each step besides, from the first on.
+
+    `step(t, x)` is the next state, `back(t, x, p)` the gradient by x and by other inputs of the step from x,
+    `weights(t)` those of the state at t; every `stored` steps a state is stored.
+    """
+    every = stored or max(isqrt(steps), 1)
+    kept, x = [start], start
+    for t in range(steps - 1):
+        x = step(t, x)
+        if (t + 1) % every == 0:
+            kept.append(x)
+    p, found = weights(steps), list[dict[str, np.ndarray]]()
+    for segment in reversed(range(len(kept))):
+        first, states = segment * every, [kept.pop()]
+        for t in range(first, min(first + every, steps) - 1):
+            states.append(step(t, states[-1]))
+        for k in reversed(range(len(states))):
+            gradient, others = back(first + k, states[k], p)
+            found.append(others)
+            p = gradient[0] + weights(first + k)[0], gradient[1] + weights(first + k)[1]
+    return p, found[::-1]
