@@ -40,6 +40,10 @@ def integrate(
     """`move(q, v) -> (q_next,)`: the configuration after moving with velocity `v` for unit time.
 
     `model.integrate`, compiled, with derivatives; quaternions are [x y z w].
+
+    Examples:
+        >>> lw.integrate(chain(2))([0.5, 0.0], [0.25, 1.0]).q_next
+        array([0.75, 1.  ])
     """
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -63,6 +67,10 @@ def difference(
 
     `model.difference`, compiled, with derivatives by `q` in tangent space, as costs of optimal control need them;
     quaternions are [x y z w].
+
+    Examples:
+        >>> lw.difference(chain(2))([0.5, 0.0], [0.75, 1.0]).v
+        array([0.25, 1.  ])
     """
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:

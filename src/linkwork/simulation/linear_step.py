@@ -105,9 +105,8 @@ class DiscreteStep:
     ) -> StepGradient:
         """The gradient of w_q . q+ + w_v . v+; of configurations, both are in tangent space."""
         flat, lead = self._flat(q, v, u, active)
-        weights = (
-            np.broadcast_to(np.asarray(w), (*lead, self.model.nv)).reshape(-1, self.model.nv) for w in (w_q, w_v)
-        )
+        shape = (*lead, self.model.nv)
+        weights = (_spread(n, w, shape).reshape(-1, self.model.nv) for n, w in (("w_q", w_q), ("w_v", w_v)))
         found = self._back(*flat[:3], *weights, *flat[3:], **self._each(parameters, lead))
         g = {name: x.reshape((*lead, *x.shape[1:])) for name, x in zip(found._fields, found, strict=True)}
         by = {name: g["g_" + name] for name in self.parameters}
@@ -122,7 +121,7 @@ class DiscreteStep:
 
         `active` is (T, ..., constraints) or, all the time, (constraints,).
         """
-        forces, modes = np.asarray(u), _over_time(active, u)
+        forces, modes = self._over_time(u, active)
         x, states = (np.asarray(q), np.asarray(v)), []
         for t in range(len(forces)):
             states.append(x)
@@ -148,11 +147,10 @@ class DiscreteStep:
         stored every `stored` steps (default: sqrt(T)), and those between two of them while steps are taken back; with
         stored=1 all T are, and no step is computed twice.
         """
-        forces, modes, n = np.asarray(u), _over_time(active, u), self.model.nv
-        first = np.asarray(q), np.asarray(v)
-        lead = np.broadcast_shapes(first[0].shape[:-1], first[1].shape[:-1], forces.shape[1:-1])
-        shape = (len(forces) + 1, *lead, n)
-        weights = [np.broadcast_to(np.asarray(w), shape) for w in (w_q, w_v)]
+        forces, modes = self._over_time(u, active)
+        first, lead = (np.asarray(q), np.asarray(v)), self._flat(q, v, forces[0])[1]
+        shape = (len(forces) + 1, *lead, self.model.nv)
+        weights = [_spread(n, w, shape) for n, w in (("w_q", w_q), ("w_v", w_v))]
 
         def back(t: int, x: Any, p: Any) -> tuple[Any, dict[str, np.ndarray]]:
             g = self.vjp(x[0], x[1], forces[t], p[0], p[1], modes[t], **parameters)
@@ -164,6 +162,17 @@ class DiscreteStep:
         start, each = pulled_back(first, len(forces), step, back, lambda t: (weights[0][t], weights[1][t]), stored)
         total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
         return StepGradient(*start, np.stack([g["u"] for g in each]), total)
+
+    def _over_time(self, u: Any, active: Any) -> tuple[np.ndarray, Any]:
+        """Forces and contact modes at each time."""
+        forces, n = np.asarray(u), self.model.nv
+        if forces.ndim < 2 or forces.shape[-1] != n or not len(forces):
+            raise InputError(f"u has shape {forces.shape}; forces of T steps have (T, ..., {n}), T at least 1")
+        if np.ndim(active) < 2:
+            return forces, [active] * len(forces)
+        if len(np.asarray(active)) != len(forces):
+            raise InputError(f"active is for {len(np.asarray(active))} steps, and u for {len(forces)}")
+        return forces, np.asarray(active)
 
     def _each(self, parameters: Mapping[str, Any], lead: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Parameters as kernels take them: one value, or one for each state."""
@@ -246,9 +255,12 @@ def discrete_step(
     return DiscreteStep(model, dt, stabilisation, options)
 
 
-def _over_time(active: Any, u: Any) -> Any:
-    """Contact modes at each time."""
-    return [active] * len(np.asarray(u)) if np.ndim(active) < 2 else np.asarray(active)
+def _spread(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """An array that fits a shape, in it."""
+    try:
+        return np.broadcast_to(np.asarray(value), shape)
+    except ValueError:
+        raise InputError(f"{name} has shape {np.shape(value)}; it needs {shape}, or axes that fit") from None
 
 
 def _stiffened(model: Model, dt: float) -> Model:
