@@ -16,12 +16,11 @@ from loaded import quiet_load
 
 import linkwork as lw
 from linkwork.errors import InputError, LinkworkError, LoadError
-from linkwork.io import files, mjcf_limits, xml
+from linkwork.io import collada as view_collada
+from linkwork.io import files, meshes, mjcf_limits, xml
 from linkwork.io.mesh_files import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.model.visual import MeshFile
-from linkwork.viewer import collada as view_collada
-from linkwork.viewer import meshes
 from linkwork.viewer import scene as view_scene
 from linkwork.viewer.scene import MAX_VISUALS, make_scene
 from linkwork.viewer.surface import CROWD, smooth

@@ -102,5 +102,5 @@ def test_a_file_without_a_cut_is_cut_far_from_its_base() -> None:
         lw.load(SQUARE.format(SIDES), cut=["xy"])
     with pytest.raises(LoadError, match="cannot be cut"):
         lw.load(SQUARE.format(SIDES), cut=["ab", "cd"])
-    with pytest.raises(LoadError, match="SDF"):
+    with pytest.raises(LoadError, match="no joint to cut called 'ab'"):
         lw.load('<robot name="r"><link name="a"/></robot>', cut=["ab"])
