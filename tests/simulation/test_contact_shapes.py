@@ -194,6 +194,13 @@ def test_a_simulation_with_friction() -> None:
 
 def test_what_cannot_touch_is_refused() -> None:
     model = bodies(2)
+    for make in (
+        lambda: lw.Block("cube0", (1, -1, 1)),
+        lambda: lw.BoxContact("cube0", size=(-1, 1, 1)),
+        lambda: lw.EllipsoidContact("cube0", radii=(1, 1, -1)),
+    ):
+        with pytest.raises(InputError, match="negative"):
+            make()
     with pytest.raises(InputError, match="on one link"):
         lw.step(model, lw.touching(lw.Ball("cube0"), lw.Ball("cube0")))
     with pytest.raises(InputError, match="ball before a rod"):

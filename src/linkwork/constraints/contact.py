@@ -58,6 +58,12 @@ class Touch(NamedTuple):
     axes: Array  # 3 x 3, in world axes
 
 
+def check_sizes(owner: str, sizes: object) -> None:
+    """Raise if a length of a shape is negative; flat shapes are shapes."""
+    if (np.asarray(sizes, dtype=float) < 0).any():
+        raise InputError(f"{owner}: no length of a shape is negative, but one of {np.asarray(sizes).tolist()}")
+
+
 CONTACT = {
     "frame": NAME,
     "offset": array(3, what="a place (3,) in the axes of the frame, in metres"),

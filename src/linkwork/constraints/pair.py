@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
-from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch
+from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch, check_sizes
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
 from linkwork.model.body import PLACEMENT, Placement
@@ -79,6 +79,9 @@ class Block(Value):
     frame: str
     size: object = (1.0, 1.0, 1.0)
     placement: Placement | None = None
+
+    def __post_init__(self) -> None:
+        check_sizes(f"block on '{self.frame}'", self.size)
 
 
 Body = Ball | Rod | Block

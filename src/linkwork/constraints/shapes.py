@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional, whole
-from linkwork.constraints.contact import CONTACT, Contact
+from linkwork.constraints.contact import CONTACT, Contact, check_sizes
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.model.body import PLACEMENT, Placement
 
@@ -40,6 +40,10 @@ class BoxContact(Contact):
     size: object = (1.0, 1.0, 1.0)
     corner: int = 0
     placement: Placement | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sizes(f"contact '{self.name}'", self.size)
 
     def place(self, n: Array, xp: Ops) -> Array:
         X = self.placement or Placement()
@@ -102,8 +106,12 @@ class EllipsoidContact(Contact):
         'head'
     """
 
-    radii: object = (0.0, 0.0, 0.0)
+    radii: object = (1.0, 1.0, 1.0)
     placement: Placement | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_sizes(f"contact '{self.name}'", self.radii)
 
     def place(self, n: Array, xp: Ops) -> Array:
         X, D = self.placement or Placement(), xp.constant(np.diag(np.asarray(self.radii, dtype=float)))

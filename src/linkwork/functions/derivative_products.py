@@ -83,12 +83,7 @@ class Reverse(Differentiated):
         fixed: Sequence[Matrix] = (),
     ) -> dict[str, Array]:
         """The gradients of weighted values, with some held fixed."""
-        values, weights = xp.values, dict[int, int]()
-        for x, w in weighted:
-            for r, weight in zip(x.refs, w.refs, strict=True):
-                if values.value(r) is None:
-                    signed = values.neg(weight) if r & 1 else weight
-                    weights[r >> 1] = values.add(weights[r >> 1], signed) if r >> 1 in weights else signed
+        values, weights = xp.values, by_node(xp, weighted)
         ends = [r for n in self.wrt for r in inputs[n].refs]
         held = [r for x in fixed for r in x.refs if values.value(r) is None]
         found = dict(zip(ends, adjoints(values, weights, [r >> 1 for r in [*ends, *held]]), strict=False))
@@ -97,3 +92,14 @@ class Reverse(Differentiated):
             g = Matrix(values, inputs[n].shape, [found[r] for r in inputs[n].refs])
             out["g_" + n] = self._pulled(inputs["q"], g, xp) if n == "q" else g
         return out
+
+
+def by_node(xp: Tracer, weighted: Sequence[tuple[Matrix, Matrix]]) -> dict[int, int]:
+    """The weights of values, by the nodes of the trace that have them; constants have none."""
+    values, weights = xp.values, dict[int, int]()
+    for x, w in weighted:
+        for r, weight in zip(x.refs, w.refs, strict=True):
+            if values.value(r) is None:
+                signed = values.neg(weight) if r & 1 else weight
+                weights[r >> 1] = values.add(weights[r >> 1], signed) if r >> 1 in weights else signed
+    return weights

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.backends import Array, Ops
-from linkwork.functions.derivative_products import Reverse
+from linkwork.functions.derivative_products import Reverse, by_node
 from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.function import Function
 from linkwork.functions.motion_equations import MotionEquations
@@ -80,12 +80,7 @@ def _covector(model: Model, q: Array, w: Array, xp: Ops) -> Array:
 
 def _gradient(xp: Tracer, weighted: Sequence[tuple[Matrix, Matrix]], of: Matrix) -> Matrix:
     """The gradient of weighted values by a column; of equal entries, the first one has it."""
-    values, weights = xp.values, dict[int, int]()
-    for x, w in weighted:
-        for r, weight in zip(x.refs, w.refs, strict=True):
-            if values.value(r) is None:
-                signed = values.neg(weight) if r & 1 else weight
-                weights[r >> 1] = values.add(weights[r >> 1], signed) if r >> 1 in weights else signed
+    values, weights = xp.values, by_node(xp, weighted)
     nodes = [r >> 1 for r in of.refs]
     found, refs, seen = adjoints(values, weights, nodes), list[int](), set[int]()
     for r, g in zip(of.refs, found, strict=True):
