@@ -61,7 +61,7 @@ class Touch(NamedTuple):
 def check_sizes(owner: str, sizes: object) -> None:
     """Raise if a length of a shape is negative; flat shapes are shapes."""
     if (np.asarray(sizes, dtype=float) < 0).any():
-        raise InputError(f"{owner}: no length of a shape is negative, but one of {np.asarray(sizes).tolist()}")
+        raise InputError(f"{owner}: a length of {np.asarray(sizes).tolist()} is negative")
 
 
 CONTACT = {
