@@ -188,8 +188,8 @@ class Trial:
         if not (np.isfinite(R).all() and (R > 0).all()):
             return Outcome("", "undecided")
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", R=R)
-        eq = judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)})
-        result, expected = f(self.q, self.v, self.tau), judge.soft(eq, R)
+        eq, result = self._unpushed, f(self.q, self.v, self.tau)
+        expected = judge.soft(eq, R)
         lam = (eq.k - eq.J @ expected) / R
         size = self.verdict.rounding() * max(1.0, eq.size(expected) / self.verdict.scale) * 100
         error = max(eq.size(result.a - expected), eq.size(self.verdict.inverse @ (eq.J.T @ (result.lam - lam))))
@@ -214,12 +214,11 @@ class Trial:
             return Outcome("", "refused")
         f = lw.forward_dynamics(self.model, method=m.name, dtype=dtype)
         forces = self.tau * self.rng.uniform(-1, 1, (5, 1))
-        still = {**self.recipe, "fext": [0.0] * len(self.fext)}
         result = f(np.tile(self.q, (5, 1)), np.tile(self.v, (5, 1)), forces)
         eps = float(np.finfo(dtype).eps)
         outcomes = []
         for i in range(5):
-            at = judge.solve(judge.equations(still, tau=forces[i]))
+            at = judge.solve(replace(self._unpushed, tau=forces[i]))
             if dtype == "float32" and (at.conflict or C_SINGLE * at.rounding(eps) * at.kappa > SINGLE):
                 continue
             outcomes.append(self.judged(m, _Row(result, i), f.prox, at, eps))
@@ -252,6 +251,11 @@ class Trial:
         if not np.isfinite(D).all():
             return Outcome("", "not numbers")
         return _compared(_worst(D - J @ P @ J.T, terms @ spread @ self.eq.M_terms @ spread @ terms.T), bound)
+
+    @cached_property
+    def _unpushed(self) -> judge.Equations:
+        """The equations without forces on links."""
+        return judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)})
 
     @cached_property
     def _loops(self) -> judge.Verdict:
