@@ -86,6 +86,7 @@ def _machine() -> dict[str, Any]:
     return {
         "cpu": _processor() or host.cpu,
         "target": f"{host.cpu}, {host.triple}",
+        "LINKWORK_TARGET": os.environ.get("LINKWORK_TARGET", ""),
         "registers": f"{host.registers} registers of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
         "lanes": {dtype: host.lanes(dtype) for dtype in ("float64", "float32")},
         "processors": os.cpu_count(),
@@ -156,7 +157,7 @@ def _show(facts: dict[str, Any]) -> None:
         "python": facts["python"],
         "system": facts["system"],
         "processor": machine["cpu"],
-        "machine code": f"{machine['target']}; {machine['registers']}",
+        "machine code": f"{machine['target']}; {machine['registers']}{_forced(machine)}",
         "lanes": ", ".join(f"{n} of {dtype}" for dtype, n in machine["lanes"].items()),
         "threads": f"{machine['threads']} of {machine['processors']} processors{_limited(machine)}",
         "cache": f"{cache['directory']}: {cache['files']} kernels, {cache['bytes'] / 2**20:.1f} MiB",
@@ -179,6 +180,10 @@ def _show(facts: dict[str, Any]) -> None:
     else:
         took = f"an arm with three joints traced and compiled in {test['seconds']:.2f} s"
         console.print(f"compile test passed: {took}, right to {test['error']:.0e}", highlight=False, soft_wrap=True)
+
+
+def _forced(machine: dict[str, Any]) -> str:
+    return f"; LINKWORK_TARGET is {machine['LINKWORK_TARGET']}" if machine["LINKWORK_TARGET"] else ""
 
 
 def _limited(machine: dict[str, Any]) -> str:
