@@ -81,10 +81,11 @@ def _there(module: str) -> bool:
 def _machine() -> dict[str, Any]:
     from linkwork.kernels.cores import cores, quota
     from linkwork.kernels.target import Target
+    from linkwork.system.processors import processor_name
 
     host = Target.host()
     return {
-        "cpu": _processor() or host.cpu,
+        "cpu": processor_name() or host.cpu,
         "target": f"{host.cpu}, {host.triple}",
         "LINKWORK_TARGET": os.environ.get("LINKWORK_TARGET", ""),
         "registers": f"{host.registers} registers of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
@@ -93,15 +94,6 @@ def _machine() -> dict[str, Any]:
         "quota": None if quota() == float("inf") else quota(),
         "threads": cores(),
     }
-
-
-def _processor() -> str:
-    """The processor's name, where the system says it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def _cache() -> dict[str, Any]:

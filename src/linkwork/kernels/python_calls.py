@@ -47,8 +47,8 @@ from linkwork.kernels.python_layout import (
     TRUE,
     TYPE,
     WRITABLE,
-    YIELD,
 )
+from linkwork.system.processors import YIELD
 
 AMOUNT = 4_000_000
 """Instructions in a turn: some two milliseconds."""
@@ -166,7 +166,7 @@ exit:
   ret i64 0
 }}
 
-define i1 @all_done(ptr %progress, i64 %end) #0 {{
+define zeroext i1 @all_done(ptr %progress, i64 %end) #0 {{
 entry:
   %done = getelementptr i8, ptr %progress, i64 {DONE}
   br label %look

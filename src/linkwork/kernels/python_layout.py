@@ -16,6 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwork.system.code import addresses
+from linkwork.system.processors import YIELD
+
 Array = NDArray[Any]
 
 BYTES = bytes.__basicsize__ - 1
@@ -32,9 +35,6 @@ default, and its offset in a result that has something attached (0: none)."""
 
 ITEMS = 24
 """Where the items of a tuple start."""
-
-YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-"""The system's function that yields to other threads."""
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
 _EMPTY_ARRAY = 184
@@ -124,8 +124,7 @@ def python_functions() -> dict[str, int]:
     """The addresses of the functions of Python and of the system that machine code calls."""
     names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
-    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
-    found[YIELD] = ctypes.cast(getattr(system, YIELD), ctypes.c_void_p).value or 0
+    found |= addresses([YIELD])
     core = (
         "numpy._core._multiarray_umath"
         if np.lib.NumpyVersion(np.__version__) >= "2.0.0"

@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 
 from linkwork.errors import KernelError
 from linkwork.forks import BUSY, apart
+from linkwork.system.code import architecture, relocation, triple_for, unsupported
 
 PROCESSORS = {
     "avx512": ("x86_64", "skylake-avx512"),
@@ -42,13 +43,17 @@ class Target:
         """``avx512``, ``avx2``, ``sse2`` or ``neon`` (64-bit ARM), on Linux."""
         if name not in PROCESSORS:
             raise KernelError(f"no target called '{name}'; valid: {', '.join(PROCESSORS)}")
-        architecture, cpu = PROCESSORS[name]
-        return Target(f"{architecture}-unknown-linux-gnu", cpu, "")
+        processor, cpu = PROCESSORS[name]
+        return Target(f"{processor}-unknown-linux-gnu", cpu, "")
+
+    @property
+    def _is_x86(self) -> bool:
+        return architecture(self.triple) == "x86_64"
 
     @property
     def register_bits(self) -> int:
         """The width of a vector register."""
-        if not self.triple.startswith("x86_64"):
+        if not self._is_x86:
             return 128
         if "+avx512f" in self.features or "avx512" in self.cpu:
             return 512
@@ -57,12 +62,12 @@ class Target:
     @property
     def has_fma(self) -> bool:
         """Whether a*b+c is one instruction with one rounding."""
-        return not self.triple.startswith("x86_64") or self.register_bits > 128
+        return not self._is_x86 or self.register_bits > 128
 
     @property
     def registers(self) -> int:
         """How many vector registers there are."""
-        return 32 if self.register_bits == 512 or not self.triple.startswith("x86_64") else 16
+        return 32 if self.register_bits == 512 or not self._is_x86 else 16
 
     def lanes(self, dtype: str) -> int:
         """How many states one register holds."""
@@ -73,8 +78,7 @@ class Target:
         _initialize()
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic" if "aarch64" in self.triple else "default",
-            codemodel="jitdefault",
+            cpu=self.cpu, features=self.features, opt=level, reloc=relocation(self.triple), codemodel="jitdefault",
         )  # fmt: skip
 
 
@@ -91,17 +95,19 @@ def _host(name: str) -> Target:
 def runnable(machine: Target) -> dict[str, Target]:
     """The named targets whose code runs on a machine, for its system."""
     named = {name: replace(Target.named(name), triple=machine.triple) for name in PROCESSORS}
-    architecture = "x86_64" if machine.triple.startswith("x86_64") else "aarch64"
     return {
         name: target
         for name, target in named.items()
-        if PROCESSORS[name][0] == architecture and target.register_bits <= machine.register_bits
+        if PROCESSORS[name][0] == architecture(machine.triple) and target.register_bits <= machine.register_bits
     }
 
 
 def _this_machine() -> Target:
     _initialize()
-    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+    triple = triple_for(llvm.get_process_triple())
+    if why := unsupported(triple):
+        raise KernelError(why)
+    return Target(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
 @cache
