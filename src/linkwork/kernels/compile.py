@@ -68,7 +68,7 @@ def emitter(target: Target) -> Iterator[Emitter]:
     """Compile the modules that are appended while more of them are written.
 
     An exception is raised at once; chunks that LLVM is compiling at that time are finished in the background, and
-    dropped. The next compilation may begin meanwhile: nothing is shared but the option of `_reorder`, whose changes
+    dropped. The next compilation may begin meanwhile: nothing is shared but the options of `_straight`, whose changes
     keep their order.
     """
     with BUSY:
@@ -83,7 +83,7 @@ def emitter(target: Target) -> Iterator[Emitter]:
                 yield made
             finally:
                 made.cancel()
-                _RESTORING.append(begun(_reorder, True))
+                _RESTORING.append(begun(_straight, False))
         finally:
             pool.shutdown(wait=False)
 
@@ -91,26 +91,31 @@ def emitter(target: Target) -> Iterator[Emitter]:
 def _begin(target: Target) -> None:
     """Initialise LLVM once, before the other threads start."""
     target.machine()
-    _reorder(False)
+    _straight(True)
 
 
-def _reorder(yes: bool) -> None:
-    """LLVM's scheduler on or off: it takes two thirds of the compile time, and order.py has done its work."""
-    llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
+def _straight(on: bool) -> None:
+    """Options of LLVM for long straight-line code, or its defaults again.
+
+    Its scheduler takes two thirds of the compile time, and order.py has done its work. Half of the rest is the search
+    for needless edges between hundreds of loads and the store after them: there are none, and the code is the same.
+    """
+    llvm.set_option("linkwork", f"-enable-misched={'false' if on else 'true'}")
+    llvm.set_option("linkwork", f"-combiner-tokenfactor-inline-limit={1 if on else 2048}")
 
 
 _RESTORING: list[Future[None]] = []
-"""The task that restores the scheduler; at most one, as BUSY is held."""
+"""The task that restores LLVM's defaults; at most one, as BUSY is held."""
 
 
 def assembly(module: str, target: Target) -> str:
     """The assembly text of a module, for inspection."""
     machine = target.machine(level_of(module))
-    _reorder(False)
+    _straight(True)
     try:
         return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
     finally:
-        _reorder(True)
+        _straight(False)
 
 
 def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.ModuleRef:
