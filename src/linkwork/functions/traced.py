@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import NAME, PATH, checked, optional, written
+from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
 from linkwork.functions.arguments import Arguments
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -109,12 +109,13 @@ class Traced(Arguments):
 
         return c_source(self.program, name or self._symbol)
 
-    @checked(directory=PATH, name=optional(NAME))
-    def export(self, directory: str | Path, name: str | None = None) -> list[Path]:
+    @checked(directory=PATH, name=optional(NAME), overwrite=FLAG)
+    def export(self, directory: str | Path, name: str | None = None, overwrite: bool = False) -> list[Path]:
         """Write `name.c`, `name.h` and CMakeLists.txt; gives the paths.
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
-        one library. The header says what the arrays are, in which order and units, and has the defaults of settings.
+        one library; another function of the same name is an `InputError` there, unless told to `overwrite` it. The
+        header says what the arrays are, in which order and units, and has the defaults of settings.
 
         Examples:
             >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
@@ -125,7 +126,8 @@ class Traced(Arguments):
 
         defaults = {n: float(x[0]) for n, x in self._settings.items()}
         about = described(self)
-        return written(directory, lambda: export(self.program, directory, name or self._symbol, about, defaults))
+        symbol = name or self._symbol
+        return written(directory, lambda: export(self.program, directory, symbol, about, defaults, overwrite))
 
     @property
     def _symbol(self) -> str:
