@@ -872,6 +872,7 @@ def _mechanisms() -> Iterator[Call]:
         "planar_leg": {"thigh": 0.3, "shank": 0.3, "lever": 0.06, "base": "fixed"},
         "posture": {"model": arm(), "joints": {"link1_joint": 0.1}},
         "quadruped": {},
+        "biped": {},
         "random_mechanism": {
             "seed": 0,
             "n": 3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,7 +22,7 @@ from linkwork.kernels.c_source import identifier
 from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.iterate import IterativeProgram
 
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+COMPILER = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +19,12 @@ from llvmlite.binding import ffi, object_file
 from linkwork.errors import KernelError
 from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
-from linkwork.kernels.elf import complete
 from linkwork.kernels.lower import STRAIGHT
+from linkwork.kernels.object_code import complete
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.python_layout import python_functions
 from linkwork.kernels.target import Target
+from linkwork.system.code import addresses, inserted, underscore
 
 CHUNK, LOOPS = 1, 2
 """LLVM's levels for straight-line code and for the loops around it. Straight-line code is optimised before LLVM sees
@@ -147,9 +147,9 @@ def _emit_one(text: str, target: Target) -> bytes:
 class Linked:
     """Object code in executable memory, with these functions; keep this object as long as they are used."""
 
-    def __init__(self, objects: Sequence[bytes], names: Iterable[str]) -> None:
+    def __init__(self, objects: Sequence[bytes], names: Iterable[str], target: Target | None = None) -> None:
         with BUSY:
-            engine, self._addresses = apart(_link, objects, names, Target.host())
+            engine, self._addresses = apart(_link, objects, names, target or Target.host())
             held = _Held(self, _DROPPED.put)
             held.engine = engine
             _HELD.add(held)
@@ -204,13 +204,11 @@ def linkable(objects: Sequence[bytes]) -> bool:
     """Whether the linker can take this; it aborts the process on damaged or incomplete object code."""
     if not objects:
         return False
-    if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):
-        return all(objects)
-    return complete(objects, {*_symbols(), *RUNTIME})
+    return complete(objects, {*_symbols(), TABLE}, underscore(Target.host().triple))
 
 
-RUNTIME = ("memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_")
-"""External functions that compiled code may call."""
+TABLE = "_GLOBAL_OFFSET_TABLE_"
+"""What position-independent code needs, and the linker makes."""
 
 
 @cache
@@ -222,6 +220,4 @@ def _register_symbols() -> None:
 
 @cache
 def _symbols() -> dict[str, int]:
-    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
-    found = {n: ctypes.cast(getattr(library, n), ctypes.c_void_p).value or 0 for n in {*LIBM.values(), "sin", "cos"}}
-    return {**found, **python_functions()}
+    return {**addresses([*LIBM.values(), "sin", "cos", *inserted()]), **python_functions()}

@@ -11,9 +11,6 @@ not fit as an error of XLA.
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -28,6 +25,7 @@ from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
+from linkwork.system.code import addresses
 
 MAJOR = 0
 """The version of XLA's interface whose structures these are; minor versions only add to their ends."""
@@ -86,9 +84,8 @@ def version(include: str) -> tuple[int, int]:
 @cache
 def _memory() -> tuple[int, int]:
     """The addresses of malloc and free."""
-    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("c"))
-    malloc, free = (ctypes.cast(getattr(library, n), ctypes.c_void_p).value for n in ("malloc", "free"))
-    return int(malloc or 0), int(free or 0)
+    malloc, free = addresses(["malloc", "free"]).values()
+    return malloc, free
 
 
 def _include() -> str:
