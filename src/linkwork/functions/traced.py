@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
+from linkwork.errors import KernelError
 from linkwork.functions.arguments import Arguments
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -53,11 +55,12 @@ class Traced(Arguments):
         from linkwork.kernels.trace import trace
 
         if (known := program_cache.get(self._content)) is not None:
+            known.source = weak(self.casadi) if known.source is not None else None
             return known
         program = trace(
             self.name, self._written, limit, single=self.dtype == "float32", guard=True, shapes=self._shapes
         )
-        program.source = self.casadi
+        program.source = weak(self.casadi)
         return program_cache.put(self._content, self._looped(program))
 
     def _looped(self, program: Program) -> Program | IterativeProgram:
@@ -161,6 +164,19 @@ class Traced(Arguments):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""
         return dict(self._body(xp, inputs))
+
+
+def weak(method: Callable[[], Any]) -> Callable[[], Any]:
+    """The method of an object that need not live as long: programs are cached, functions are not."""
+    held = WeakMethod(method)
+
+    def call() -> Any:
+        alive = held()
+        if alive is None:
+            raise KernelError("the function of this kernel is gone, and with it the CasADi form: keep the function")
+        return alive()
+
+    return call
 
 
 def marked(xp: Ops, output: Array, guard: Array) -> Array:
