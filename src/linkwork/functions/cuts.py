@@ -18,7 +18,8 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
 
     For ``lw.load(file, cut=lw.best_cuts(file).joints)``. The spanning tree is searched for by exchanging cut joints,
     with forward dynamics planned for each (a second or two for each tree). Driven joints and those with limits stay in
-    the tree; others that are cut keep what they have (`load`). `source` is a file or its text; `use` and `independent` are those of `plan`, `options` those of `load`, without `cut`.
+    the tree; others that are cut keep what they have (`load`). `source` is a file or its text; `use` and `independent`
+    are those of `plan`, `options` those of `load`, without `cut`.
 
     Examples:
         >>> ends = ("world", "bar0"), ("bar0", "bar1"), ("bar1", "bar2"), ("world", "bar2")

@@ -76,7 +76,7 @@ def recut(model: Model, cut: Sequence[str]) -> Model:
 
 
 def _recut_at(model: Model, closure: Closure, i: int, driven: set[str]) -> Model:
-    """The model with `closure` in its tree, and joint `i` cut, in its body if a closure cannot stand for it."""
+    """Put `closure` into the tree and cut joint `i`, in its body if a closure cannot stand for it."""
     link, has = model.links[i], _dynamics(model.links[i])
     more = link.joint_name in driven or beyond_closures(link.joint.kind, has)
     model = _exchanged(model, closure, i)
