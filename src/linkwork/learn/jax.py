@@ -105,12 +105,14 @@ class _Step:
     def __init__(self, of: DiscreteStep) -> None:
         self.of = of
         self._dynamics, self._next = function(of.dynamics), function(of.integrator)
+        self._armature = function(of.armature) if of.servos else None
 
     def __repr__(self) -> str:
         return f"{self.of!r} for JAX"
 
     def __call__(self, q: Any, v: Any, u: Any) -> Motion:
-        solved = self._dynamics(q, v, u)
+        servos = {} if self._armature is None else {"armature": self._armature(q, v, u).armature}
+        solved = self._dynamics(q, v, u, **servos)
         there, fast = self._next(q, v, solved.a)
         return Motion(there, fast, solved.converged)
 
