@@ -56,12 +56,14 @@ class SplitStep:
     def __init__(self, of: DiscreteStep, function: Callable[..., Any], framework: str) -> None:
         self.of, self._framework = of, framework
         self._dynamics, self._next = function(of.dynamics), function(of.integrator)
+        self._armature = function(of.armature) if of.servos else None
 
     def __repr__(self) -> str:
         return f"{self.of!r} for {self._framework}"
 
     def __call__(self, q: Any, v: Any, u: Any) -> Motion:
-        solved = self._dynamics(q, v, u)
+        servos = {} if self._armature is None else {"armature": self._armature(q, v, u).armature}
+        solved = self._dynamics(q, v, u, **servos)
         there, fast = self._next(q, v, solved.a)
         return Motion(there, fast, solved.converged)
 
