@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -120,14 +117,10 @@ def test_batches_are_those_of_mujoco(hinges):
         b.step(nstep=3)
         b.reset(np.array([1, 3]), keyframe=[0, -1])
         b.step(np.array([True, True, False, False]))
-        found = b.rollout(5, np.full((2, 5, 2), 0.2), record=("qpos", mujoco.mjtState.mjSTATE_FULLPHYSICS), ids=[1, 2])
+        full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        found = b.rollout(5, np.full((2, 5, 2), 0.2), record=("qpos", full), ids=[1, 2])
         b.forward()
-        b.kept = [
-            found["qpos"],
-            found[mujoco.mjtState.mjSTATE_FULLPHYSICS],
-            *(b.bind(n).copy() for n in fields),
-            *bound,
-        ]
+        b.kept = [found["qpos"], found[full], *(b.bind(n).copy() for n in fields), *bound]
         assert b.xpos.shape == (4, 3, 3)
     for mine, expected in zip(both[1].kept, both[0].kept, strict=True):
         assert mine.shape == expected.shape
@@ -191,9 +184,3 @@ def test_what_cannot_be_is_refused(hinges, floating):
     muscle = model("Euler", ARM.format(""), '<general joint="a" dyntype="filter" dynprm=".1"/>')
     with pytest.raises(UnsupportedError, match="activations"):
         ours.Batch(muscle, 1)
-
-
-def test_without_mujoco():
-    code = "import sys; sys.modules['mujoco'] = None\nimport linkwork.learn.mujoco"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "linkwork.learn.mujoco needs the package 'mujoco': pip install 'linkwork[mjcf]'" in out

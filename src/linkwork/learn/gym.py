@@ -117,7 +117,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return {}
 
     def control(self, actions: np.ndarray) -> Mapping[str, Any]:
-        """Inputs of `run` by name for actions (B, n): held during the step (B, m), or in K parts of it (B, K, m)."""
+        """Inputs of `run` by name, for actions (B, n): (B, m), held, or (B, K, m) for K parts of the step."""
         raise NotImplementedError(f"{type(self).__name__} has no control(actions)")
 
     def observation(self) -> Any:
@@ -176,7 +176,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return seen, rewards, terminated, truncated, info
 
     def _advance(self) -> None:
-        """One native call; what is not solved is in `result.converged`, what fails in `result.ok`, not in warnings."""
+        """One native call; what is not solved or fails is in the result, not in warnings."""
         given = dict(self.control(self.actions))
         for name, x in given.items():
             if name in TIMED and np.ndim(x) == 2 and len(x) == self.num_envs:

@@ -1,4 +1,4 @@
-"""Many simulations in the dialect of `mujoco.batch` and `mujoco.rollout`: the same arrays, stepped by Linkwork.
+"""Many simulations in the dialect of `mujoco.batch` and `mujoco.rollout`, stepped by Linkwork.
 
     from linkwork.learn import mujoco as batch          # was: from mujoco import batch
     sims = batch.Batch(mj_model, nsim=1024)
@@ -101,7 +101,9 @@ class Robot:
     def advance(
         self, qpos: np.ndarray, qvel: np.ndarray, ctrl: np.ndarray, forces: np.ndarray, steps: int, every: int
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """qpos (n, steps / every, nq), qvel and which of the n have survived, for controls and forces (n, K, ...).
+        """qpos (n, steps / every, nq), qvel, and which of the n simulations have survived.
+
+        Controls and forces are (n, K, ...), each of the K held for steps / K steps.
 
         Forces on free joints are in world axes there and in body axes here: with these, steps are taken one by one.
         """
@@ -179,7 +181,9 @@ class Batch:
         return part[:, 0] if name == "time" else part
 
     def bind(self, name: str) -> np.ndarray:
-        """A live (nsim, ...) array of a field: what is written to time, qpos, qvel, ctrl and qfrc_applied counts.
+        """A live (nsim, ...) array of a field.
+
+        What is written to `time`, `qpos`, `qvel`, `ctrl` and `qfrc_applied` is the state of simulations.
 
         `xpos`, `xquat`, `xmat`, `site_xpos` and `site_xmat` are read-only, and those of the state after each call.
         """
@@ -233,7 +237,7 @@ class Batch:
         ids: Any = None,
         out: Mapping[Any, np.ndarray] | None = None,
     ) -> dict[Any, np.ndarray]:
-        """Advance simulations by nstep steps in one native call, and record after each: (n, nstep, ...) by item.
+        """Advance simulations by nstep steps, and record after each: (n, nstep, ...) by item.
 
         `control` (n, nstep, c) is what `control_spec` says: ctrl, qfrc_applied, or both one behind the other.
         """
