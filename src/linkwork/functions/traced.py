@@ -104,13 +104,15 @@ class Traced(Arguments):
     def c_source(self, name: str | None = None) -> str:
         """The same function as standalone C99, called `name`; without one, after its robot and itself.
 
+        A function in float32 becomes one of `float`.
+
         Examples:
             >>> "void mass(" in lw.mass_matrix(chain(3)).c_source("mass")
             True
         """
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program, name or self._symbol)
+        return c_source(self.program, name or self._symbol, dtype=self.dtype)
 
     @checked(directory=PATH, name=optional(NAME), overwrite=FLAG)
     def export(self, directory: str | Path, name: str | None = None, overwrite: bool = False) -> list[Path]:
@@ -118,7 +120,8 @@ class Traced(Arguments):
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
         one library; another function of the same name is an `InputError` there, unless told to `overwrite` it. The
-        header says what the arrays are, in which order and units, and has the defaults of settings.
+        header says what the arrays are, in which order and units, how much stack and code it takes, and has the defaults
+        of settings. A function in float32 becomes one of `float`.
 
         Examples:
             >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
@@ -129,8 +132,8 @@ class Traced(Arguments):
 
         defaults = {n: float(x[0]) for n, x in self._settings.items()}
         about = described(self)
-        symbol = name or self._symbol
-        return written(directory, lambda: export(self.program, directory, symbol, about, defaults, overwrite))
+        made = self.program, directory, name or self._symbol, about, defaults, self.dtype, overwrite
+        return written(directory, lambda: export(*made))
 
     @property
     def _symbol(self) -> str:

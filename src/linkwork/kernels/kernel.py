@@ -175,10 +175,10 @@ class Kernel:
         return Bound(self, batch)
 
     def c_source(self) -> str:
-        """Standalone C99 of the same function (in float64); see :mod:`linkwork.kernels.c_source`."""
+        """Standalone C99 of the same function; see :mod:`linkwork.kernels.c_source`."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program)
+        return c_source(self.program, dtype=str(self.dtype))
 
     def casadi(self) -> ca.Function:
         """The same function for CasADi."""
