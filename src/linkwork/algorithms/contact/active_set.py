@@ -36,7 +36,8 @@ class ActiveSet(GaussSeidel):
 
     def first(self) -> tuple[Array, Array]:
         """The state after one iteration from `start`, and its violation of the laws."""
-        return self.next(self.start)
+        p = self._split(self.start[0 : self.rows, :])
+        return self.next(self.xp.vstack([self._shared(p), self.start[self.rows : self.kept, :]]))
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one iteration more, and its violation of the laws, relative to the largest velocity."""
@@ -48,6 +49,22 @@ class ActiveSet(GaussSeidel):
         before, after = self._violation(self._split(swept)), self._violation(self._split(solved))
         p = xp.where(after < before, solved, swept)
         return xp.vstack([p, s]), xp.where(after < before, after, before) / self.speed
+
+    def _shared(self, p: list[Array]) -> Array:
+        """Impulses nearer to a solution than p: along what every contact would do alone, as far as takes most energy.
+
+        Contacts that could take each other's load share it then; sweeps would give all of it to the first.
+        """
+        xp, problem = self.xp, self.problem
+        u = [problem.others(i, p) for i in range(len(p))]
+        alone = [law.solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
+        along = falls = xp.zeros(1)
+        for i, (d, x) in enumerate(zip(alone, p, strict=True)):
+            falls = falls - d.T @ (u[i] + problem.G[i, i] @ x)
+            along = along + d.T @ (problem.others(i, alone) - problem.g[i] + problem.G[i, i] @ d)
+        most = xp.where(along > falls, along, falls)
+        far = xp.where(falls > 0, falls / xp.where(falls > 0, most, 1.0), 0.0)
+        return xp.vstack([xp.zeros(0), *(x + far[0, 0] * d for x, d in zip(p, alone, strict=True))])
 
     def _solved(self, p: list[Array], s: Array) -> Array:
         """The impulses of what is in force of all laws at p, moved to where they are possible."""
