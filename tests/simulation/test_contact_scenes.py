@@ -133,7 +133,7 @@ def test_painleves_rod() -> None:
 
 
 def test_a_disc_spins_down_and_a_wheel_rolls_on() -> None:
-    """On three points of its rim a disc loses mu g r / (r^2 / 2) of its spin a second; an upright wheel loses nothing."""
+    """On three points of its rim a disc loses mu g r / (r^2 / 2) of its spin a second; a wheel rolls on."""
     r, mu, m = 0.1, 0.2, 1.0
     builder = lw.Builder("disc")
     builder.link("disc", joint="free", inertia=lw.BodyInertia(m, np.zeros(3), m * r**2 * np.diag([0.25, 0.25, 0.5])))

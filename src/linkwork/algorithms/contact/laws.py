@@ -54,7 +54,7 @@ class Cone:
         self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
         self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
         W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
-        self.W00, self.W11 = (xp.where(W > least, W, least) for W in (W00, W11))
+        self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
