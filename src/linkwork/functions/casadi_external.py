@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -121,11 +122,16 @@ def inputs_of(of: Function[Any], kernel: Kernel) -> list[Argument]:
 
 
 def jacobians_of(
-    name: str, slopes: Function[Any], inputs: Sequence[Argument], outputs: Mapping[str, Argument]
+    name: str,
+    slopes: Function[Any],
+    inputs: Sequence[Argument],
+    outputs: Mapping[str, Argument],
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> External:
     """The Jacobians d{output}_d{input} of a function as CasADi asks for them: one for each pair, zero if there is none.
 
-    Its inputs are those of the function, then its results, which are not needed.
+    Its inputs are those of the function, then its results, which are not needed. `called` are inputs with another name
+    in the kernel.
     """
     kernel, zeros = slopes.kernel, zeros_of(slopes._content, slopes.kernel)
     places = {port.name: k for k, port in enumerate(kernel.inputs)}
@@ -138,7 +144,7 @@ def jacobians_of(
                 blocks.append(Argument(block, (y.shape[0] * y.shape[1], x.shape[0] * x.shape[1])))
             else:
                 blocks.append(jacobian(block, y, x, *known, zeros.get(known[0].name, frozenset())))
-    given = [replace(x, port=places.get(x.name)) for x in inputs]
+    given = [replace(x, port=places.get(called.get(x.name, x.name))) for x in inputs]
     given += [Argument(f"out_{y.name}", y.shape) for y in outputs.values()]
     return External(name, kernel, tuple(given), tuple(blocks))
 
@@ -158,7 +164,12 @@ def load(functions: Sequence[External]) -> list[Any]:
 
 
 def with_jacobian(
-    name: str, x: Mapping[str, Any], y: Mapping[str, Any], slopes: Any, gauss_newton: bool, defaults: Mapping[str, float]
+    name: str,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    slopes: Any,
+    gauss_newton: bool,
+    defaults: Mapping[str, float],
 ) -> Any:
     """A function of CasADi, of symbols to expressions, with a function for its Jacobians."""
     import casadi
@@ -167,8 +178,8 @@ def with_jacobian(
     if slopes is not None:
         if gauss_newton:  # the derivatives of derivatives are zero
             names = slopes.name_in(), slopes.name_out()
-            given = [casadi.MX.sym(n, slopes.sparsity_in(n)) for n in names[0]]
-            constant = {"is_diff_in": [False] * len(given), "never_inline": True}
+            given: list[Any] = [casadi.MX.sym(n, slopes.sparsity_in(n)) for n in names[0]]
+            constant: dict[str, Any] = {"is_diff_in": [False] * len(given), "never_inline": True}
             slopes = casadi.Function(slopes.name(), given, slopes.call(given), *names, constant)
         options |= {"custom_jacobian": slopes, "jac_penalty": 0}
     return casadi.Function(name, list(x.values()), list(y.values()), list(x), list(y), options)

@@ -226,7 +226,7 @@ class Function(Traced, Generic[R]):
         constants). There are first derivatives. With `gauss_newton=True` second ones count as zero, so that the exact
         Hessian which a solver asks for is that of Gauss and Newton; without, let the solver approximate it.
         Quaternions in `q` are divided by their length. What cannot be computed is NaN. On Linux no compiler is needed,
-        elsewhere a C compiler. The function serves this process: it is not to be saved by CasADi, see `export` for that.
+        elsewhere a C compiler. The function serves this process and cannot be saved by CasADi; `export` writes C.
 
         Examples:
             >>> fd = lw.forward_dynamics(chain(3)).casadi_external()

@@ -24,6 +24,9 @@ PAGE = 1 << 16
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """ELF's numbers of processors."""
 
+SHARED = 3
+"""ELF's number of shared libraries."""
+
 LOAD, DYNAMIC, STACK = 1, 2, 0x6474E551
 """Kinds of segments."""
 
@@ -38,7 +41,9 @@ def write(path: Path, functions: Mapping[str, int]) -> None:
         return
     compiler = next((found for name in ("cc", "clang", "gcc") if (found := shutil.which(name))), None)
     if compiler is None:
-        raise KernelError("a library for CasADi needs a C compiler on this system (cc, clang or gcc), and none was found")
+        raise KernelError(
+            "a library for CasADi needs a C compiler on this system (cc, clang or gcc), and none was found"
+        )
     source = path.with_suffix(".c")
     source.write_text(_c_jumps(functions), encoding="utf-8")
     done = subprocess.run([compiler, "-shared", "-O1", "-o", str(path), str(source)], capture_output=True, text=True)
@@ -75,8 +80,8 @@ def elf(functions: Mapping[str, int], processor: str) -> bytes:
         return struct.pack("<IIQQQQQQ", kind, flags, at, at, at, length, length, alignment)
 
     out = struct.pack(
-        "<4sBBBB8sHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, b"", 3, MACHINES[processor], 1, 0, header, 0, 0, 64, 56, 4, 64,
-        0, 0,
+        "<4sBBBB8sHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, b"", SHARED, MACHINES[processor],
+        1, 0, header, 0, 0, 64, 56, 4, 64, 0, 0,
     )  # fmt: skip
     out += segment(LOAD, 5, 0, end, PAGE)
     out += segment(LOAD, 6, at_dynamic, len(dynamic), PAGE)
