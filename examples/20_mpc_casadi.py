@@ -1,8 +1,8 @@
-"""Model-predictive control of a walking quadruped: whole-body dynamics and contact phases in fatrop or ipopt.
+"""Model-predictive control of a walking quadruped, with its whole-body dynamics and contact phases.
 
     min sum_k 1/2 |r(x_k, u_k)|^2,    x_{k+1} = f(x_k, u_k, phase_k),    contact forces in their friction pyramids
 
-Every 20 ms the plan is made anew, from the state of a simulation with real contacts. Linkwork's step with its Jacobians
+Solved by fatrop or ipopt. Every 20 ms the plan is made anew, from the state of a simulation with real contacts. Linkwork's step with its Jacobians
 is an external function of CasADi: machine code, no graph. Second derivatives count as zero (Gauss and Newton).
 """
 
@@ -120,9 +120,8 @@ def main(solver="fatrop", seconds=1.5, dt=0.002):
             r = world(q, v, tau, [dt]) if impulses is None else world(q, v, tau, [dt], impulses=impulses)
             q, v, impulses = r.q, r.v, r.impulses
     middle, slowest = 1e3 * np.median(spent), 1e3 * np.max(spent[1:])
-    print(
-        f"{solver}: {q[0]:.2f} m in {seconds:g} s, trunk at {q[2]:.3f} m; {middle:.1f} ms a plan (at most {slowest:.1f})"
-    )
+    print(f"{solver}: {q[0]:.2f} m in {seconds:g} s, trunk at a height of {q[2]:.3f} m")
+    print(f"{middle:.1f} ms of processor time for a plan ({1e3 / middle:.0f} Hz), at most {slowest:.1f}")
     assert q[0] > 0.5 * SPEED * seconds, "the quadruped should walk ahead"
     assert q[2] > 0.2, "the quadruped should not fall"
     return q, spent

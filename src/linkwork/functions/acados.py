@@ -36,12 +36,14 @@ def export_acados(
     modes: bool = False,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write explicit dynamics of a model as acados takes them: C files, and CMakeLists.txt; gives the paths.
+    """Write explicit dynamics as acados takes them: C files and CMakeLists.txt; gives the paths.
 
-    The functions are `NAME_expl_ode_fun`, `NAME_expl_vde_forw` and `NAME_expl_vde_adj`. `u` are the forces of joints
-    that are actuated, in the order of v. With `modes=True` the parameters `p` are weights of the constraints: 1, or 0
-    where one is switched off. In CasADi's interface integers are `int`, as acados wants it; compiled with
-    -DCASADI_INT="long long", `casadi.external` takes them, too.
+    The functions are `NAME_expl_ode_fun`, `NAME_expl_vde_forw` and `NAME_expl_vde_adj`, in files of a `directory`;
+    `name` is that of the model if none is given. `u` are the forces of joints that are actuated, in the order of v.
+    `method` is one of forward dynamics. With `modes=True` the parameters `p` are weights of the constraints: 1, or 0
+    where one is switched off. Files of another model with that name are replaced only if told to `overwrite` them.
+    In CasADi's interface integers are `int`, as acados wants it; compiled with -DCASADI_INT="long long",
+    `casadi.external` takes the functions, too.
 
     Examples:
         >>> sorted(path.name for path in lw.export_acados(chain(3), "mpc", "chain") if path.suffix == ".c")
@@ -195,7 +197,7 @@ int {name}_expl_vde_adj(const double **arg, double **res, CASADI_INT *iw, double
 
 
 def _call(name: str, part: str, function: Function[Any], into: Mapping[str, str]) -> str:
-    """A call with arrays of these names; other results are dropped, and settings are those of the function."""
+    """A call with arrays of these names; other results are dropped, settings are the function's."""
     program, lines, given = function.program, [], []
     known = {"q": "q", "v": "v", "tau": "tau", "active": "p"}
     for port in program.inputs:

@@ -53,7 +53,7 @@ class EntryJacobians(Jacobians):
 
 
 def normalised(model: Model, q: Array, xp: Ops) -> tuple[Array, Array]:
-    """q with its quaternions, and [cos sin] of planar joints, divided by their lengths; and what entries were."""
+    """q with quaternions and [cos sin] of planar joints divided by their lengths, and these lengths."""
     lengths = xp.constant(np.ones((model.nq, 1)))
     for i in model.topology.links:
         for part in model.unit_parts(i):
@@ -128,7 +128,7 @@ def jacobians_of(
     outputs: Mapping[str, Argument],
     called: Mapping[str, str] = MappingProxyType({}),
 ) -> External:
-    """The Jacobians d{output}_d{input} of a function as CasADi asks for them: one for each pair, zero if there is none.
+    """The Jacobians d{output}_d{input} of a function as CasADi asks for them: one for each pair.
 
     Its inputs are those of the function, then its results, which are not needed. `called` are inputs with another name
     in the kernel.

@@ -219,7 +219,7 @@ class Function(Traced, Generic[R]):
 
     @checked(wrt=WRT, gauss_newton=FLAG)
     def casadi_external(self, wrt: Sequence[str] | None = None, gauss_newton: bool = False) -> Any:
-        """The machine code, with its derivatives, as an external function of CasADi: for ipopt, fatrop and others.
+        """The machine code with its derivatives as an external function of CasADi, for ipopt, fatrop, ...
 
         It has the inputs and outputs of this function by name; those with a default are inputs, too. Derivatives are
         compiled as well, by the inputs `wrt` (default: all but contact modes and forces to start from; others count as

@@ -35,7 +35,7 @@ ASKED = ("n_in", "n_out", "default_in", "name_in", "name_out", "sparsity_in", "s
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output of an external function: a matrix, of which these entries (row, column) are not zero.
+    """An input or output of an external function: a matrix, `entries` (row, column) of which are not zero.
 
     `port` is the input or output of the kernel with its values, and `places` where that has each entry; None: it has
     none.
@@ -88,7 +88,7 @@ def _row_by_row(x: Argument) -> list[int]:
 
 
 def zeros_of(content: str | None, kernel: Kernel) -> dict[str, frozenset[int]]:
-    """The entries of each output that are zero in every state; `content` is what the program was traced from."""
+    """The entries of each output that are zero in every state; `content` is that of the program."""
 
     def found() -> dict[str, Any]:
         program = getattr(kernel.program, "whole", kernel.program)
@@ -151,7 +151,9 @@ exit:
 
 
 class _Writer:
-    """Writes one function. `settings` are addresses of inputs of the kernel that no call gives, by their places.
+    """Writes one function.
+
+    `settings` are addresses of inputs of the kernel that no call gives, by their places.
 
     Its memory `w`, from the next cache line on: the context of `run_bound`, the workspace, then one array for each
     output of the kernel and for each input that is a matrix.
