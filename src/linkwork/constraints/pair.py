@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
-from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch, check_sizes
+from linkwork.constraints.contact import RESTITUTION, Contact, Surface, Touch, check_sizes
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
 from linkwork.model.body import PLACEMENT, Placement
@@ -137,7 +137,7 @@ class Pair(Value):
         if a == b:
             raise InputError(f"contact '{self.name}': '{self.a.frame}' and '{self.b.frame}' are on one link")
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, near = motion.xp, self._nearest(motion)
         C = axes(near.normal, xp)
