@@ -264,7 +264,7 @@ MANY = 32
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 30, "admm": 2000}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
