@@ -570,7 +570,8 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call(
         "Contact",
         lambda **given: lw.step(robot(), [lw.Contact(**given)], backend="numpy"),
-        {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"},
+        {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"}
+        | {"torsion": 0.01, "rolling": 0.001},
     )
     yield Call(
         "Ground",
@@ -580,6 +581,7 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call("Terrain", lw.Terrain, {"function": lambda x, y: 0.1 * x * y})
     yield Call("HeightField", lw.HeightField, {"heights": np.eye(3), "size": (2.0, 1.0), "centre": (0.0, 0.0)})
     on_tip = {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.0, "friction": 0.5, "restitution": 0.0, "name": "c"}
+    on_tip |= {"torsion": 0.0, "rolling": 0.0}
     for made, more in (
         (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),
         (lw.RimContact, {"axis": "z", "rim": 0.1, "turn": 0.0}),

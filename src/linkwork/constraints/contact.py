@@ -77,6 +77,7 @@ class Touch(NamedTuple):
     K: dict[int, Array]  # 3 x 6 each
     gap: Array  # a scalar
     axes: Array  # 3 x 3, in world axes
+    turns: dict[int, Array]  # the axes of the links
 
 
 def check_sizes(owner: str, sizes: object) -> None:
@@ -92,6 +93,8 @@ CONTACT = {
     "friction": NOT_NEGATIVE,
     "restitution": RESTITUTION,
     "name": NAME,
+    "torsion": NOT_NEGATIVE,
+    "rolling": NOT_NEGATIVE,
 }
 """The arguments of every contact."""
 
@@ -102,7 +105,8 @@ class Contact(Value):
     """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.
 
     `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
-    `restitution` the share of the normal velocity with which it bounces back.
+    `restitution` the share of the normal velocity with which it bounces back. `torsion` and `rolling` (lengths, as in
+    MuJoCo) resist turning about the normal and about the two tangents: with up to these times the normal force.
 
     Examples:
         >>> step = lw.step(quadruped(), [lw.Contact("front_left_foot", radius=0.02, friction=0.8)])
@@ -116,6 +120,8 @@ class Contact(Value):
     friction: float = 0.8
     restitution: float = 0.0
     name: str = ""
+    torsion: float = 0.0
+    rolling: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offset", tuple(float(x) for x in np.asarray(self.offset)))
@@ -150,7 +156,7 @@ class Contact(Value):
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
         gap = (n.T @ (p + centre))[0, 0] - (self.radius + height)
-        return Touch({link: xp.hstack([CR, turned])}, gap, C)
+        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R})
 
 
 GROUND = instance(Surface, "a linkwork.Ground, Terrain or HeightField")

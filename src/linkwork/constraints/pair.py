@@ -141,13 +141,14 @@ class Pair(Value):
         """Rows and distance in this configuration."""
         xp, near = motion.xp, self._nearest(motion)
         C = axes(near.normal, xp)
-        K: dict[int, Array] = {}
+        K, turns = dict[int, Array](), dict[int, Array]()
         for body, point, sign in ((self.a, near.a, 1.0), (self.b, near.b, -1.0)):
             link = motion.model.frame(body.frame).link
             R, p = motion.poses[link]
             if link:
+                turns[link] = sign * R
                 K[link] = sign * xp.hstack([C.T @ R, -(C.T @ xp.cross(point - p, R))])
-        return Touch(K, near.gap, C)
+        return Touch(K, near.gap, C, turns)
 
     def _nearest(self, motion: Motion) -> Nearest:
         a, b, xp = self.a, self.b, motion.xp

@@ -16,7 +16,7 @@ from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
+from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
@@ -71,7 +71,7 @@ class ContactStep:
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        return {"impulses": 4 * len(self.contacts) + len(stops), "worst": 1}
+        return {"impulses": 4 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops), "worst": 1}
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -98,7 +98,7 @@ class ContactStep:
     def second(self) -> ContactStep | None:
         """The step for states that this one does not solve."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        if self.solver == "admm" or 3 * len(self.contacts) + len(stops) > MANY:
+        if self.solver == "admm" or 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) > MANY:
             return None
         return replace(self, solver="admm", max_iterations=MOST["admm"])
 

@@ -60,7 +60,7 @@ class ActiveSet(GaussSeidel):
         """
         xp, problem = self.xp, self.problem
         u = [problem.others(i, p) for i in range(len(p))]
-        alone = [law.solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
+        alone = [law.given(p).solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
         along = falls = xp.zeros(1)
         for i, (d, x) in enumerate(zip(alone, p, strict=True)):
             falls = falls - d.T @ (u[i] + problem.G[i, i] @ x)
