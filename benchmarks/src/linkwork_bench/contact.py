@@ -144,7 +144,7 @@ def iterations(scene: Scene) -> list[float]:
 
 
 def measured(rounds: int, budget: float, conditions: Conditions) -> list[dict[str, Any]]:
-    """Microseconds per step with intervals, the ratios, and how well the laws held, for every scene that is here."""
+    """Microseconds per step, ratios, and how well the laws held, for every scene that is here."""
     return [_measured(scene, rounds, budget, conditions) for scene in _found()]
 
 
@@ -204,7 +204,7 @@ def table(found: Sequence[dict[str, Any]]) -> Table:
 
 
 def _theirs(scene: Scene) -> Callable[[], None]:
-    """STEPS steps of MuJoCo from the same state, in one native call: gains as springs and damping of joints."""
+    """STEPS steps of MuJoCo from the same state, in one native call; gains are springs and damping."""
     try:
         import mujoco
     except ImportError:

@@ -133,7 +133,7 @@ def contact_problem(
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
-    """Contacts that resist turning: their number, the axis (0 and 1 tangential, 2 the normal), and the coefficient."""
+    """Contacts that resist turning: number, axis (0, 1 tangential, 2 the normal), coefficient."""
     out = []
     for k, c in enumerate(contacts):
         if isinstance(c, Contact):
