@@ -19,7 +19,9 @@ def symbols(data: bytes) -> Symbols:
 
 
 def complete(objects: Iterable[bytes], known: Iterable[str], underscore: str = "") -> bool:
-    """Whether all objects are intact, and their undefined symbols in others or, after an ``underscore``, ``known``."""
+    """Whether all objects are intact and their undefined symbols are in others or ``known``.
+
+    Before those that are known there may be an ``underscore``."""
     try:
         found = [symbols(data) for data in objects]
     except (ValueError, struct.error):

@@ -47,7 +47,7 @@ class StepResult(NamedTuple):
 
 
 class Linearization(NamedTuple):
-    """`q`, `v` after a step, `A` (2 nv, 2 nv) and `B` (2 nv, nv), or (2 nv, nu) by controls; positions first."""
+    """`q`, `v` after a step, `A` (2 nv, 2 nv), `B` (2 nv, nv) or (2 nv, nu); positions first."""
 
     q: np.ndarray
     v: np.ndarray

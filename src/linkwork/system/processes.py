@@ -22,7 +22,7 @@ def at_fork(
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Bound processor time and memory (in bytes) of this process and forbid it to write files, where possible.
+    """Bound processor time and memory (bytes) of this process and forbid writing, where possible.
 
     macOS refuses a bound on memory; the others hold there nevertheless.
     """
