@@ -632,6 +632,7 @@ def _motions(folder: Any) -> Iterator[Call]:
             "dt": 1e-3,
             "method": "aba",
             "modes": False,
+            "actuators": False,
             "parameters": ("gravity",),
             "stabilisation": True,
             "dtype": "float64",

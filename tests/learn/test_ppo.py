@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -66,6 +63,3 @@ def test_what_it_needs_is_said():
         train(Reach(2), 1)
     with pytest.raises(InputError, match="environment"):
         train("walking", 1)
-    code = "import sys; sys.modules['torch'] = None\nimport linkwork.learn.ppo"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "linkwork.learn.ppo needs the package 'torch': pip install 'linkwork[torch]'" in out

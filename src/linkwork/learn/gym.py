@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
-from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, not_found
+from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import TIMED
 
@@ -117,7 +117,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return {}
 
     def control(self, actions: np.ndarray) -> Mapping[str, Any]:
-        """Inputs of `run` by name for actions (B, n): held during the step (B, m), or in K parts of it (B, K, m)."""
+        """Inputs of `run` by name, for actions (B, n): (B, m), held, or (B, K, m) for K parts of the step."""
         raise NotImplementedError(f"{type(self).__name__} has no control(actions)")
 
     def observation(self) -> Any:
@@ -176,7 +176,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return seen, rewards, terminated, truncated, info
 
     def _advance(self) -> None:
-        """One native call; contact problems that are not solved are in `result.converged`, not in warnings."""
+        """One native call; what is not solved or fails is in the result, not in warnings."""
         given = dict(self.control(self.actions))
         for name, x in given.items():
             if name in TIMED and np.ndim(x) == 2 and len(x) == self.num_envs:
@@ -184,6 +184,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         given |= {"steps": self.substeps, "every": self.substeps, **self.parameters}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", StepWarning)
             self.result = self.run(self.q, self.v, **given)
         self.q, self.v = self.result.q[:, -1].copy(), self.result.v[:, -1].copy()
 

@@ -144,7 +144,7 @@ def train(
 def _iteration(
     env: VectorEnv, policy: Policy, optimiser: torch.optim.Optimizer, x: torch.Tensor, s: Settings
 ) -> tuple[torch.Tensor, tuple[float, float]]:
-    """One horizon, and what is learned from it; the observations after it, the mean reward and share of ends."""
+    """One horizon, and learning from it: observations after it, mean reward, share of ends."""
     seen, actions, chances, values, rewards, gains, ends = _horizon(env, policy, x, s)
     # advantages, from the end to the beginning
     advantage, ahead = torch.zeros_like(gains), torch.zeros(env.num_envs)
@@ -186,7 +186,7 @@ def _horizon(env: VectorEnv, policy: Policy, x: torch.Tensor, s: Settings) -> tu
 
 
 def _epoch(policy: Policy, optimiser: torch.optim.Optimizer, flat: list[torch.Tensor], s: Settings) -> float:
-    """A pass over the samples in minibatches; how much the policy has changed (an estimate of the divergence)."""
+    """A pass over the samples in minibatches; an estimate of the divergence from the old policy."""
     change = 0.0
     for batch in torch.randperm(len(flat[0])).chunk(s.minibatches):
         x, action, chance, advantage, expected = (y[batch] for y in flat)

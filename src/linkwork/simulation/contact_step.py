@@ -7,7 +7,7 @@ accelerations with them are integrated as without contacts (integrators.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -91,8 +91,15 @@ class ContactStep:
 
     @property
     def retried(self) -> None:
-        """There is no other step: iterations end when they have converged, or come no further."""
+        """Rollouts do not try again: another method leaves about as many steps of a long motion unsolved."""
         return None
+
+    @property
+    def second(self) -> ContactStep | None:
+        """The step for states that this one does not solve."""
+        if self.solver == "admm" or len(self.contacts) > MANY:
+            return None
+        return replace(self, solver="admm", max_iterations=MOST["admm"])
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
@@ -249,6 +256,9 @@ SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet, "admm": Admm}
 
 FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
+
+MANY = 16
+"""Contacts above which nothing is tried again: the program of ADMM grows with the cube of their number."""
 
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""

@@ -20,6 +20,12 @@ from linkwork.backends.ops import Array, Ops
 TINY = 1e-150
 """Added to lengths that may be zero: its square is still a number."""
 
+LEAST = 1e-10
+"""The least mobility along an axis, relative to their mean: in a plane mechanism one of them is zero."""
+
+FASTEST = 1e60
+"""The largest s, relative to the contact's own mobility: without friction there would be no end to it."""
+
 
 class Held(NamedTuple):
     """The part of a law that is in force.
@@ -40,11 +46,15 @@ class Cone:
 
     def __init__(self, A: Array, mu: Array, xp: Ops) -> None:
         self.mu, self.xp = mu, xp
-        self.scale = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        self.scale = xp.where(mean > 0, mean, 1.0)
+        self.fastest = FASTEST * self.scale
         # the tangential problem with the normal velocity held at zero
-        self.n = 1.0 / A[2, 2]
+        least = LEAST * self.scale
+        self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
         self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
-        self.W00, self.W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -61,7 +71,7 @@ class Cone:
         new = s - excess * ratio / xp.where(falls, slope, -1.0)
         # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
         new = xp.where(falls, new, xp.where(excess < 0, 0.0, 2 * s + self.scale))
-        new = xp.where(new > 0, new, 0.0)
+        new = xp.where(new > 0, xp.where(new < self.fastest, new, self.fastest), 0.0)
         # the impulse with that s, moved into the cone while s is not exact
         t0, t1, _, _ = self._slip(w0, w1, new)
         N = self._normal(bn, t0, t1)
