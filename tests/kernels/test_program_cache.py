@@ -185,6 +185,7 @@ def test_all_that_runs_in_a_trace_is_among_the_sources(environment) -> None:
     standing = quadruped().with_constraints(lw.point("front_left_foot"))
     models = chain(2), four_bar(), standing
     rolling = [lw.rollout(model, stabilisation=True) for model in models]
+    _ = lw.forward_dynamics, lw.mass_matrix, lw.plan  # names are looked up by the package when they are first used
     program_cache.invalidate()
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))

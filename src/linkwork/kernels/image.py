@@ -28,12 +28,16 @@ ZEROS = ("const", 0.0), ("const", -0.0)
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile: so many lanes of this type, ``chunk`` operations per function, for this target."""
+    """How to compile: so many lanes of this type, ``chunk`` operations per function, for this target.
+
+    Without ``loop``, programs that iterate stop after their start (see :mod:`linkwork.kernels.iterate`).
+    """
 
     scalar: str  # "double" or "float"
     lanes: int
     target: Target
     chunk: int = 1500
+    loop: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -117,17 +121,20 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     layout = Layout(max(options.lanes, options.register))
     primes = {"iterate": "'", "finish": "''"}
     plans: dict[str, Schedule] = {}
-    for name, part in program.parts().items():
+    for name, part in (program.parts() if options.loop else program.parts_without_loop()).items():
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
         write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.counted))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
-    steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     cost = cost_of(plans.values(), (*program.inputs, *program.outputs))
-    modules.append(driver_module(frame, steps, names, cost, calls["start"]))
+    if options.loop:
+        steps = iteration_loop(options.shape, calls, layout.named["running"])
+        modules.append(driver_module(frame, steps, names, cost, calls["start"]))
+    else:
+        modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost)

@@ -40,6 +40,7 @@ from linkwork.kernels.python_layout import (
     BYTES,
     CONTIGUOUS,
     DESCR,
+    HASH,
     MOST,
     NONE,
     PORTS,
@@ -47,8 +48,8 @@ from linkwork.kernels.python_layout import (
     TRUE,
     TYPE,
     WRITABLE,
-    YIELD,
 )
+from linkwork.system.processors import YIELD
 
 AMOUNT = 4_000_000
 """Instructions in a turn: some two milliseconds."""
@@ -172,7 +173,7 @@ exit:
   ret i64 0
 }}
 
-define i1 @all_done(ptr %progress, i64 %end) #0 {{
+define zeroext i1 @all_done(ptr %progress, i64 %end) #0 {{
 entry:
   %done = getelementptr i8, ptr %progress, i64 {DONE}
   br label %look
@@ -303,6 +304,7 @@ define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
   %words = getelementptr i8, ptr %self, i64 {BYTES}
 {_fields(("%none", "%words", NONE, "ptr"), ("%descr", "%words", DESCR, "ptr"), ("%type", "%words", TYPE, "ptr"))}
 {_fields(("%strict", "%words", STRICT, "i64"), ("%attached", "%words", ATTACHED, "ptr"))}
+{_fields(("%hash", "%words", HASH, "i64"))}
   %asked = icmp ne i64 %strict, 0
   %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table)
   br i1 %fits, label %begin, label %refuse
@@ -311,6 +313,10 @@ begin:
   %nothing = icmp eq ptr %result, null
   br i1 %nothing, label %out, label %make
 make:
+  %holds = icmp ne i64 %hash, 0
+  %hashed = getelementptr i8, ptr %result, i64 %hash
+  %unknown = select i1 %holds, ptr %hashed, ptr %ws
+  store i64 -1, ptr %unknown, align 8
 {newline.join(make)}
   call void @refuel(ptr %turn, i1 true, i64 0)
   %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)

@@ -90,6 +90,10 @@ class Cone:
         share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
         return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
 
+    def near(self, p: Array, r: Array) -> Array:
+        """The impulse that the law requires if the velocity of an impulse x is r (x - p)."""
+        return self.inside(p)
+
     def held(self, p: Array, b: Array, s: Array) -> Held:
         """Open where it does not push; else it slips with s, or sticks with s = 0."""
         xp, none = self.xp, self.xp.zeros(3)
@@ -128,14 +132,18 @@ class Stop:
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 1 x 1, which is exact."""
-        return self._graph(b[0, 0]) * self.xp.eye(1), s, self.xp.zeros(1)
+        return self._graph(b[0, 0], self.scale) * self.xp.eye(1), s, self.xp.zeros(1)
 
     def inside(self, p: Array) -> Array:
         """Any impulse is possible."""
         return p
 
-    def _graph(self, bn: Array) -> Array:
-        xp, A = self.xp, self.A[0, 0]
+    def near(self, p: Array, r: Array) -> Array:
+        """The impulse that the law requires if the velocity of an impulse x is r (x - p)."""
+        return self._graph(-r * p[0, 0], r) * self.xp.eye(1)
+
+    def _graph(self, bn: Array, A: Array) -> Array:
+        xp = self.xp
         p = -bn / A
         p = xp.where(p > self.p_max, self.p_max, xp.where(p < -self.p_max, -self.p_max, p))
         least, most = (self.lower - bn) / A, (self.upper - bn) / A
@@ -155,7 +163,7 @@ class Stop:
 
     def violation(self, p: Array, u: Array) -> Array:
         """|p - p(u - A p)|, times A."""
-        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0])
+        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0], self.scale)
         return self.A[0, 0] * self.xp.sqrt(off * off) * self.xp.eye(1)
 
 
