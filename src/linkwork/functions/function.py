@@ -225,7 +225,7 @@ class Function(Traced, Generic[R]):
         compiled as well, by the inputs `wrt` (default: all but contact modes and forces to start from; others count as
         constants). There are first derivatives; for second ones give solvers a Hessian, or let them approximate it.
         Quaternions in `q` are divided by their length. What cannot be computed is NaN. On Linux no compiler is needed,
-        elsewhere a C compiler. The function serves this process: it is not to be saved by CasADi, see `export` for that.
+        elsewhere a C compiler. The function serves this process: CasADi must not save it, see `export` for that.
 
         Examples:
             >>> fd = lw.forward_dynamics(chain(3)).casadi_external()

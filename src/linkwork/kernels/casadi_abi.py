@@ -59,6 +59,7 @@ class Argument:
             starts[c + 1] += starts[c]
         return [rows, columns, *starts, *(r for r, _ in self.entries)]
 
+
 def argument(
     name: str, port: Port, number: int | None, zeros: frozenset[int] = frozenset(), default: float = 0.0
 ) -> Argument:

@@ -38,7 +38,9 @@ def write(path: Path, functions: Mapping[str, int]) -> None:
         return
     compiler = next((found for name in ("cc", "clang", "gcc") if (found := shutil.which(name))), None)
     if compiler is None:
-        raise KernelError("a library for CasADi needs a C compiler on this system (cc, clang or gcc), and none was found")
+        raise KernelError(
+            "a library for CasADi needs a C compiler on this system (cc, clang or gcc), and none was found"
+        )
     source = path.with_suffix(".c")
     source.write_text(_c_jumps(functions), encoding="utf-8")
     done = subprocess.run([compiler, "-shared", "-O1", "-o", str(path), str(source)], capture_output=True, text=True)
