@@ -49,6 +49,8 @@ class Group(NamedTuple):
 class ColumnProgram:
     """A start and a body for columns; see the module's text. `outputs` are in the order that users see."""
 
+    rarely = False  # its loop is always needed
+
     def __init__(self, start: Program, body: Program, groups: Sequence[Group], outputs: Sequence[Port]) -> None:
         self.start, self.body, self.groups, self.outputs = start, body, tuple(groups), tuple(outputs)
         self.inputs, self.name = start.inputs, start.name

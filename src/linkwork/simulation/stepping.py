@@ -182,7 +182,7 @@ class StepFunction(Function[StepResult]):
         return result
 
     def _try_again(self, result: Any, given: dict[str, np.ndarray]) -> None:
-        """Solve what has not converged by the other method, from zero impulses; keep what is better."""
+        """Solve what has not converged by the other method from zero, and take that where it is better."""
         hard = np.flatnonzero(~np.atleast_1d(result.converged))
         states = {n: np.broadcast_to(x, (result.converged.size, x.shape[-1]))[hard] for n, x in given.items()}
         states["impulses"] = np.zeros_like(states["impulses"])

@@ -54,7 +54,7 @@ class ActiveSet(GaussSeidel):
         return xp.vstack([p, s]), xp.where(after < before, after, before) / self.speed
 
     def _shared(self, p: list[Array]) -> Array:
-        """Impulses nearer to a solution: along what contacts would do alone, as far as takes most energy.
+        """Impulses nearer to a solution than p: along what each contact would do alone, by most energy.
 
         Contacts that could take each other's load share it then; sweeps would give all of it to the first.
         """

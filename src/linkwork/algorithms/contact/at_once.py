@@ -1,4 +1,4 @@
-"""The impulses of several contacts at once, where it is known which are open, stick or slip.
+"""The impulses of several contacts at once, where it is known which are open, stick and slip.
 
 With s = |u_t| / (mu p_n) of those that slip the problem is linear and symmetric, over the rows A of what is in force:
 
