@@ -632,6 +632,7 @@ def _motions(folder: Any) -> Iterator[Call]:
             "dt": 1e-3,
             "method": "aba",
             "modes": False,
+            "actuators": False,
             "parameters": ("gravity",),
             "stabilisation": True,
             "dtype": "float64",
@@ -872,6 +873,7 @@ def _mechanisms() -> Iterator[Call]:
         "planar_leg": {"thigh": 0.3, "shank": 0.3, "lever": 0.06, "base": "fixed"},
         "posture": {"model": arm(), "joints": {"link1_joint": 0.1}},
         "quadruped": {},
+        "biped": {},
         "random_mechanism": {
             "seed": 0,
             "n": 3,
@@ -915,7 +917,9 @@ def _others(folder: Any) -> Iterator[Call]:
     yield Call("Map.a_from", to.a_from, {"q": q, "v": v, "a": v})
     yield Call("Map.velocity_matrix", to.velocity_matrix, {"q": q})
     yield Call("scenario", scenarios.scenario, {"name": "four_bar"})
-    yield Call("export", lw.forward_dynamics(arm(), method="aba").export, {"directory": folder / "c"})
+    yield Call(
+        "export", lw.forward_dynamics(arm(), method="aba").export, {"directory": folder / "c", "overwrite": True}
+    )
     if zoo.names():
         yield Call("zoo.find", zoo.find, {"name": zoo.names()[0]})
 

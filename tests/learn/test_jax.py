@@ -291,12 +291,6 @@ def test_float64_needs_x64(model, states):
     assert out.endswith("float32\n")
 
 
-def test_without_jax():
-    code = "import sys; sys.modules['jax'] = None\nimport linkwork.learn.jax"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "linkwork.learn.jax needs the package 'jax': pip install 'linkwork[jax]'" in out
-
-
 def test_buffers_that_do_not_fit_are_refused(fd, states):
     """The handler looks at what it gets, whoever calls it."""
     q, v, tau = (jnp.asarray(x[0]) for x in states)

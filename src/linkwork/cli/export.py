@@ -50,6 +50,7 @@ def export_command(
     dtype: Annotated[str | None, typer.Option(help="float64 (double) or float32 (float).")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace another function of the same name.")] = False,
 ) -> None:
     """Write a function as standalone C99, with a header.
 
@@ -67,7 +68,7 @@ def export_command(
             raise InputError(f"{function} has no option {option}; leave it out")
         if n not in given and n in takes and takes[n].default is Parameter.empty:
             raise InputError(f"{function} needs {option}")
-    written = known[function](model, **given).export(output, name)
+    written = known[function](model, **given).export(output, name, overwrite=force)
     for path in written:
         console.print(printable(path), soft_wrap=True)
     if all(path.name != PROJECT for path in written):

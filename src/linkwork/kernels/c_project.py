@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from linkwork.errors import InputError, listing
 from linkwork.kernels.c_size import sentence
 from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
 from linkwork.kernels.columns import ColumnProgram
@@ -25,11 +26,12 @@ def export(
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
     dtype: str = "float64",
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write ``name.c``, ``name.h`` and ``CMakeLists.txt`` into a directory; the paths written.
 
-    ``about`` and ``defaults`` are for the header. A ``CMakeLists.txt`` that no export has written is left as it is, and
-    is not among the paths.
+    ``about`` and ``defaults`` are for the header. Files of that name with other content are replaced only if told to
+    ``overwrite``. A ``CMakeLists.txt`` that no export has written is left as it is, and is not among the paths.
     """
     name = identifier(name or program.name)
     root = Path(directory)
@@ -38,6 +40,12 @@ def export(
         f"{name}.c": c_source(program, name, [f"{name}.h"], dtype),
         f"{name}.h": c_header(program, name, about, defaults, dtype),
     }
+    others = [file for file, text in texts.items() if not overwrite and _differs(root / file, text)]
+    if others:
+        raise InputError(
+            f"{listing(others)} in '{root}' would be replaced by another function: "
+            "give this one another name, or allow it with overwrite=True (--force on the command line)"
+        )
     for file, text in texts.items():
         (root / file).write_text(text, encoding="utf-8")
     project = root / PROJECT
@@ -117,6 +125,11 @@ if(LINKWORK_MATH)
   target_link_libraries({library} PUBLIC m)
 endif()
 """
+
+
+def _differs(path: Path, text: str) -> bool:
+    """Whether there is a file with another content."""
+    return path.exists() and path.read_bytes() != text.encode()
 
 
 def _exported(path: Path) -> bool:
