@@ -579,6 +579,8 @@ def _motions(folder: Any) -> Iterator[Call]:
         lambda **given: lw.step(robot(), [ball], ground=lw.Ground(**given), backend="numpy"),
         {"normal": "z", "height": 0.0},
     )
+    yield Call("Terrain", lw.Terrain, {"function": lambda x, y: 0.1 * x * y})
+    yield Call("HeightField", lw.HeightField, {"heights": np.eye(3), "size": (2.0, 1.0), "centre": (0.0, 0.0)})
     on_tip = {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.0, "friction": 0.5, "restitution": 0.0, "name": "c"}
     for made, more in (
         (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),

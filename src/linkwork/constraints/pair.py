@@ -17,7 +17,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
-from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch, check_sizes
+from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Surface, Touch, check_sizes
 from linkwork.constraints.rows import rows_jacobian
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
@@ -160,7 +160,7 @@ class Pair(Value):
         rate = rows_jacobian(motion, {l: K[2:3, :] for l, K in touch.K.items()}, {})
         return not float(np.abs(rate).max(initial=0.0)) <= STILL * max(1.0, *model.reach)
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, near = motion.xp, self._nearest(motion)
         C = axes(near.normal, xp)

@@ -270,7 +270,10 @@ static void {name}(const double *restrict x, double *restrict s, double *restric
 
 
 def _sincos_single(name: str) -> str:
-    """The same in single precision: parts of pi/2 by fused products, or without them in double precision."""
+    """The same in single precision.
+
+    The parts of pi/2 are subtracted by fused products, or in double precision without them.
+    """
     fused, wide = HALF_PI["float", True], HALF_PI["float", False]
     number = REAL["float32"].number
 

@@ -19,9 +19,10 @@ def symbols(data: bytes) -> Symbols:
 
 
 def complete(objects: Iterable[bytes], known: Iterable[str], underscore: str = "") -> bool:
-    """Whether all objects are intact and their undefined symbols are in others or ``known``.
+    """Whether all objects are intact, and what they do not define is in others or ``known``.
 
-    Before those that are known there may be an ``underscore``."""
+    In object code, known names follow an ``underscore`` where the system has one.
+    """
     try:
         found = [symbols(data) for data in objects]
     except (ValueError, struct.error):
