@@ -36,6 +36,9 @@ from linkwork.model.model import MODEL
 from linkwork.simulation.step import BY_STEP, discretised, stabilised
 from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state
 
+APART_FROM = 200_000
+"""Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
+
 
 class StepResult(NamedTuple):
     """The configuration `q` and velocity `v` after a step."""
@@ -62,8 +65,9 @@ class DiscreteStep:
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
         slopes = Jacobians(self.dynamics, ("q", "v", "tau"))
-        self._slopes = slopes if slopes._loops else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, options) if slopes._loops else LinearStep(self.dynamics, stepped, dt)
+        apart = slopes.solving > APART_FROM
+        self._slopes = slopes if apart else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, options) if apart else LinearStep(self.dynamics, stepped, dt)
         self.integrator = _next(stepped, dt, options)
         self.parameters = tuple(options["parameters"])
         self._back = StepReverse(self.dynamics, stepped, dt, ("q", "v", "tau", *self.parameters))
@@ -287,6 +291,8 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 
 class LinearStep(Jacobians):
     """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
+
+    _by_products = False
 
     def __init__(self, of: Function[Any], model: Model, dt: float) -> None:
         Differentiated.__init__(self, "linear_step", of, ("q", "v", "tau"), {})
