@@ -7,7 +7,7 @@ columns of derivatives. O(n d^2 + m d^2 + m^2 d + m^3) to factor, O(n d + m^2) f
 
 Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R the multipliers come from
 
-    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^3)  for singular values s^2 >> R,   W -> 0  for s^2 << R
+    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^2)  for singular values s^2 >> R,   W -> 0  for s^2 << R
 
 that is, from a pseudo-inverse without singular values. With `softness`, R is that, and W = E.
 """
