@@ -6,17 +6,26 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 MEASURED ?= build/bench
 MINUTES ?= 30
-PYTHONS ?= python3.11 python3.12 python3.13
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+ARM ?= build/arm
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test lint fuzz bench docs dist check-dist clean
+.PHONY: demo test test-arm test-pythons lint fuzz bench docs dist check-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
+
+# a slice of the tests on emulated 64-bit ARM, set up in $(ARM) when it is not there yet
+test-arm: $(VENV)/.core
+	$(BIN)/python tools/test_arm.py $(ARM) $(if $(PYTEST),-- $(PYTEST))
+
+# what depends on Python's insides, with every Python here
+test-pythons: $(VENV)/.core
+	$(BIN)/python tools/test_pythons.py $(PYTHONS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src benchmarks tests examples tools

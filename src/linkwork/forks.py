@@ -9,7 +9,6 @@ these, and for threads that import any of this, too.
 from __future__ import annotations
 
 import importlib._bootstrap as bootstrap
-import os
 import sys
 import threading
 import time
@@ -17,6 +16,8 @@ from _imp import acquire_lock, release_lock
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
+
+from linkwork.system.processes import at_fork
 
 Found = TypeVar("Found")
 
@@ -93,5 +94,4 @@ def _after_in_child() -> None:
     release_lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)
+at_fork(_after_in_child, _after_in_parent, _before)

@@ -107,3 +107,24 @@ def test_names_do_not_end_the_comment(tmp_path):
     header = (tmp_path / "arm.h").read_text()
     assert header.count("*/") == header.count("/*") == 1
     assert "#error" not in "\n".join(line for line in header.splitlines() if not line.startswith(" *"))
+
+
+def test_another_function_of_that_name_is_not_replaced(robot):
+    """By a second export, or where the user has a file of that name; the same function may be exported again."""
+    mass = ["export", "swing.urdf", "-o", "out", "--function", "mass_matrix", "--name", "arm"]
+    bias = [*mass[:5], "inverse_dynamics", *mass[6:]]
+    run(*mass)
+    before = {path.name: path.read_bytes() for path in (robot / "out").iterdir()}
+    run(*mass)
+    done = CliRunner().invoke(app, bias)
+    assert isinstance(done.exception, InputError)
+    assert "arm.c" in str(done.exception)
+    assert "--force" in str(done.exception)
+    assert {path.name: path.read_bytes() for path in (robot / "out").iterdir()} == before
+    run(*bias, "--force")
+    assert (robot / "out" / "arm.c").read_bytes() != before["arm.c"]
+    (robot / "out" / "mine.h").write_text("int mine;")
+    with pytest.raises(InputError, match=r"mine\.h.*another name"):
+        lw.mass_matrix(arm(2)).export(robot / "out", "mine")
+    assert not (robot / "out" / "mine.c").exists()
+    assert lw.mass_matrix(arm(2)).export(robot / "out", "mine", overwrite=True)

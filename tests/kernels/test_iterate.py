@@ -11,7 +11,9 @@ import pytest
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
 from linkwork.kernels.from_casadi import read_iteration
+from linkwork.kernels.hoist import hoist
 from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.trace import trace
 
 ROWS, N = 6, 4
 
@@ -150,3 +152,41 @@ def test_parts_that_do_not_fit_are_refused(start: Program, iterate: Program, mes
 def test_missing_limits_are_reported() -> None:
     with pytest.raises(InputError, match="tolerance"):
         Kernel(proximal())(*problem(2))
+
+
+def root() -> IterativeProgram:
+    """The square root of s by Newton's method from 1, certified; no step is needed for s = 1."""
+
+    def body(xp: Any, symbol: Any) -> dict[str, Any]:
+        s, x = symbol("s", 1), symbol("x", 1)
+        new, one = (x + s / x) * 0.5, xp.constant(1.0)
+        off = {"residual_first": xp.apply("fabs", one - s), "residual": xp.apply("fabs", new * new - s)}
+        certificate = {"violation": xp.apply("fabs", x * x - s), "bound": one}
+        return {"x_first": one + 0 * s, "x_next": new, **off, "root": x + 0 * s, **certificate}
+
+    return hoist(trace("root", body), hand_on=False)
+
+
+@pytest.mark.usefixtures("empty_cache")
+def test_a_loop_that_is_rarely_needed_is_compiled_when_it_is() -> None:
+    kernel, (tolerance, limit) = Kernel(root(), lanes=2), ([1e-12], [50.0])
+    one, two = np.array([1.0]), np.array([2.0])
+    for s in (one, np.ones((3, 1)), np.array([np.nan])):  # none of these iterates
+        result, fine = kernel.judged([s, tolerance, limit])
+        assert fine == bool(np.isfinite(s).all())
+    assert {*kernel._forms} == {(1, False), (2, False)}
+    direct = kernel.finite()
+    limits = np.array(tolerance), np.array(limit)
+    assert direct(one, *limits).root == 1.0
+    assert direct(two, *limits) is None
+    result, fine = kernel.judged([two, tolerance, limit])
+    assert fine
+    assert result.root == pytest.approx(2**0.5, abs=1e-12)
+    assert result.report[0] > 3
+    assert kernel.finite()(two, *limits).root == result.root  # from now on without Python
+    batch, fine = kernel.judged([np.array([[1.0], [2.0], [4.0]]), tolerance, limit])
+    assert fine
+    assert batch.root[1] == result.root
+    assert {*kernel._forms} == {(1, False), (1, True), (2, False), (2, True)}
+    np.testing.assert_array_equal(batch.report[0], [1.0, 0.0, 1.0])
+    assert {*Kernel(root(), lanes=2).prepare()._forms} == {(1, True), (2, True)}

@@ -87,6 +87,7 @@ CASES = {
     "humanoid": (mech.humanoid, 62, 67, 0, 0, 14, 67),
     "humanoid without hands": (lambda: mech.humanoid(hands=False), 32, 37, 0, 0, 11, 37),
     "humanoid, four-bar legs": (lambda: mech.humanoid(False, True), 36, 41, 2, 10, 11, 37),
+    "biped": (mech.biped, 17, 22, 2, 10, 7, 18),
 }
 
 
@@ -251,6 +252,18 @@ def test_humanoid_stands(crouch: float | None, four_bar: bool) -> None:
     height = mech.frame_pose(m, "head_top", m.neutral()).p[2] - mech.frame_pose(m, "left_foot", m.neutral()).p[2]
     assert 1.6 < height < 1.9
     assert 60 < m.mass < 85
+
+
+def test_biped_stands() -> None:
+    """On the soles of both feet, its centre of mass above them, its loops closed."""
+    m = mech.biped()
+    q = mech.standing(m)
+    feet = [mech.frame_pose(m, f"{side}_foot", q) for side in ("left", "right")]
+    com = _centre_of_mass(m, q)
+    assert max(abs(foot.p[2]) for foot in feet) < 1e-15
+    assert abs(com[0] - feet[0].p[0]) < 0.1
+    assert feet[1].p[1] < com[1] < feet[0].p[1]
+    assert gap(m, q) < 1e-15
 
 
 def test_humanoid_is_symmetric() -> None:

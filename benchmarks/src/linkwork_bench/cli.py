@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from linkwork_bench.calls import calls_command
-from linkwork_bench.commands import contact, papers, planner, results, robot, rollout, suites
+from linkwork_bench.commands import contact, environments, papers, planner, results, robot, rollout, suites
 from linkwork_bench.derivatives import derivatives
 from linkwork_bench.regressors import regressors
 from linkwork_bench.terms import terms
@@ -31,6 +31,7 @@ for command in (
     planner.planner,
     rollout.rollout,
     contact.contact,
+    environments.environments,
     derivatives,
     terms,
     regressors,

@@ -81,26 +81,19 @@ def _there(module: str) -> bool:
 def _machine() -> dict[str, Any]:
     from linkwork.kernels.cores import cores, quota
     from linkwork.kernels.target import Target
+    from linkwork.system.processors import processor_name
 
     host = Target.host()
     return {
-        "cpu": _processor() or host.cpu,
+        "cpu": processor_name() or host.cpu,
         "target": f"{host.cpu}, {host.triple}",
+        "LINKWORK_TARGET": os.environ.get("LINKWORK_TARGET", ""),
         "registers": f"{host.registers} registers of {host.register_bits} bits{', fused multiply-add' * host.has_fma}",
         "lanes": {dtype: host.lanes(dtype) for dtype in ("float64", "float32")},
         "processors": os.cpu_count(),
         "quota": None if quota() == float("inf") else quota(),
         "threads": cores(),
     }
-
-
-def _processor() -> str:
-    """The processor's name, where the system says it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def _cache() -> dict[str, Any]:
@@ -156,7 +149,7 @@ def _show(facts: dict[str, Any]) -> None:
         "python": facts["python"],
         "system": facts["system"],
         "processor": machine["cpu"],
-        "machine code": f"{machine['target']}; {machine['registers']}",
+        "machine code": f"{machine['target']}; {machine['registers']}{_forced(machine)}",
         "lanes": ", ".join(f"{n} of {dtype}" for dtype, n in machine["lanes"].items()),
         "threads": f"{machine['threads']} of {machine['processors']} processors{_limited(machine)}",
         "cache": f"{cache['directory']}: {cache['files']} kernels, {cache['bytes'] / 2**20:.1f} MiB",
@@ -179,6 +172,10 @@ def _show(facts: dict[str, Any]) -> None:
     else:
         took = f"an arm with three joints traced and compiled in {test['seconds']:.2f} s"
         console.print(f"compile test passed: {took}, right to {test['error']:.0e}", highlight=False, soft_wrap=True)
+
+
+def _forced(machine: dict[str, Any]) -> str:
+    return f"; LINKWORK_TARGET is {machine['LINKWORK_TARGET']}" if machine["LINKWORK_TARGET"] else ""
 
 
 def _limited(machine: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from linkwork.kernels.c_project import PROJECT
 
 console = terminal()
 
-OPTIONS = {"method": "--method", "frames": "--frame", "names": "--term", "reference": "--reference"}
+OPTIONS = {"method": "--method", "frames": "--frame", "names": "--term", "reference": "--reference", "dtype": "--dtype"}
 """Arguments of functions, and what they are called here."""
 
 
@@ -47,8 +47,10 @@ def export_command(
         typer.Option("--term", help="A term, such as M or com, for --function terms; repeat for more."),
     ] = None,
     reference: Annotated[str | None, typer.Option(help="The axes that velocities and Jacobians are in.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float64 (double) or float32 (float).")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace another function of the same name.")] = False,
 ) -> None:
     """Write a function as standalone C99, with a header.
 
@@ -58,7 +60,7 @@ def export_command(
     known = factories()
     if function not in known:
         raise not_found("function to export", function, known)
-    options = {"method": method, "frames": frame, "names": term, "reference": reference}
+    options = {"method": method, "frames": frame, "names": term, "reference": reference, "dtype": dtype}
     given = {n: x for n, x in options.items() if x is not None}
     takes = signature(known[function]).parameters
     for n, option in OPTIONS.items():
@@ -66,7 +68,7 @@ def export_command(
             raise InputError(f"{function} has no option {option}; leave it out")
         if n not in given and n in takes and takes[n].default is Parameter.empty:
             raise InputError(f"{function} needs {option}")
-    written = known[function](model, **given).export(output, name)
+    written = known[function](model, **given).export(output, name, overwrite=force)
     for path in written:
         console.print(printable(path), soft_wrap=True)
     if all(path.name != PROJECT for path in written):

@@ -28,9 +28,26 @@ if TYPE_CHECKING:
 RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 
 
+class Plane(NamedTuple):
+    """The plane n^T x = height that a contact sees: its axes [t1 t2 n] as columns."""
+
+    axes: Array
+    height: Array
+
+
+class Surface(Value):
+    """What contacts may touch: a plane (`Ground`), or a terrain."""
+
+    curved = True
+
+    def under(self, place: Array, xp: Ops) -> Plane:
+        """The plane that touches the surface below a place, 3 x 1 in the world."""
+        raise NotImplementedError
+
+
 @checked_class(normal=AXIS, height=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
-class Ground(Value):
+class Ground(Surface):
     """The plane n^T x = height; `normal` n points out of the ground.
 
     Examples:
@@ -40,6 +57,10 @@ class Ground(Value):
 
     normal: object = "z"
     height: float = 0.0
+    curved = False
+
+    def under(self, place: Array, xp: Ops) -> Plane:
+        return Plane(xp.constant(self.axes), self.height)
 
     @cached_property
     def axes(self) -> np.ndarray:
@@ -112,19 +133,24 @@ class Contact(Value):
         """The centre of the sphere in the axes of the frame, where n is the ground's normal."""
         return xp.constant(np.array(self.offset))
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
         link, X = frame.link, frame.placement
         R, p = motion.poses[link]
-        C, n = xp.constant(ground.axes), xp.constant(ground.axes[:, 2:3])
-        turn = xp.constant(X.R)
+        C, height = ground.under(p + R @ xp.constant(X.p), xp)
+        turn, n = xp.constant(X.R), C[:, 2:3]
         centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ n), xp))
+        if ground.curved:
+            C, height = ground.under(p + centre, xp)
+            for _ in range(2 if self.radius else 0):
+                C, height = ground.under(p + centre - self.radius * C[:, 2:3], xp)
+            n = C[:, 2:3]
         lever = centre - self.radius * n
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
-        gap = (n.T @ (p + centre))[0, 0] - (self.radius + ground.height)
+        gap = (n.T @ (p + centre))[0, 0] - (self.radius + height)
         return Touch({link: xp.hstack([CR, turned])}, gap, C)
 
 
-GROUND = instance(Ground, "a linkwork.Ground")
+GROUND = instance(Surface, "a linkwork.Ground, Terrain or HeightField")

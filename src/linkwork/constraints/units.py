@@ -6,16 +6,23 @@ The maximum, because penalties lose digits where they are much larger than the i
 all constraints that share a degree of freedom, because only these can be in conflict, and then the solution is that of
 least squares, in which all rows must have the same weight. Units are numbers, found once for a model in a few postures;
 rows that nearly vanish in all of them count by their levers (rows.py).
+
+A row that no joint moves (of a hinge on the axis of the joint itself, of a weld between bodies that only slide on each
+other) has no effective inertia. No force on it changes anything, and a penalty on it only adds its rounding, times the
+levers, to the inertia of what it is on. So such rows count by their levers in full, and a constraint of such rows alone
+gets a unit far below that; no other constraint follows from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.base import Rows
 from linkwork.constraints.rows import rows_jacobian, uncancelled
 from linkwork.model.memo import cached
 from linkwork.model.model import Model
@@ -23,6 +30,12 @@ from linkwork.model.motion import Motion
 
 LEAST = 1e-2
 """The least mobility of rows, relative to that without cancellation."""
+
+UNMOVED = 1e-10
+"""Entries of J, relative to what they are a difference of, that are rounding: no joint moves such a row."""
+
+UNFELT = 1e-7
+"""The unit of a constraint that no joint moves, in units of its levers: penalties are then as large as inertias are."""
 
 POSTURES = 2
 """Random postures in which units are found, besides the neutral one."""
@@ -35,8 +48,26 @@ def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
 
 @cached
 def _units(model: Model, which: tuple[int, ...]) -> list[float]:
-    plain = replace(model, constraints=tuple(model.constraints[n].original for n in which))
-    felt = np.zeros(len(plain.constraints))
+    felt = [_felt(model)[n] for n in which]
+    support = np.array([f.support for f in felt], dtype=bool).reshape(len(which), model.nv)
+    shared = np.array([max(felt[n].mobility for n in group) for group in _sharing(support)])
+    still = [not f.moves for f in felt]
+    return [1 / x if x > 0 else 1.0 for x in np.where(still, shared / UNFELT, shared)]
+
+
+class Felt(NamedTuple):
+    """The largest mobility of a constraint's rows, degrees of freedom that move any, whether one does."""
+
+    mobility: float
+    support: np.ndarray
+    moves: bool
+
+
+@cached
+def _felt(model: Model) -> list[Felt]:
+    """Of each constraint."""
+    plain = replace(model, constraints=tuple(c.original for c in model.constraints))
+    felt, levers, moves = ([np.zeros(c.rows) for c in plain.constraints] for _ in range(3))
     support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
     postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []
     for q in postures:
@@ -44,14 +75,22 @@ def _units(model: Model, which: tuple[int, ...]) -> list[float]:
         moved = {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in plain.topology.links}
         M_inv = _mobility(motion, moved)
         for n, c in enumerate(plain.constraints):
-            rows = c.evaluate(motion)
-            terms = [(uncancelled(motion, l, K) @ moved[l] ** 2, K @ moved[l]) for l, K in rows.links.items() if l]
-            terms += [(J * J, J) for J in (rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items())]
-            J = sum((x for _, x in terms), np.zeros((1, plain.nv)))
-            levers = sum((squares @ np.diagonal(M_inv) for squares, _ in terms), np.zeros(1))
-            felt[n] = max(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T).max(), LEAST * levers.max())
+            J, squares = _uncancelled(motion, c.evaluate(motion), moved)
+            felt[n] = np.maximum(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T))
+            levers[n] = np.maximum(levers[n], squares @ np.diagonal(M_inv))
+            moves[n] = np.maximum(moves[n], (J * J).max(axis=1, initial=0.0) > UNMOVED**2 * squares.max(initial=0.0))
             support[n] |= (J != 0).any(axis=0)
-    return [1 / x if x > 0 else 1.0 for x in (felt[group].max() for group in _sharing(support))]
+    most = [np.maximum(f, np.where(m > 0, LEAST, 1.0) * l) for f, m, l in zip(felt, moves, levers, strict=True)]
+    any_moves = [bool(m.any()) for m in moves]
+    return [Felt(float(x.max(initial=0.0)), s & m, m) for x, s, m in zip(most, support, any_moves, strict=True)]
+
+
+def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """J of a constraint, and the squares of its entries if the terms of none cancelled."""
+    terms = [(K @ moved[l], uncancelled(motion, l, K) @ moved[l] ** 2) for l, K in rows.links.items() if l]
+    terms += [(J, J * J) for J in (rows_jacobian(motion, {}, {i: G}) for i, G in rows.joints.items())]
+    none = np.zeros((rows.drift.shape[0], motion.model.nv))
+    return sum((J for J, _ in terms), none), sum((squares for _, squares in terms), none)
 
 
 def _mobility(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:

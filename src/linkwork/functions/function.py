@@ -130,7 +130,7 @@ class Function(Traced, Generic[R]):
             except InputError:
                 self._take(args, named)  # raises the error in terms of this function
                 raise
-            if "_one" not in self.__dict__ and getattr(given[0] if given else None, "ndim", 0) == 1:
+            if getattr(given[0] if given else None, "ndim", 0) == 1:
                 self._one = self.kernel.finite()  # type: ignore[method-assign]
             if not fine:
                 result = self._sound(result, *self._take(args, named))
@@ -216,6 +216,25 @@ class Function(Traced, Generic[R]):
         from linkwork.functions import derivatives
 
         return derivatives.hvp(self, wrt)
+
+    @checked(wrt=WRT)
+    def casadi_external(self, wrt: Sequence[str] | None = None) -> Any:
+        """The machine code, with its derivatives, as an external function of CasADi: for ipopt, fatrop and others.
+
+        It has the inputs and outputs of this function by name; those with a default are inputs, too. Derivatives are
+        compiled as well, by the inputs `wrt` (default: all but contact modes and forces to start from; others count as
+        constants). There are first derivatives; for second ones give solvers a Hessian, or let them approximate it.
+        Quaternions in `q` are divided by their length. What cannot be computed is NaN. On Linux no compiler is needed,
+        elsewhere a C compiler. The function serves this process: CasADi must not save it, see `export` for that.
+
+        Examples:
+            >>> fd = lw.forward_dynamics(chain(3)).casadi_external()
+            >>> fd.jacobian()(q=np.ones(3), v=np.zeros(3), tau=np.zeros(3))["jac_a_tau"].shape
+            (3, 3)
+        """
+        from linkwork.functions.casadi_external import casadi_external
+
+        return casadi_external(self, wrt)
 
     def _computed(self, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result by one of the other backends, state by state."""

@@ -108,5 +108,7 @@ def _content(task: str, use: str, asked: Asked) -> str | None:
 
 
 def _measured(content: str | None) -> str | None:
-    """The content of the note with the times of a plan."""
-    return None if content is None else f"{content} measured"
+    """The content of the note with the times of a plan on this target."""
+    from linkwork.kernels.target import Target
+
+    return None if content is None else f"{content} measured {Target.host()}"

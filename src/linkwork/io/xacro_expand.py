@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from linkwork.system.processes import limit
+
 MEMORY = 2 << 30
 SECONDS = 3
 """Of processor time; the macros of a large robot take less than one."""
@@ -44,7 +46,7 @@ def main(file: str, folders: list[str]) -> None:
     b"", b"".decode("utf-8"), "é".encode("ascii", "replace")
     real = [os.path.realpath(folder) for folder in folders]
     xacro.substitution_args._eval_find = lambda package: _package(package, real)
-    _limit()
+    limit(SECONDS, MEMORY)
     sys.addaudithook(lambda event, arguments: _audit(event, arguments, real))
     try:
         text = xacro.process_file(file).toxml("utf-8")
@@ -81,16 +83,6 @@ def _package(name: str, folders: list[str]) -> str:
             if place.name == name and place.is_dir() and _inside(str(place), folders):
                 return str(place)
     raise Refused(f"the package '{name}' is not in the robot's folder; LINKWORK_ROBOTS may name the folder it is in")
-
-
-def _limit() -> None:
-    """Bounds of time, memory and written files, where the system has them."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 
 from linkwork.errors import LinkworkError, LoadError
 from linkwork.io.files import regular_size
+from linkwork.system.files import NO_WAIT
 
 MAX_BYTES = 64 * 2**20
 MAX_ELEMENTS = 500_000
@@ -140,7 +141,7 @@ def read(path: Path, limit: int = MAX_BYTES) -> bytes:
     if size > limit:
         raise LoadError(f"{path} has {size / 2**20:.0f} MiB; robot files of at most {limit >> 20} MiB are read")
     try:
-        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
+        with open(path, "rb", opener=lambda p, flags: os.open(p, flags | NO_WAIT)) as stream:
             return stream.read(limit + 1)
     except (OSError, ValueError) as problem:
         raise LoadError(f"{path} cannot be read: {problem}") from problem

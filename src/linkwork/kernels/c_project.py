@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linkwork.kernels.c_source import MARK, c_source, identifier, parameters
+from linkwork.errors import InputError, listing
+from linkwork.kernels.c_size import sentence
+from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Program
@@ -23,19 +25,27 @@ def export(
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
+    dtype: str = "float64",
+    overwrite: bool = False,
 ) -> list[Path]:
     """Write ``name.c``, ``name.h`` and ``CMakeLists.txt`` into a directory; the paths written.
 
-    ``about`` and ``defaults`` are for the header. A ``CMakeLists.txt`` that no export has written is left as it is, and
-    is not among the paths.
+    ``about`` and ``defaults`` are for the header. Files of that name with other content are replaced only if told to
+    ``overwrite``. A ``CMakeLists.txt`` that no export has written is left as it is, and is not among the paths.
     """
     name = identifier(name or program.name)
     root = Path(directory)
     root.mkdir(parents=True, exist_ok=True)
     texts = {
-        f"{name}.c": c_source(program, name, [f"{name}.h"]),
-        f"{name}.h": c_header(program, name, about, defaults),
+        f"{name}.c": c_source(program, name, [f"{name}.h"], dtype),
+        f"{name}.h": c_header(program, name, about, defaults, dtype),
     }
+    others = [file for file, text in texts.items() if not overwrite and _differs(root / file, text)]
+    if others:
+        raise InputError(
+            f"{listing(others)} in '{root}' would be replaced by another function: "
+            "give this one another name, or allow it with overwrite=True (--force on the command line)"
+        )
     for file, text in texts.items():
         (root / file).write_text(text, encoding="utf-8")
     project = root / PROJECT
@@ -51,6 +61,7 @@ def c_header(
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
+    dtype: str = "float64",
 ) -> str:
     """The C header: what the function computes, its prototype, sizes of ports and defaults as macros."""
     name = identifier(name or program.name)
@@ -63,7 +74,9 @@ def c_header(
     macros = "\n".join(dict.fromkeys(sizes))
     text = "\n".join(" * " + _comment(line) if line else " *" for line in about)
     return f"""/* {name}: {MARK}.
-{text + chr(10) if text else ""} */
+{text + chr(10) if text else ""} *
+ * {sentence(program, dtype)}
+ */
 #ifndef {guard}
 #define {guard}
 
@@ -72,7 +85,7 @@ def c_header(
 #ifdef __cplusplus
 extern "C" {{
 #endif
-void {name}({parameters(program.inputs, program.outputs, restrict="")});
+void {name}({parameters(program.inputs, program.outputs, REAL[dtype].kind, restrict="")});
 #ifdef __cplusplus
 }}
 #endif
@@ -112,6 +125,11 @@ if(LINKWORK_MATH)
   target_link_libraries({library} PUBLIC m)
 endif()
 """
+
+
+def _differs(path: Path, text: str) -> bool:
+    """Whether there is a file with another content."""
+    return path.exists() and path.read_bytes() != text.encode()
 
 
 def _exported(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +19,12 @@ from llvmlite.binding import ffi, object_file
 from linkwork.errors import KernelError
 from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
-from linkwork.kernels.elf import complete
 from linkwork.kernels.lower import STRAIGHT
+from linkwork.kernels.object_code import complete
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.python_layout import python_functions
 from linkwork.kernels.target import Target
+from linkwork.system.code import addresses, inserted, underscore
 
 CHUNK, LOOPS = 1, 2
 """LLVM's levels for straight-line code and for the loops around it. Straight-line code is optimised before LLVM sees
@@ -68,7 +68,7 @@ def emitter(target: Target) -> Iterator[Emitter]:
     """Compile the modules that are appended while more of them are written.
 
     An exception is raised at once; chunks that LLVM is compiling at that time are finished in the background, and
-    dropped. The next compilation may begin meanwhile: nothing is shared but the option of `_reorder`, whose changes
+    dropped. The next compilation may begin meanwhile: nothing is shared but the options of `_straight`, whose changes
     keep their order.
     """
     with BUSY:
@@ -83,7 +83,7 @@ def emitter(target: Target) -> Iterator[Emitter]:
                 yield made
             finally:
                 made.cancel()
-                _RESTORING.append(begun(_reorder, True))
+                _RESTORING.append(begun(_straight, False))
         finally:
             pool.shutdown(wait=False)
 
@@ -91,26 +91,31 @@ def emitter(target: Target) -> Iterator[Emitter]:
 def _begin(target: Target) -> None:
     """Initialise LLVM once, before the other threads start."""
     target.machine()
-    _reorder(False)
+    _straight(True)
 
 
-def _reorder(yes: bool) -> None:
-    """LLVM's scheduler on or off: it takes two thirds of the compile time, and order.py has done its work."""
-    llvm.set_option("linkwork", f"-enable-misched={'true' if yes else 'false'}")
+def _straight(on: bool) -> None:
+    """Options of LLVM for long straight-line code, or its defaults again.
+
+    Its scheduler takes two thirds of the compile time, and order.py has done its work. Half of the rest is the search
+    for needless edges between hundreds of loads and the store after them: there are none, and the code is the same.
+    """
+    llvm.set_option("linkwork", f"-enable-misched={'false' if on else 'true'}")
+    llvm.set_option("linkwork", f"-combiner-tokenfactor-inline-limit={1 if on else 2048}")
 
 
 _RESTORING: list[Future[None]] = []
-"""The task that restores the scheduler; at most one, as BUSY is held."""
+"""The task that restores LLVM's defaults; at most one, as BUSY is held."""
 
 
 def assembly(module: str, target: Target) -> str:
     """The assembly text of a module, for inspection."""
     machine = target.machine(level_of(module))
-    _reorder(False)
+    _straight(True)
     try:
         return str(machine.emit_assembly(_parse(module, target, llvm.create_context())))
     finally:
-        _reorder(True)
+        _straight(False)
 
 
 def _parse(text: str, target: Target, context: llvm.context.ContextRef) -> llvm.ModuleRef:
@@ -142,9 +147,9 @@ def _emit_one(text: str, target: Target) -> bytes:
 class Linked:
     """Object code in executable memory, with these functions; keep this object as long as they are used."""
 
-    def __init__(self, objects: Sequence[bytes], names: Iterable[str]) -> None:
+    def __init__(self, objects: Sequence[bytes], names: Iterable[str], target: Target | None = None) -> None:
         with BUSY:
-            engine, self._addresses = apart(_link, objects, names, Target.host())
+            engine, self._addresses = apart(_link, objects, names, target or Target.host())
             held = _Held(self, _DROPPED.put)
             held.engine = engine
             _HELD.add(held)
@@ -199,13 +204,11 @@ def linkable(objects: Sequence[bytes]) -> bool:
     """Whether the linker can take this; it aborts the process on damaged or incomplete object code."""
     if not objects:
         return False
-    if not Target.host().triple.endswith(("linux-gnu", "linux-musl")):
-        return all(objects)
-    return complete(objects, {*_symbols(), *RUNTIME})
+    return complete(objects, {*_symbols(), TABLE}, underscore(Target.host().triple))
 
 
-RUNTIME = ("memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_")
-"""External functions that compiled code may call."""
+TABLE = "_GLOBAL_OFFSET_TABLE_"
+"""What position-independent code needs, and the linker makes."""
 
 
 @cache
@@ -217,6 +220,4 @@ def _register_symbols() -> None:
 
 @cache
 def _symbols() -> dict[str, int]:
-    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("m"))
-    found = {n: ctypes.cast(getattr(library, n), ctypes.c_void_p).value or 0 for n in {*LIBM.values(), "sin", "cos"}}
-    return {**found, **python_functions()}
+    return {**addresses([*LIBM.values(), "sin", "cos", *inserted()]), **python_functions()}

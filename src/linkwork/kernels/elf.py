@@ -1,14 +1,11 @@
-"""Whether object code is valid for a linker (64-bit ELF): LLVM's aborts the process on what is not.
-
-Everything that the linker reads is checked: sections, names, symbols and relocations. Instructions are not: files are
-sealed (see :mod:`linkwork.kernels.folder`), and this check is against accidental damage.
-"""
+"""The symbols of object code in ELF (64 bits; Linux, and Windows in this library), if it is intact."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from typing import NamedTuple
+
+from linkwork.kernels.symbols import Symbols, need
 
 MAGIC = b"\x7fELF\x02\x01\x01"
 HEADER, SECTION, SYMBOL, RELOCATION = "<16xHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ", "<QQq"
@@ -28,13 +25,6 @@ ABSOLUTE = 0xFFF1
 """The section index of undefined symbols."""
 
 
-class Symbols(NamedTuple):
-    """The symbols that object code defines, and those that it needs."""
-
-    defined: set[str]
-    missing: set[str]
-
-
 class _Section(NamedTuple):
     name: int
     kind: int
@@ -47,31 +37,31 @@ class _Section(NamedTuple):
 
 def symbols(data: bytes) -> Symbols:
     """The symbols of object code; ValueError or struct.error if it is damaged."""
-    _need(data.startswith(MAGIC))
+    need(data.startswith(MAGIC))
     kind, machine, _, _, _, at, _, _, _, _, each, count, names = struct.unpack_from(HEADER, data)
-    _need(kind == RELOCATABLE and machine in RELOCATIONS and each == struct.calcsize(SECTION) and names < count)
-    _need(at + each * count <= len(data))
+    need(kind == RELOCATABLE and machine in RELOCATIONS and each == struct.calcsize(SECTION) and names < count)
+    need(at + each * count <= len(data))
     sections = []
     for k in range(count):
         name, kind, _, _, offset, size, link, info, align, each = struct.unpack_from(SECTION, data, at + 64 * k)
-        _need(kind in KINDS and align & (align - 1) == 0 and align <= LARGEST_ALIGNMENT)
-        _need(kind in (0, NOBITS) or offset + size <= len(data))
-        _need(kind != NOBITS or size < len(data) + (1 << 20))
-        _need(link < count)
+        need(kind in KINDS and align & (align - 1) == 0 and align <= LARGEST_ALIGNMENT)
+        need(kind in (0, NOBITS) or offset + size <= len(data))
+        need(kind != NOBITS or size < len(data) + (1 << 20))
+        need(link < count)
         sections.append(_Section(name, kind, offset, size, link, info, each))
     listed = _strings(data, sections[names])
-    _need(all(section.name < listed.size for section in sections))
+    need(all(section.name < listed.size for section in sections))
     tables = [k for k, s in enumerate(sections) if s.kind == SYMTAB]
-    _need(len(tables) == 1)
+    need(len(tables) == 1)
     found, held = _symbols(data, sections, sections[tables[0]])
     for section in sections:
         if section.kind == RELA:
-            _need(section.link == tables[0] and section.info < count)
+            need(section.link == tables[0] and section.info < count)
             target = sections[section.info]
             for place, info, _ in _entries(data, section, RELOCATION):
                 how = info & 0xFFFFFFFF
-                _need(how in RELOCATIONS[machine] and 0 < info >> 32 < held)
-                _need(place + (8 if how in WIDE else 4) <= target.size)
+                need(how in RELOCATIONS[machine] and 0 < info >> 32 < held)
+                need(place + (8 if how in WIDE else 4) <= target.size)
     return found
 
 
@@ -79,10 +69,10 @@ def _symbols(data: bytes, sections: list[_Section], table: _Section) -> tuple[Sy
     names = _strings(data, sections[table.link])
     found, entries = Symbols(set(), set()), _entries(data, table, SYMBOL)
     for k, (name, info, _, section, value, _) in enumerate(entries):
-        _need(name < names.size)
+        need(name < names.size)
         if k and not section:
-            _need(name > 0 and info >> 4 in (1, 2) and info & 15 in (0, 2))  # a function that another object has
-        _need(section == ABSOLUTE or (section < len(sections) and (not section or value <= sections[section].size)))
+            need(name > 0 and info >> 4 in (1, 2) and info & 15 in (0, 2))  # a function that another object has
+        need(section == ABSOLUTE or (section < len(sections) and (not section or value <= sections[section].size)))
         start = names.offset + name
         text = data[start : data.index(b"\0", start)].decode()
         if section:
@@ -94,25 +84,10 @@ def _symbols(data: bytes, sections: list[_Section], table: _Section) -> tuple[Sy
 
 def _strings(data: bytes, section: _Section) -> _Section:
     """The section, if it is a string table whose names are all terminated."""
-    _need(section.kind == STRTAB and section.size > 0 and data[section.offset + section.size - 1] == 0)
+    need(section.kind == STRTAB and section.size > 0 and data[section.offset + section.size - 1] == 0)
     return section
 
 
 def _entries(data: bytes, section: _Section, form: str) -> list[tuple[int, ...]]:
-    _need(section.each == struct.calcsize(form) and section.size % section.each == 0)
+    need(section.each == struct.calcsize(form) and section.size % section.each == 0)
     return list(struct.iter_unpack(form, data[section.offset : section.offset + section.size]))
-
-
-def complete(objects: Iterable[bytes], known: Iterable[str]) -> bool:
-    """Whether all objects are intact, and their undefined symbols in others or among `known`."""
-    try:
-        found = [symbols(data) for data in objects]
-    except (ValueError, struct.error):
-        return False
-    there = set(known).union(*(s.defined for s in found))
-    return bool(found) and all(s.missing <= there for s in found)
-
-
-def _need(condition: bool) -> None:
-    if not condition:
-        raise ValueError("this is not object code")

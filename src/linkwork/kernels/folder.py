@@ -14,18 +14,16 @@ import hashlib
 import hmac
 import os
 import stat
-import sys
 import tempfile
 import warnings
 from pathlib import Path
 
 from linkwork.errors import CacheWarning
+from linkwork.system.files import OWN, cache_place, distrust
 
 TEMPORARY, SECRET = ".new-", ".secret"
 LARGEST = 1 << 30
 """Bytes of a file that is read."""
-
-OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 _told: set[str] = set()
 
@@ -35,18 +33,7 @@ def directory() -> Path | None:
     chosen = os.environ.get("LINKWORK_CACHE")
     if chosen:
         return None if chosen == "off" else Path(chosen).absolute()
-    if sys.platform == "win32":
-        base = _absolute(os.environ.get("LOCALAPPDATA", "")) or _home()
-        return base and base / "linkwork" / "cache"
-    if sys.platform == "darwin":
-        home = _home()
-        return home and home / "Library" / "Caches" / "linkwork"
-    # a relative or empty XDG_CACHE_HOME is to be ignored
-    base = _absolute(os.environ.get("XDG_CACHE_HOME", ""))
-    if base is None:
-        home = _home()
-        base = home and home / ".cache"
-    return base and base / "linkwork"
+    return cache_place()
 
 
 def problem() -> str | None:
@@ -55,7 +42,7 @@ def problem() -> str | None:
     if path is None:
         return "LINKWORK_CACHE is off" if os.environ.get("LINKWORK_CACHE") == "off" else "this user has no home folder"
     try:
-        return _distrust(os.stat(path), str(path), stat.S_ISDIR, "chmod 700")
+        return distrust(os.stat(path), str(path), stat.S_ISDIR, "chmod 700")
     except FileNotFoundError:
         return None
     except OSError as why:
@@ -84,15 +71,13 @@ def read(name: str) -> bytes | None:
     if folder is None:
         return None
     path = folder / name
-    # neither a link to elsewhere nor a pipe without a writer
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        handle = os.open(path, flags)
+        handle = os.open(path, OWN)
     except OSError:
         return None
     with contextlib.suppress(OSError), os.fdopen(handle, "rb") as file:
         status = os.fstat(file.fileno())
-        why = _distrust(status, str(path), stat.S_ISREG, "delete it, or chmod 600")
+        why = distrust(status, str(path), stat.S_ISREG, "delete it, or chmod 600")
         if why is not None:
             _tell(why)
         elif status.st_size <= LARGEST:
@@ -150,32 +135,8 @@ def _written(folder: Path, data: bytes) -> str:
     return path
 
 
-def _distrust(status: os.stat_result, path: str, kind: object, remedy: str) -> str | None:
-    """Why code from there must not be run; None if it may."""
-    if not kind(status.st_mode):  # type: ignore[operator]
-        return f"{path} is not a {'folder' if kind is stat.S_ISDIR else 'file'}"
-    if not hasattr(os, "geteuid"):
-        return None
-    if status.st_uid != os.geteuid():
-        return f"{path} belongs to user {status.st_uid}, and this process is user {os.geteuid()}'s"
-    if status.st_mode & OTHERS:
-        return f"others may write to {path} (mode {stat.S_IMODE(status.st_mode):04o}): {remedy}"
-    return None
-
-
 def _tell(why: str) -> None:
     if why not in _told and os.environ.get("LINKWORK_CACHE") != "off":
         _told.add(why)
         where = "LINKWORK_CACHE names another folder, or is 'off'"
         warnings.warn(f"kernels are compiled without the cache: {why}. {where}", CacheWarning, stacklevel=2)
-
-
-def _home() -> Path | None:
-    try:
-        return _absolute(str(Path.home()))
-    except RuntimeError:  # a user without an entry in the system's list
-        return None
-
-
-def _absolute(path: str) -> Path | None:
-    return Path(path) if os.path.isabs(path) else None

@@ -56,7 +56,7 @@ def hoist(program: Program, hand_on: bool = True) -> IterativeProgram:
     start = part("start", users, first, {})
     step = part("iterate", [*users, state, handed], {STATE: results["x_next"], "residual": results["residual"]}, known)
     finish = part("finish", [*users, state, handed], {n: results[n] for n in ends}, known)
-    return IterativeProgram(start, step, finish, name=program.name)
+    return IterativeProgram(start, step, finish, name=program.name, rarely=not hand_on)
 
 
 STEP = ("x_first", "residual_first", "x_next", "residual")

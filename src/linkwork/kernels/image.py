@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from linkwork.kernels.compile import emitter
-from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, step_calls
+from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, left_out, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
@@ -23,14 +23,21 @@ SINCOS, MOVED = 40, 2
 """Instructions for the sines and cosines of a register, and for moving one number of every lane in or out."""
 
 
+ZEROS = ("const", 0.0), ("const", -0.0)
+
+
 @dataclass(frozen=True)
 class Options:
-    """How to compile: so many lanes of this type, ``chunk`` operations per function, for this target."""
+    """How to compile: so many lanes of this type, ``chunk`` operations per function, for this target.
+
+    Without ``loop``, programs that iterate stop after their start (see :mod:`linkwork.kernels.iterate`).
+    """
 
     scalar: str  # "double" or "float"
     lanes: int
     target: Target
     chunk: int = 1500
+    loop: bool = True
 
     @property
     def shape(self) -> Shape:
@@ -90,10 +97,12 @@ class Needs(NamedTuple):
 def lower(program: Program, options: Options, modules: Modules) -> Needs:
     """Write the modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
-    plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False, share=options.lanes > 1)
+    fused, share = fuse(program), options.lanes > 1
+    blanks = tuple(left_out([fused.nodes[v] in ZEROS for v in result], options.lanes) for result in fused.results)
+    plan = schedule(fused, options.chunk, options.held, layout, keep=False, share=share, blanks=() if share else blanks)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plan.outputs)
-    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
+    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace, blanks)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     write_chunks(plan, "chunk", options, modules)
     cost = cost_of([plan], (*program.inputs, *program.outputs))
@@ -112,17 +121,20 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     layout = Layout(max(options.lanes, options.register))
     primes = {"iterate": "'", "finish": "''"}
     plans: dict[str, Schedule] = {}
-    for name, part in program.parts().items():
+    for name, part in (program.parts() if options.loop else program.parts_without_loop()).items():
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
         write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.counted))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
-    steps = iteration_loop(options.shape, calls, layout.named["running"])
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     cost = cost_of(plans.values(), (*program.inputs, *program.outputs))
-    modules.append(driver_module(frame, steps, names, cost, calls["start"]))
+    if options.loop:
+        steps = iteration_loop(options.shape, calls, layout.named["running"])
+        modules.append(driver_module(frame, steps, names, cost, calls["start"]))
+    else:
+        modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost)

@@ -8,6 +8,9 @@ new ``residual`` and whatever part of the state it changes; the rest (factors, s
 Every lane stops on its own, and its state no longer changes, when its residual is at most its ``tolerance``
 (or is not a number), or after its ``max_iterations``. Both are inputs, after the user's. The outputs end with
 ``iterations`` and ``residual``, or, if ``finish`` certifies what it gives, with one ``report`` of three numbers.
+
+A program that is certified and ``rarely`` iterates is compiled without its loop first; the loop follows when a report
+says that a state needs it.
 """
 
 from __future__ import annotations
@@ -47,6 +50,7 @@ class IterativeProgram:
         finish: Program | None = None,
         outputs: Sequence[str] | None = None,
         name: str | None = None,
+        rarely: bool = False,
     ) -> None:
         self.start, self.iterate = start, iterate
         self.name = name or start.name
@@ -69,6 +73,7 @@ class IterativeProgram:
         self.last = _reporting(self.finish) if certified else self.finish
         self.counted = () if certified else (Port("iterations", _ONE), Port("residual", _ONE))
         self.outputs = (*self.last.outputs, *self.counted)
+        self.rarely = rarely and certified
         reserved = {"tolerance", "max_iterations", "iterations", "running"} & known.keys()
         if reserved:
             raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
@@ -158,6 +163,11 @@ class IterativeProgram:
         blend = Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
         return {"start": start, "test": test, "iterate": self.iterate, "blend": blend, "finish": self.last}
 
+    def parts_without_loop(self) -> dict[str, Program]:
+        """The parts of a kernel that stops after the start: where states would iterate, ``iterations`` is NaN."""
+        parts = self.parts()
+        return {"start": parts["start"], "test": parts["test"], "finish": _unless_running(self.last)}
+
     def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
         for port in ports:
             if port.name not in known:
@@ -195,6 +205,14 @@ def _reporting(finish: Program) -> Program:
     outputs = [*(port for port in finish.outputs if port.name not in CERTIFICATE), REPORT]
     inputs = [*finish.inputs, Port("iterations", _ONE), Port("tolerance", _ONE)]
     return Program(inputs, outputs, nodes, [*results.values(), [n + 4, violation, n + 7]], finish.name)
+
+
+def _unless_running(finish: Program) -> Program:
+    """The finish of a certified program, which reports NaN iterations where another one is due."""
+    n, (iterations, *others) = len(finish.nodes), finish.results[-1]
+    nodes = [*finish.nodes, ("input", len(finish.inputs), 0), ("const", math.nan), ("select", n, n + 1, iterations)]
+    results = [*finish.results[:-1], (n + 2, *others)]
+    return Program([*finish.inputs, Port("running", _ONE)], finish.outputs, nodes, results, finish.name)
 
 
 def _also(program: Program, port: Port, value: float) -> Program:

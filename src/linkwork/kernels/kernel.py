@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
 from linkwork.kernels import cache as disk
-from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.arrays import Rows, empty_lines, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.python_calls import FURTHER
+from linkwork.kernels.python_calls import FURTHER, ZEROED
 from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
@@ -81,12 +81,12 @@ class Results(NamedTuple):
 class Kernel:
     """A program as native code.
 
-    ``kernel(x, y, ...)`` takes every input as its port's shape or behind one batch axis; inputs without that axis
-    serve every state of the batch. It returns a named tuple of outputs (or what ``results`` says), batched if any input
-    was. Two forms are compiled when first needed (``prepare`` does so ahead of time): one state at a time, and
-    ``lanes`` states at once. ``dtype`` is the kernel's arithmetic; inputs of other real types are converted.
-    ``threads`` splits batches. Inputs at the end that have a default may be left out; those that are ``settings`` are
-    never given.
+    ``kernel(x, y, ...)`` takes every input as its port's shape or behind one batch axis; inputs without that axis serve
+    every state of the batch. It returns a named tuple of outputs (or what ``results`` says), batched if any input was.
+    Two forms are compiled when first needed (``prepare`` does so ahead of time): one state at a time, and ``lanes``
+    states at once; each without its loop at first, if the program ``rarely`` needs that. ``dtype`` is the kernel's
+    arithmetic; inputs of other real types are converted. ``threads`` splits batches. Inputs at the end that have a
+    default may be left out; those that are ``settings`` are never given.
     """
 
     def __init__(
@@ -118,7 +118,8 @@ class Kernel:
             for port in program.inputs
         ]
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
-        self._forms: dict[int, Executable] = {}
+        self._forms: dict[tuple[int, bool], Executable] = {}
+        self._finite: tuple[Executable, Callable[..., Any]] | None = None
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single: Single = self._first_single
         self._numbers: Single = self._first_numbers
@@ -174,10 +175,10 @@ class Kernel:
         return Bound(self, batch)
 
     def c_source(self) -> str:
-        """Standalone C99 of the same function (in float64); see :mod:`linkwork.kernels.c_source`."""
+        """Standalone C99 of the same function; see :mod:`linkwork.kernels.c_source`."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program)
+        return c_source(self.program, dtype=str(self.dtype))
 
     def casadi(self) -> ca.Function:
         """The same function for CasADi."""
@@ -185,24 +186,31 @@ class Kernel:
             raise KernelError(f"'{self.program.name}' has no CasADi form")
         return self.program.source()
 
-    def _form(self, lanes: int) -> Executable:
-        """The executable with this many lanes: from memory, from the disk cache, or compiled now."""
-        form = self._forms.get(lanes)
-        if form is None:
-            with BUSY:
-                form = self._forms.get(lanes)
-                if form is None:
-                    scalar = "double" if self.dtype == np.float64 else "float"
-                    options = Options(scalar, lanes, self.target)
-                    key = disk.key_of(self.program.digest, options)
-                    form = loaded(key, self.outputs)
-                    if form is None:
-                        with waiting(f"compiling '{self.program.name}'"):
-                            image = build(getattr(self.program, "whole", self.program), options)
-                        disk.save(key, image)
-                        form = Executable(image, self.outputs)
-                    self._forms[lanes] = form
-        return form
+    def _form(self, lanes: int, whole: bool = True) -> Executable:
+        """The executable with this many lanes: from memory, from the disk cache, or compiled now.
+
+        Unless the ``whole`` is asked for, a loop that is rarely needed, and was not yet, may be missing.
+        """
+        form = self._forms.get((lanes, True)) or (None if whole else self._forms.get((lanes, False)))
+        return form or self._made(lanes, whole or not self.program.rarely or any(loop for _, loop in self._forms))
+
+    def _made(self, lanes: int, whole: bool) -> Executable:
+        """The same from the disk cache, or compiled now."""
+        scalar = "double" if self.dtype == np.float64 else "float"
+        with BUSY:
+            for loop in (True,) if whole else (True, False):
+                options = Options(scalar, lanes, self.target, loop=loop)
+                key = disk.key_of(self.program.digest, options)
+                form = self._forms.get((lanes, loop)) or loaded(key, self.outputs)
+                if form is not None:
+                    break
+            else:
+                with waiting(f"compiling '{self.program.name}'"):
+                    image = build(getattr(self.program, "whole", self.program), options)
+                disk.save(key, image)
+                form = Executable(image, self.outputs)
+            self._forms[lanes, loop] = form
+            return form
 
     def _first_single(self, arrays: Sequence[ArrayLike], out: Any) -> Any:
         """The first call that is for one state: compile for it, and call directly from then on."""
@@ -232,7 +240,7 @@ class Kernel:
 
         ``strict`` ones do so for results that are not numbers, too.
         """
-        words, form = self._words(strict), self._form(1)
+        words, form = self._words(strict), self._form(1, whole=not strict)
         given = None if words is None else form.given(words, *self._alive)
         new = None if words is None else form.new(words, *self._alive)
         if given is None or new is None:
@@ -252,9 +260,12 @@ class Kernel:
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        words = self._words(strict=True)
-        new = None if words is None else self._form(1).new(words, *self._alive)
-        return new or (lambda *arrays: None)
+        form = self._form(1, whole=False)
+        if self._finite is None or self._finite[0] is not form:
+            words = self._words(strict=True)
+            new = None if words is None else form.new(words, *self._alive)
+            self._finite = form, new or (lambda *arrays: None)
+        return self._finite[1]
 
     def _words(self, strict: bool) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
@@ -284,14 +295,20 @@ class Kernel:
     def _run(self, inputs: list[Rows], outputs: list[Rows], count: int) -> bool:
         if count == 0:
             return True
-        form, rows = self._form(1 if count == 1 else self.lanes), [*inputs, *outputs]
+        lanes, rows = 1 if count == 1 else self.lanes, [*inputs, *outputs]
+        form = self._form(lanes, whole=False)
+        fine = Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
+        if fine or not self.program.rarely or not np.isnan(outputs[-1].array[..., 0]).any():
+            return fine
+        form, self._numbers = self._form(lanes), self._first_numbers  # the loop is needed
         return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
 class Bound(Generic[R]):
     """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``.
 
-    Both are named tuples of arrays.
+    Both are named tuples of arrays. Entries of outputs that are zero in every state are zero from the start, and no
+    call writes them.
 
     One Bound is for one thread at a time, and runs on the thread that calls it. Nothing is checked.
     """
@@ -300,8 +317,13 @@ class Bound(Generic[R]):
         if batch is not None and batch < 0:
             raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
-        lead = () if batch is None else (batch,)
-        arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
+        lead, count = ((), 1) if batch is None else ((batch,), batch)
+        arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in kernel.inputs]
+        for port in kernel.outputs:
+            arrays.append(
+                empty_lines((count, *port.shape), kernel.dtype) if lead else np.empty(port.shape, kernel.dtype)
+            )
+            arrays[-1][...] = 0.0
         for buffer, value in zip(arrays, kernel._defaults, strict=False):
             if value is not None:
                 buffer[...] = value
@@ -310,9 +332,8 @@ class Bound(Generic[R]):
         self.inputs: Any = result_type("inputs", names)(*arrays[: len(names)])
         self.outputs: R = kernel._results.made(arrays[split:], dict(zip(names, arrays, strict=False)))
         workspace = Workspace(form.image.workspace)
-        table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
-        count = 1 if batch is None else batch
-        context = np.concatenate([np.array([0, count, workspace.address], np.int64), table])
+        table = table_of([Rows(x, x.strides[0] // x.itemsize if lead else 0) for x in arrays])
+        context = np.concatenate([np.array([ZEROED, count, workspace.address], np.int64), table])
         self._kept = form, workspace, context, arrays
         self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
         self._further = partial(form.bound, context.ctypes.data, FURTHER)

@@ -63,6 +63,7 @@ TRACING = (
     "simulation",
     "spatial",
     "structure",
+    "system",
     "checks.py",
     "forks.py",
     "lazy.py",

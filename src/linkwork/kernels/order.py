@@ -15,10 +15,10 @@ loaded again. Three classic methods keep that traffic low; compilers apply none 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import heappop, heappush
 
 from linkwork.kernels.program import Node, Program
 
@@ -74,46 +74,42 @@ def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
     for t, v in enumerate(ties):
         rank[v] = t
     left = [len(u) for u in users]
-    missing = [sum(a < size for a in used) for used in operands]
+    missing = [sum([a < size for a in used]) for used in operands]
     alive = bytearray(len(users))
     growth: dict[int, int] = {}  # of every operation that could come next: how many more values are alive after it
     start = [0] * size  # when its operands are there
     finish = [0] * len(users)
-    ready: list[tuple[int, int]] = []  # (growth, rank): need not wait
-    early: list[tuple[int, int]] = []  # (growth, rank): would have to wait
-    alarm: list[tuple[int, int]] = []  # (time, operation): until then
-    now = 0
-
-    def offer(v: int) -> None:
-        change = 1 if users[v] else 0
-        for a in operands[v]:
-            if alive[a]:
-                change -= left[a] == 1
-            else:
-                change += left[a] > 1
-        if growth.get(v) != change:
-            growth[v] = change
-            heapq.heappush(ready if start[v] <= now + AHEAD else early, (change, rank[v]))
-
-    for v in range(size):
-        if not missing[v]:
-            offer(v)
-    result: list[int] = []
-    while growth:
-        while alarm and alarm[0][0] <= now + AHEAD:
-            v = heapq.heappop(alarm)[1]
+    # heaps of pairs (a, b) as numbers a * size + b
+    ready: list[int] = []  # (growth, rank): need not wait
+    early: list[int] = []  # (growth, rank): would have to wait
+    alarm: list[int] = []  # (time, operation): until then
+    now, touched, result = 0, {v for v in range(size) if not missing[v]}, list[int]()
+    while touched or growth:
+        horizon = now + AHEAD
+        for u in touched:  # offer these again
+            change = 1 if users[u] else 0
+            for a in operands[u]:
+                if alive[a]:
+                    change -= left[a] == 1
+                else:
+                    change += left[a] > 1
+            if growth.get(u) != change:
+                growth[u] = change
+                heappush(ready if start[u] <= horizon else early, change * size + rank[u])
+        while alarm and alarm[0] < (horizon + 1) * size:
+            v = heappop(alarm) % size
             if v in growth:
-                heapq.heappush(ready, (growth[v], rank[v]))
+                heappush(ready, growth[v] * size + rank[v])
         v = -1
         for heap in (ready, early):
             while v < 0 and heap:
-                change, t = heapq.heappop(heap)
+                change, t = divmod(heappop(heap), size)
                 v = ties[t] if growth.get(ties[t]) == change else -1  # otherwise an old offer
         del growth[v]
         result.append(v)
         now = max(now, start[v] - AHEAD) + 1
         finish[v] = max(now, start[v]) + latency[v]
-        touched: set[int] = set()
+        touched = set()
         for a in operands[v]:
             left[a] -= 1
             if not alive[a] or left[a] == 1:
@@ -127,9 +123,7 @@ def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
                     start[u] = max([finish[a] for a in operands[u]])
                     touched.add(u)
                     if start[u] > now + AHEAD:
-                        heapq.heappush(alarm, (start[u], u))
-        for u in touched:
-            offer(u)
+                        heappush(alarm, start[u] * size + u)
     return result
 
 
@@ -150,14 +144,14 @@ def _backward(graph: _Graph, sign: int) -> list[int]:
             change += not alive[a]
         if growth.get(v) != change:
             growth[v] = change
-            heapq.heappush(heap, (change, -sign * v))
+            heappush(heap, (change, -sign * v))
 
     for v in range(size):
         if not left[v]:
             offer(v)
     result: list[int] = []
     while heap:
-        change, v = heapq.heappop(heap)
+        change, v = heappop(heap)
         v *= -sign
         if growth.get(v) != change:
             continue  # an old offer

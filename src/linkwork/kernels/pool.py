@@ -10,11 +10,12 @@ and the last thing that a call does, in one call of machine code, is to stop its
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+
+from linkwork.system.processes import at_fork
 
 PATIENCE = 0.05
 """Seconds between two calls of ``look()`` while a caller waits for helpers."""
@@ -57,8 +58,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._reset()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._reset)
+        at_fork(self._reset)
 
     def _reset(self) -> None:
         self._queue: SimpleQueue[_Job] = SimpleQueue()

@@ -87,6 +87,8 @@ class ProductProgram:
     `further` are the matrices that only products write; `outputs` are of either kind, in the order that users see.
     """
 
+    rarely = False  # its products are always needed
+
     def __init__(
         self, start: Program, products: Sequence[Product | Mirror], further: Sequence[Port], outputs: Sequence[str]
     ) -> None:

@@ -50,6 +50,8 @@ class Program:
     ``source`` is the same function for CasADi, where there is one.
     """
 
+    rarely = False  # whether it has a loop that is rarely needed
+
     def __init__(
         self,
         inputs: Sequence[Port],

@@ -53,6 +53,7 @@ class Sketch:
     def __init__(self, note: dict[str, Any], trace: Callable[[], Whole]) -> None:
         self.name, self.digest, self._trace = note["name"], note["digest"], trace
         self.operations: int = note["operations"]
+        self.rarely: bool = note["rarely"]
         self.inputs = tuple(Port(name, tuple(shape)) for name, shape in note["inputs"])
         self.outputs = tuple(Port(name, tuple(shape)) for name, shape in note["outputs"])
 
@@ -71,7 +72,8 @@ def get_or_trace(content: str | None, trace: Callable[[], Whole]) -> Whole | Ske
     def note() -> dict[str, Any]:
         made.append(trace())
         ports = {"inputs": [list(p) for p in made[0].inputs], "outputs": [list(p) for p in made[0].outputs]}
-        return {"name": made[0].name, "digest": made[0].digest, "operations": made[0].operations, **ports}
+        counts = {"operations": made[0].operations, "rarely": made[0].rarely}
+        return {"name": made[0].name, "digest": made[0].digest, **counts, **ports}
 
     found = notes.get_or_put(content, note)
     return made[0] if made else Sketch(found, trace)

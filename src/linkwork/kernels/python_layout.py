@@ -1,7 +1,9 @@
 """The layout of Python's and NumPy's objects in memory, for machine code that takes and makes arrays.
 
 An array object starts with: header, data, nd, dimensions, strides, base, descr, flags. This layout, and that of a
-tuple, is tested before anything is called.
+tuple, is tested before anything is called. Where it is another one (a Python that is not CPython, one without its
+global lock, a later one), ``object_words`` is None, and calls for one state go the general way, through ctypes: some 20
+microseconds slower, with the same results. CPython 3.11 to 3.14 have this layout; from 3.14 on tuples hold their hash.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwork.system.code import addresses
+from linkwork.system.processors import YIELD
+
 Array = NDArray[Any]
 
 BYTES = bytes.__basicsize__ - 1
@@ -24,17 +29,15 @@ BYTES = bytes.__basicsize__ - 1
 ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
 """Offsets in ``self`` of the array type, the dtype, None and True, and of what follows them."""
 
-TYPE, STRICT, MOST, ATTACHED, AT, PORTS = range(BEHIND, BEHIND + 48, 8)
+TYPE, STRICT, MOST, ATTACHED, AT, HASH, PORTS = range(BEHIND, BEHIND + 56, 8)
 """For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
-object attached to the result and its offset there (0: none), and where the words of ports begin. An output has two: the
-array that every call returns, if it has no entries, and its offset in the result. An input has two: the address of its
-default, and its offset in a result that has something attached (0: none)."""
+object attached to the result and its offset there (0: none), the offset of a hash that is not known yet (0: none), and
+where the words of ports begin. An output has two: the array that every call returns, if it has no entries, and its
+offset in the result. An input has two: the address of its default, and its offset in a result that has something
+attached (0: none)."""
 
-ITEMS = 24
-"""Where the items of a tuple start."""
-
-YIELD = "SwitchToThread" if sys.platform == "win32" else "sched_yield"
-"""The system's function that yields to other threads."""
+ITEMS, LENGTH, HASHED = tuple.__basicsize__, 16, 24
+"""Where the items of a tuple start, its length is, and its hash if it holds that."""
 
 CONTIGUOUS, ALIGNED, WRITABLE = 0x1, 0x100, 0x400  # NumPy's flags
 _EMPTY_ARRAY = 184
@@ -55,7 +58,7 @@ def object_words(dtype: str) -> bytes | None:
     sample, odd = np.zeros((2, 3), dtype), np.zeros((2, 3), dtype).T
     odd.flags.writeable = False
     pair = sample, odd
-    if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or tuple.__basicsize__ != ITEMS:
+    if sys.implementation.name != "cpython" or object.__basicsize__ != 16 or ITEMS not in (HASHED, HASHED + 8):
         return None
     header, other = (_ArrayHeader.from_address(id(x)) for x in pair)
     words = (ctypes.c_ssize_t * (ITEMS // 8 + 2)).from_address(id(pair))
@@ -68,12 +71,20 @@ def object_words(dtype: str) -> bytes | None:
         and header.descr == id(np.dtype(dtype)) == id(sample.dtype)
         and header.flags & flags == flags
         and other.flags & flags == ALIGNED
-        and words[2] == 2
+        and words[LENGTH // 8] == 2
         and list(words[ITEMS // 8 :]) == [id(sample), id(odd)]
+        and (ITEMS == HASHED or _holds_its_hash())
         and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
         and "PyArray_Empty" in python_functions()
     )
     return _words(id(np.ndarray), id(np.dtype(dtype)), id(None), id(True)) if expected else None
+
+
+def _holds_its_hash() -> bool:
+    """Whether a tuple has -1 in place of its hash before that was asked for, and the hash afterwards."""
+    some = tuple([0.5, "linkwork"])  # noqa: C409, made now: a constant may have been hashed
+    words = (ctypes.c_ssize_t * (ITEMS // 8)).from_address(id(some))
+    return words[HASHED // 8] == -1 and hash(some) == words[HASHED // 8]
 
 
 class Places(NamedTuple):
@@ -112,7 +123,8 @@ def words_for_results(
     at = places.inputs or (0,) * len(defaults)
     inputs = [w for x, place in zip(defaults, at, strict=True) for w in (0 if x is None else x.ctypes.data, place)]
     attached = 0 if places.attached is None else id(places.attached)
-    return words + _words(id(places.result), strict, most, attached, places.at, *outputs, *inputs)
+    hashed = HASHED if ITEMS > HASHED and issubclass(places.result, tuple) else 0
+    return words + _words(id(places.result), strict, most, attached, places.at, hashed, *outputs, *inputs)
 
 
 def _words(*values: int) -> bytes:
@@ -124,8 +136,7 @@ def python_functions() -> dict[str, int]:
     """The addresses of the functions of Python and of the system that machine code calls."""
     names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
-    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
-    found[YIELD] = ctypes.cast(getattr(system, YIELD), ctypes.c_void_p).value or 0
+    found |= addresses([YIELD])
     core = (
         "numpy._core._multiarray_umath"
         if np.lib.NumpyVersion(np.__version__) >= "2.0.0"

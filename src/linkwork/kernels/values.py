@@ -55,9 +55,8 @@ class Values:
 
     def number(self, node: Node) -> int:
         """The number of this node, added if new."""
-        n = self._number.get(node)
-        if n is None:
-            n = self._number[node] = len(self.nodes)
+        n = self._number.setdefault(node, len(self.nodes))
+        if n == len(self.nodes):
             self.nodes.append(node)
             if n > self._limit:
                 raise Outgrown(f"more than {self._limit} operations")
@@ -146,12 +145,18 @@ class Values:
         if x == y ^ 1:
             return ZERO
         a, b = x >> 1, y >> 1
-        ca, cb = self._constants.get(a), self._constants.get(b)
-        if ca is not None and cb is not None:
-            return self.constant((-ca if x & 1 else ca) + (-cb if y & 1 else cb))
-        known = self._sum_of_known(x, y)
-        if known is not None:
-            return known
+        p, q = self.nodes[a], self.nodes[b]
+        kind, other = p[0], q[0]
+        if kind == other == "const":
+            return self.constant((-p[1] if x & 1 else p[1]) + (-q[1] if y & 1 else q[1]))
+        if (  # the few sums that may be known: most additions end here
+            ((kind == "add" or kind == "sub") and (p[1] == b or p[2] == b))
+            or ((other == "add" or other == "sub") and (q[1] == a or q[2] == a))
+            or (kind == other and (kind == "if_else_zero" or (kind == "mul" and p[1] == p[2] and q[1] == q[2])))
+        ):
+            known = self._sum_of_known(x, y)
+            if known is not None:
+                return known
         if (x ^ y) & 1 == 0:
             return 2 * self.number(("add", a, b) if a < b else ("add", b, a)) + (x & 1)
         minuend, subtrahend = (b, a) if x & 1 else (a, b)
@@ -165,26 +170,23 @@ class Values:
                 return ZERO
             return y ^ (x & 1) if x <= 3 else x ^ (y & 1)
         sign = (x ^ y) & 1
-        a, b = x >> 1, y >> 1
-        ca, cb = self._constants.get(a), self._constants.get(b)
-        if cb is not None:
-            a, b, ca, cb = b, a, cb, ca
-        if ca is None:
-            if a > b:
-                a, b = b, a
-            for one, other in ((a, b), (b, a)):
-                if self.nodes[one][0] == "div":
-                    _, dividend, divisor = self.nodes[one]
-                    if divisor == other:
-                        return 2 * int(dividend) ^ sign  # (x / a) a
-                    if dividend == ONE >> 1:  # x (1 / a) is x / a, so that it meets a again; see share_reciprocals
-                        return self.div(2 * other, 2 * divisor) ^ sign
-            return 2 * self.number(("mul", a, b)) + sign
-        if cb is not None:
-            return self.constant(ca * cb) ^ sign
-        inner = self.nodes[b]
-        if inner[0] == "mul" and inner[1] in self._constants:
-            return self.mul(self.constant(ca * self._constants[inner[1]]), 2 * inner[2]) ^ sign
+        a, b = (x >> 1, y >> 1) if x < y else (y >> 1, x >> 1)
+        p, q = self.nodes[a], self.nodes[b]
+        if q[0] == "const":
+            a, b, p, q = b, a, q, p
+        if p[0] != "const":
+            if p[0] == "div" or q[0] == "div":
+                for (kind, *parts), other in ((p, b), (q, a)):
+                    if kind == "div":
+                        dividend, divisor = parts
+                        if divisor == other:
+                            return 2 * int(dividend) ^ sign  # (x / a) a
+                        if dividend == ONE >> 1:  # x (1 / a) is x / a, so that it meets a again; see share_reciprocals
+                            return self.div(2 * other, 2 * divisor) ^ sign
+        elif q[0] == "const":
+            return self.constant(p[1] * q[1]) ^ sign
+        elif q[0] == "mul" and q[1] in self._constants:
+            return self.mul(self.constant(p[1] * self._constants[q[1]]), 2 * q[2]) ^ sign
         return 2 * self.number(("mul", a, b)) + sign  # constants first
 
     def div(self, x: int, y: int) -> int:

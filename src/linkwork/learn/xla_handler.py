@@ -11,11 +11,8 @@ not fit as an error of XLA.
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,11 +20,13 @@ from linkwork.errors import UnsupportedError
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN
 from linkwork.kernels.executable import Executable
+from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
+from linkwork.system.code import addresses
 
 MAJOR = 0
 """The version of XLA's interface whose structures these are; minor versions only add to their ends."""
@@ -54,23 +53,11 @@ REFERENCES, PROGRESS, ROWS, END, TABLE = 0, 8, 8 + 8 * WORDS, 16 + 8 * WORDS, 24
 
 
 class Handler:
-    """The machine code of a handler; keep it as long as XLA may call it.
+    """The machine code of a handler of a kernel, in one of its forms; keep it as long as XLA may call it."""
 
-    `given` are the ports of arguments and `outputs` those of results, of the kernel's `dtype`; `settings` are addresses
-    of inputs that are the same in every call, by their places among all inputs.
-    """
-
-    def __init__(
-        self,
-        form: Executable,
-        given: Sequence[Port],
-        outputs: Sequence[Port],
-        settings: Mapping[int, int],
-        dtype: str,
-        threads: int,
-    ) -> None:
-        self.form = form
-        text = _Writer(form, given, outputs, settings, dtype, threads).module()
+    def __init__(self, kernel: Kernel, form: Executable) -> None:
+        self._alive = form, (settings := kernel.settings)
+        text = _Writer(kernel, form, {k: x.ctypes.data for k, x in settings.items()}).module()
         self._linked = Linked(emit([text], Target.host()), ["handler"])
         self.address = self._linked.address("handler")
 
@@ -86,9 +73,8 @@ def version(include: str) -> tuple[int, int]:
 @cache
 def _memory() -> tuple[int, int]:
     """The addresses of malloc and free."""
-    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else ctypes.util.find_library("c"))
-    malloc, free = (ctypes.cast(getattr(library, n), ctypes.c_void_p).value for n in ("malloc", "free"))
-    return int(malloc or 0), int(free or 0)
+    malloc, free = addresses(["malloc", "free"]).values()
+    return malloc, free
 
 
 def _include() -> str:
@@ -98,17 +84,14 @@ def _include() -> str:
 
 
 class _Writer:
-    def __init__(
-        self,
-        form: Executable,
-        given: Sequence[Port],
-        outputs: Sequence[Port],
-        settings: Mapping[int, int],
-        dtype: str,
-        threads: int,
-    ) -> None:
-        self.form, self.given, self.outputs, self.settings, self.dtype = form, given, outputs, settings, dtype
-        self.threads = threads
+    """Writes a handler.
+
+    `settings` are addresses of inputs that are the same in every call, by their places among all inputs.
+    """
+
+    def __init__(self, kernel: Kernel, form: Executable, settings: Mapping[int, int]) -> None:
+        self.form, self.given, self.outputs, self.settings = form, kernel.given, kernel.outputs, settings
+        self.dtype, self.threads = str(kernel.dtype), kernel.threads
         self.major, self.minor = version(_include())
         if self.major != MAJOR:
             raise UnsupportedError(

@@ -7,17 +7,18 @@ accelerations with them are integrated as without contacts (integrators.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from linkwork.algorithms.contact.active_set import ActiveSet
+from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
 from linkwork.backends import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.errors import warn_unsolved
 from linkwork.functions.actuation import check_actuators
@@ -51,7 +52,7 @@ class ContactStep:
 
     model: Model
     contacts: tuple[Contact | Pair, ...]
-    ground: Ground
+    ground: Surface
     tolerance: float
     max_iterations: int
     pd: bool = False
@@ -90,8 +91,16 @@ class ContactStep:
 
     @property
     def retried(self) -> None:
-        """There is no other step: iterations end when they have converged, or come no further."""
+        """Rollouts do not try again: another method leaves about as many steps of a long motion unsolved."""
         return None
+
+    @property
+    def second(self) -> ContactStep | None:
+        """The step for states that this one does not solve."""
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        if self.solver == "admm" or 3 * len(self.contacts) + len(stops) > MANY:
+            return None
+        return replace(self, solver="admm", max_iterations=MOST["admm"])
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
@@ -243,20 +252,26 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
-SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet}
+SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet, "admm": Admm}
 """By name."""
 
 FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
 
-TOLERANCE, SWEEPS = 1e-8, 200
-"""The change of velocities in a sweep, relative to the largest, below which it stops; and the most sweeps."""
+MANY = 32
+"""Rows above which nothing is tried again: the program of ADMM grows with the cube of their number."""
+
+TOLERANCE = 1e-8
+"""The change of velocities in an iteration, relative to the largest, below which it stops."""
+
+MOST = {"gauss_seidel": 200, "active_set": 30, "admm": 2000}
+"""Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
 def contact_step(
     model: Model,
     contacts: Sequence[Contact | Pair],
-    ground: Ground,
+    ground: Surface,
     *,
     pd: bool = False,
     extras: tuple[str, ...] = (),
@@ -276,7 +291,7 @@ def contact_step(
     method = method or ("gauss_seidel" if few else "active_set")
     named = Inputs(model, parameters, by_contact(actuators)).named
     how = pd, extras, dtype, method, actuators, pushes, named
-    return ContactStep(model, tuple(contacts), ground, tolerance, SWEEPS, *how)
+    return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
 
 
 def by_contact(actuators: bool) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
@@ -276,7 +276,7 @@ def rollout(
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
     contacts: Sequence[Contact | Pair] | None = None,
-    ground: Ground | None = None,
+    ground: Surface | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
     actuators: bool = False,
@@ -307,7 +307,8 @@ def rollout(
       [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method` is then "gauss_seidel" or "active_set"; `modes`, `prox`, `iterations` and "rk4" are for rollouts without.
+      `method` is then "gauss_seidel", "active_set" or "admm"; `modes`, `prox`, `iterations` and "rk4" are for
+      rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
       bit.

@@ -197,6 +197,15 @@ class Loop:
         ended = xp.where(moves, 0.0, change) > SLOWER * old.change
         return xp.vstack(list(state)), xp.sqrt(xp.where(ended, 0.0, xp.where(moved < left, moved, left)))
 
+    def ended(self, x: Array, residual: Array) -> Array:
+        """x, from which no further step changes anything where the loop would have ended.
+
+        Conjugate residuals of what is left then, errors in directions that count as redundant, would find forces there.
+        """
+        state = self._split(x)
+        goes_on = residual[0, 0] > threshold(self.xp, Prox.tolerance)
+        return self.xp.vstack(list(state._replace(d=self.xp.where(goes_on, state.d, 0 * state.d))))
+
     def finish(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Accelerations, forces, the largest error of a row, and the size that the tolerance is relative to."""
         state = self._split(x)
@@ -292,7 +301,7 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
 def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
     """Accelerations, forces and violation after so many solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
-    x, _ = loop.first()
-    for _ in range(iterations - 1):
-        x, _ = loop.next(x)
+    x, residual = loop.first()
+    for n in range(1, iterations):
+        x, residual = loop.next(x if n == 1 else loop.ended(x, residual))
     return *loop.results(x), loop.violation(x)

@@ -20,13 +20,14 @@ from dataclasses import replace
 
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import by_constraint, in_order, stacked
+from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.loop_forces import Propagated, loop_forces
+from linkwork.algorithms.common.loop_forces import Propagated, by_motion, loop_forces
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
 from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import active_only, change_of, left_over, starting
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
@@ -55,7 +56,6 @@ def on_tree(
     lam0: Array | None,
 ) -> Iteration:
     """The same where nodes are links or clusters; constraints that are in no cluster are penalised."""
-    xp = motion.xp
     w = [1.0 if active is None else active[n, 0] for n in tree.outer]
 
     # tips to base: inertias and couplings
@@ -73,25 +73,25 @@ def on_tree(
         vdot, a = r.accelerate(u)
         errors, size = left_over(motion, r.rows, a)
         new = [l + f * e for l, f, e in zip(lam, firm, errors, strict=True)]
-        within = embedded_forces(r.motion, inside, tau, vdot, a, pA)
-        found = xp.vstack([moving.pack(motion, vdot, a), in_order(motion, within)])
-        return Step(stacked(motion, new), active_only(motion, errors, w), size, found), u, pA
+        return Step(stacked(motion, new), active_only(motion, errors, w), size, moving.pack(motion, vdot, a)), u, pA
 
     start = starting(motion, r.rows, lam0, active, tree.outer)
-    first, u, pA = step(r, tau, r.motion.bias(fext), start)
+    bias = r.motion.bias(fext)
+    first, u, pA = step(r, tau, bias, start)
 
     def change(d: Array) -> Step:
         of = change_of(motion, r.rows, d)
         return step(replace(r.at_rest, rows=of.rows), of.tau, of.p, of.lam)[0]
 
     def finish(lam: Array, found: Array) -> tuple[Array, Array]:
-        known, within = moving.unpack(found)
-        vdot, a = r.accelerate(u, known)
-        forces = by_constraint(motion, tree.outer, lam) | by_constraint(motion, constraints_of(inside), within)
-        forces |= embedded_forces(r.motion, beside, tau, vdot, a, pA)
+        vdot, a = r.accelerate(u, moving.unpack(found)[0])
+        forces = by_constraint(motion, tree.outer, lam) | embedded_forces(r.motion, beside, tau, vdot, a, pA)
+        forces |= by_motion(r.motion, inside, tau, bias, vdot, list(zip(r.rows, split(lam, r.rows), strict=True)))
         return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces)
 
-    return Iteration(stacked(motion, start), first, change, finish, xp, certificate(motion, tree, tau, fext, finish))
+    return Iteration(
+        stacked(motion, start), first, change, finish, motion.xp, certificate(motion, tree, tau, fext, finish)
+    )
 
 
 def embedded_forces(
@@ -131,6 +131,6 @@ def certificate(
 
     def beside(lam: Array, found: Array) -> tuple[Array, Array, Array]:
         vdot, forces = finish(lam, found)
-        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, fext, vdot, forces)
+        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces)
 
     return beside

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.cluster_node import ClusterNode
-from linkwork.algorithms.common.columns import by_constraint, in_order, stacked
+from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.loop_forces import by_motion
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
@@ -67,6 +68,8 @@ def on_tree(
     e = sweep_inertias(motion, frozen, H, PropagatedRows(frozen, propagated, dict(enumerate(damping))), ends, order)
     moving = supporting(motion.model, (i for r in rows for i in holders(motion.model, r)), tree.clusters)
     inside, outside = moving.parted([x.node for x in e.passed if isinstance(x.node, ClusterNode)])
+    stiff = supporting(motion.model, (i for c in penalised for i in flat[c].links), tree.clusters)
+    behind, inside = stiff.parted(inside)
     held = {x.node.cluster.bodies[0]: x.forces for x in e.passed}
 
     def step(
@@ -86,7 +89,8 @@ def on_tree(
         return Step(in_order(motion, new), stacked(motion, errors), size, found), u, p
 
     start = unweighed(motion, starting(motion, rows, lam0, active, tree.outer), active, tree.outer)
-    first, u, pA = step(e, tau, frozen.bias(fext), [r.k for r in rows], flat, start)
+    bias = frozen.bias(fext)
+    first, u, pA = step(e, tau, bias, [r.k for r in rows], flat, start)
 
     def change(d: Array) -> Step:
         of = change_of(motion, flat, d)
@@ -97,6 +101,7 @@ def on_tree(
         vdot, a, _ = roll_out(e, u, {}, known)
         forces = by_constraint(motion, tree.outer, lam) | by_constraint(motion, constraints_of(inside), within)
         forces |= embedded_forces(frozen, outside, tau, vdot, a, pA)
+        forces |= by_motion(frozen, behind, tau, bias, vdot, list(zip(flat, split(lam, rows), strict=True)))
         return vdot + kept(motion, tree, vdot, active)[0, 0], in_order(motion, forces) * roots
 
     return Iteration(stacked(motion, start), first, change, finish, xp, certificate(motion, tree, tau, fext, finish))

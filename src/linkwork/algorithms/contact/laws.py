@@ -20,6 +20,12 @@ from linkwork.backends.ops import Array, Ops
 TINY = 1e-150
 """Added to lengths that may be zero: its square is still a number."""
 
+LEAST = 1e-10
+"""The least mobility along an axis, relative to their mean: in a plane mechanism one of them is zero."""
+
+FASTEST = 1e60
+"""The largest s, relative to the contact's own mobility: without friction there would be no end to it."""
+
 
 class Held(NamedTuple):
     """The part of a law that is in force.
@@ -40,11 +46,15 @@ class Cone:
 
     def __init__(self, A: Array, mu: Array, xp: Ops) -> None:
         self.mu, self.xp = mu, xp
-        self.scale = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        self.scale = xp.where(mean > 0, mean, 1.0)
+        self.fastest = FASTEST * self.scale
         # the tangential problem with the normal velocity held at zero
-        self.n = 1.0 / A[2, 2]
+        least = LEAST * self.scale
+        self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
         self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
-        self.W00, self.W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -61,7 +71,7 @@ class Cone:
         new = s - excess * ratio / xp.where(falls, slope, -1.0)
         # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
         new = xp.where(falls, new, xp.where(excess < 0, 0.0, 2 * s + self.scale))
-        new = xp.where(new > 0, new, 0.0)
+        new = xp.where(new > 0, xp.where(new < self.fastest, new, self.fastest), 0.0)
         # the impulse with that s, moved into the cone while s is not exact
         t0, t1, _, _ = self._slip(w0, w1, new)
         N = self._normal(bn, t0, t1)
@@ -89,6 +99,10 @@ class Cone:
         length = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + TINY)
         share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
         return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
+
+    def near(self, p: Array, r: Array) -> Array:
+        """The impulse that the law requires if the velocity of an impulse x is r (x - p)."""
+        return self.inside(p)
 
     def held(self, p: Array, b: Array, s: Array) -> Held:
         """Open where it does not push; else it slips with s, or sticks with s = 0."""
@@ -128,14 +142,18 @@ class Stop:
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 1 x 1, which is exact."""
-        return self._graph(b[0, 0]) * self.xp.eye(1), s, self.xp.zeros(1)
+        return self._graph(b[0, 0], self.scale) * self.xp.eye(1), s, self.xp.zeros(1)
 
     def inside(self, p: Array) -> Array:
         """Any impulse is possible."""
         return p
 
-    def _graph(self, bn: Array) -> Array:
-        xp, A = self.xp, self.A[0, 0]
+    def near(self, p: Array, r: Array) -> Array:
+        """The impulse that the law requires if the velocity of an impulse x is r (x - p)."""
+        return self._graph(-r * p[0, 0], r) * self.xp.eye(1)
+
+    def _graph(self, bn: Array, A: Array) -> Array:
+        xp = self.xp
         p = -bn / A
         p = xp.where(p > self.p_max, self.p_max, xp.where(p < -self.p_max, -self.p_max, p))
         least, most = (self.lower - bn) / A, (self.upper - bn) / A
@@ -155,7 +173,7 @@ class Stop:
 
     def violation(self, p: Array, u: Array) -> Array:
         """|p - p(u - A p)|, times A."""
-        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0])
+        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0], self.scale)
         return self.A[0, 0] * self.xp.sqrt(off * off) * self.xp.eye(1)
 
 

@@ -21,7 +21,7 @@ from linkwork.algorithms.contact.laws import Cone, Law, Stop, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
@@ -77,7 +77,7 @@ def contact_problem(
     tau: Array,
     h: Array,
     contacts: Sequence[Contact | Pair],
-    ground: Ground,
+    ground: Surface,
     friction: Array,
     turn: Array,
     dry: Array | None = None,

@@ -1,4 +1,4 @@
-"""Parametric mechanisms: scaling studies, closed linkages, transmissions, and two legged robots.
+"""Parametric mechanisms: scaling studies, closed linkages, transmissions, and three legged robots.
 
 Each function returns a frozen `Model`. Those with loops are closed at neutral q unless their docstring says otherwise.
 """
@@ -6,7 +6,7 @@ Each function returns a frozen `Model`. Those with loops are closed at neutral q
 from __future__ import annotations
 
 from linkwork.robots.mechanisms.fuzz import random_mechanism
-from linkwork.robots.mechanisms.humanoids import humanoid
+from linkwork.robots.mechanisms.humanoids import biped, humanoid
 from linkwork.robots.mechanisms.linkages import bricard, four_bar, gripper, planar_leg, six_bar
 from linkwork.robots.mechanisms.loops import all_coupled_loops, chain_of_loops, ring, star_of_loops
 from linkwork.robots.mechanisms.parts import ball, box, closed, cylinder, frame_pose, rod
@@ -20,6 +20,7 @@ __all__ = [
     "arm",
     "ball",
     "belt_chain",
+    "biped",
     "box",
     "bricard",
     "chain",

@@ -53,6 +53,18 @@ def humanoid(hands: bool = True, four_bar_legs: bool = False) -> Model:
     return b.build()
 
 
+def biped() -> Model:
+    """The four-bar legs of `humanoid` below a trunk: nv = 22, mobility 18, 53 kg.
+
+    Links, joints and frames are called as there, the trunk is `pelvis`. Knees are driven by cranks.
+    """
+    b = Builder("biped")
+    b.link("pelvis", joint=Free(), joint_name="root", inertia=box(25.0, (0.2, 0.3, 0.3), (0, 0, 0.1)), actuated=False)
+    for side in SIDES:
+        _leg(b, side, True)
+    return b.build()
+
+
 Row = tuple[str, str, str, tuple[float, float, float], BodyInertia, float, float | tuple[float, float]]
 """Link, joint, axis, place on the link before, inertia, torque limit (0: not actuated), range (one number: +-)."""
 

@@ -42,16 +42,16 @@ def grounded(model: Model, q: np.ndarray, feet: tuple[str, ...]) -> np.ndarray:
 
 @checked(model=MODEL, crouch=optional(NUMBER))
 def standing(model: Model, crouch: float | None = None) -> np.ndarray:
-    """q = [x y z  qx qy qz qw, joints] of `quadruped()` or `humanoid()` with all feet on z = 0.
+    """q = [x y z  qx qy qz qw, joints] of `quadruped()`, `humanoid()` or `biped()` with all feet on z = 0.
 
     The feet are below the hips and the trunk is level. `crouch` (rad) is how far the thighs lean from the vertical:
-    0.8 if not given for the quadruped, whose knees point backwards, 0.3 for the humanoid, whose knees point ahead and
-    whose elbows are bent a little. Linkages of the legs are closed.
+    0.8 if not given for the quadruped, whose knees point backwards, 0.3 for the others, whose knees point ahead; elbows
+    are bent a little. Linkages of the legs are closed.
     """
     four_legged = all(f"{leg}_foot" in model.frames for leg in LEGS)
     if not four_legged and not all(f"{side}_foot" in model.frames for side in SIDES):
         raise UnsupportedError(
-            f"'{model.name}' is neither quadruped() nor humanoid(), which `standing` knows; "
+            f"'{model.name}' is neither quadruped() nor humanoid() nor biped(), which `standing` knows; "
             "use `posture` and `grounded` for others"
         )
     lean = (0.8 if four_legged else 0.3) if crouch is None else crouch
@@ -64,7 +64,9 @@ def standing(model: Model, crouch: float | None = None) -> np.ndarray:
         return grounded(model, posture(model, angles), tuple(f"{leg}_foot" for leg in LEGS))
     joints = {l.joint_name for l in model.links}
     for p in ("left_", "right_"):
-        angles |= {p + "hip_pitch": -lean, p + "knee": 2 * lean, p + "ankle_pitch": -lean, p + "elbow": -0.4}
+        angles |= {p + "hip_pitch": -lean, p + "knee": 2 * lean, p + "ankle_pitch": -lean}
+        if p + "elbow" in joints:
+            angles |= {p + "elbow": -0.4}
         if p + "crank" in joints:
             angles |= {p + "crank": 2 * lean, p + "rod": -2 * lean}
     return grounded(model, posture(model, angles), ("left_foot", "right_foot"))
