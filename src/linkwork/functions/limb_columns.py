@@ -39,7 +39,7 @@ BAND = 6
 
 
 def limb_columns(solved: LimbSolution, sides: Mapping[str, tuple[Array, Array]], first: str, second: str) -> Columns:
-    """The derivatives d{first}_d{w} and d{second}_d{w} for right-hand sides b (n x k) and r (m x k) of each w."""
+    """The derivatives d{first}_d{w} and d{second}_d{w}, for right-hand sides b and r of each w."""
     made = _Columns(solved)
     made.inverse()
     for w, (b, r) in sides.items():

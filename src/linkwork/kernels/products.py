@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """The matrix A: the entries of a matrix, or with `transposed` of its transpose, in these rows and columns."""
+    """The matrix A: entries of a matrix, or of its transpose, in these rows and columns."""
 
     matrix: str
     rows: tuple[int, ...]
@@ -309,7 +309,7 @@ class _Tables:
 
 
 class _Kind(NamedTuple):
-    """A block of sums: rows, registers across, columns in the last of these (0: all), whether it adds to C."""
+    """A block of sums: rows, registers across, columns in the last one (0: all), whether it adds to C."""
 
     rows: int
     columns: int

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Limb(NamedTuple):
-    """Degrees of freedom, the constraint rows that act on them, and the places in the trunk of those that carry it."""
+    """Degrees of freedom, the rows that act on them, and the places in the trunk of those that carry it."""
 
     dofs: tuple[int, ...]
     rows: tuple[int, ...]
@@ -43,7 +43,7 @@ def limbs(parent: Sequence[int], rows: Sequence[tuple[Sequence[int], Collection[
 
 
 def products(parts: Limbs, rows: int) -> int:
-    """Products that solving for one column of each degree of freedom takes, as functions/limb_columns.py does it."""
+    """Products that solving for a column of each degree of freedom takes (functions/limb_columns.py)."""
     trunk, columns = len(parts.trunk), sum(len(x.dofs) for x in parts.limbs) + len(parts.trunk)
     joined = trunk + rows
     total = columns * sum(len(x.dofs) * (len(x.carriers) + len(x.rows)) for x in parts.limbs) + trunk * joined * joined

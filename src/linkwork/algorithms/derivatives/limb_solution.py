@@ -1,4 +1,4 @@
-"""The solution of constrained dynamics by trunk and limbs, and the matrices that solve for any other columns.
+"""The solution of constrained dynamics by trunk and limbs, and the matrices for any other columns.
 
     [M, -J^T; J, R] [x; y] = [b; r]
 
