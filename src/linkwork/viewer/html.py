@@ -12,6 +12,7 @@ import html
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,12 +21,15 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import NAME, PATH, POSITIONS, checked, instance, number, optional, whole, written
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.trajectory import Trajectory
 from linkwork.viewer.scene import TRIANGLES, Scene, make_scene
 from linkwork.viewer.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
+from linkwork.viewer.touches import Touches, with_touches
 
 MOTION = optional(instance(Trajectory, "a linkwork.Trajectory"))
 FPS = number(1e-6, 1e6, "a number of states per second above 0")
@@ -33,7 +37,15 @@ COUNT = whole(0, 10**9, "a number of triangles")
 
 
 @checked(
-    path=PATH, model=MODEL, trajectory=MOTION, q=optional(POSITIONS), fps=FPS, triangles=COUNT, title=optional(NAME)
+    path=PATH,
+    model=MODEL,
+    trajectory=MOTION,
+    q=optional(POSITIONS),
+    fps=FPS,
+    triangles=COUNT,
+    title=optional(NAME),
+    contacts=optional(CONTACTS),
+    ground=optional(GROUND),
 )
 def write_html(
     path: str | Path,
@@ -44,13 +56,16 @@ def write_html(
     fps: float = 50.0,
     triangles: int = TRIANGLES,
     title: str | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
+    ground: Surface | None = None,
 ) -> Path:
     """Write a page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
     `path` is the file, `trajectory` the motion, `title` what stands above it (default: the model's name).
     `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
     the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
-    `q` are [x y z w]. Needs no package beyond the core ones.
+    `q` are [x y z w]. With the `contacts` (and `ground`) that the motion was simulated with, their places, forces and
+    friction cones are drawn, in another colour where they slip. Needs no package beyond the core ones.
 
     Examples:
         >>> model = chain(3)
@@ -60,24 +75,31 @@ def write_html(
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a configuration q, not both")
-    scene = make_scene(model, triangles=triangles)
+    scene, touches = make_scene(model, triangles=triangles), None
+    if contacts is not None and trajectory is None:
+        raise InputError("contacts are drawn in a motion: give its trajectory, too")
     if trajectory is not None:
         states = states_of(model, trajectory, fps)
+        if contacts is not None:
+            states, touches = with_touches(states, model, trajectory, contacts, ground or Ground())
     elif q is not None:
         states = states_at(model, np.asarray(q, dtype=float))
     else:
         at, notes = posture(model)
         scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
     out = Path(path)
-    text = page(scene, states, trajectory, title or model.name)
+    text = page(scene, states, trajectory, title or model.name, touches)
     written(out, lambda: out.write_text(text, encoding="utf-8"))
     return out
 
 
-def page(scene: Scene, states: States, trajectory: Trajectory | None, title: str) -> str:
+def page(
+    scene: Scene, states: States, trajectory: Trajectory | None, title: str, touches: Touches | None = None
+) -> str:
     """The text of the page."""
     blob = _Blob()
-    described = json.dumps(_described(scene, states, trajectory, title, blob), separators=(",", ":"), allow_nan=False)
+    content = _described(scene, states, trajectory, title, blob, touches)
+    described = json.dumps(content, separators=(",", ":"), allow_nan=False)
     assets = files("linkwork.viewer") / "page"
     text = {name: (assets / f"replay.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     return _filled(
@@ -120,9 +142,11 @@ def _without_folders(note: str) -> str:
     return re.sub(r"(?<![\w.:/])(?:[A-Za-z]:)?[/\\](?:[^\s'\"/\\]+[/\\])*([^\s'\"/\\]+)", r"\1", note)
 
 
-def _described(scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob) -> dict[str, Any]:
+def _described(
+    scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob, touches: Touches | None
+) -> dict[str, Any]:
     model, t = scene.model, states.t - states.t[0]
-    forces = trajectory is not None and has_forces(model, trajectory)
+    forces = touches is not None or (trajectory is not None and has_forces(model, trajectory))
     notes = [_without_folders(note) for note in scene.notes]
     if trajectory is not None and not forces and trajectory.lam.shape[1]:
         notes.append("the motion has forces of constraints that this model does not have: they are not shown")
@@ -143,7 +167,9 @@ def _described(scene: Scene, states: States, trajectory: Trajectory | None, titl
         "positions": blob.add(states.positions, "f4"),
         "quaternions": blob.add(np.round(quaternions(states.rotations) * 32767), "i2"),
         "com": blob.add(states.com, "f4"),
-        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named],
+        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named]
+        + (touches.contacts if touches else []),
+        "normals": blob.add(touches.normals, "f4") if touches else None,
         "ends": blob.add(states.ends, "f4"),
         "forces": blob.add(states.forces, "f4") if forces else None,
         "active": blob.add(states.active, "u1"),
