@@ -793,6 +793,18 @@ def _motions(folder: Any) -> Iterator[Call]:
     )
     yield Call("write_html at", lw.write_html, {"path": folder / "b.html", "model": robot(), "q": robot().neutral()})
     yield Call(
+        "write_html live",
+        lw.write_html,
+        {
+            "path": folder / "c.html",
+            "model": robot(),
+            "live": True,
+            "dt": 1e-3,
+            "contacts": [lw.Contact("hand")],
+            "ground": lw.Ground(),
+        },
+    )
+    yield Call(
         "view",
         lambda **given: lw.view(**given).stop(),
         {

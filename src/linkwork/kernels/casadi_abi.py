@@ -224,7 +224,11 @@ done:"""
                 source = f"%array{i}"
             yield _stored(f"input{k}", "%base", table + 16 * k, source)
             yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
+        covered = {*self.settings, *(argument.port for argument in self.function.inputs)}
         first = len(self.function.kernel.inputs)
+        for k in sorted(set(range(first)) - covered):
+            yield _stored(f"input{k}", "%base", table + 16 * k, f"@{name}.zeros")
+            yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
         for k in range(len(self.function.kernel.outputs)):
             yield f"  %out{k} = getelementptr i8, ptr %base, i64 {self.arrays['out', k]}"
             yield _stored(f"output{k}", "%base", table + 16 * (first + k), f"%out{k}")

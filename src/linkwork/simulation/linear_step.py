@@ -71,6 +71,7 @@ class DiscreteStep:
         else:
             self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
         wrt = ("q", "v", self._control)
+        self.stepped, self.wrt = stepped, wrt
         slopes = Jacobians(self.dynamics, wrt)
         looped = slopes._loops and not self.servos
         self._slopes = slopes if looped else None  # straight-line code goes on through the step
@@ -104,6 +105,23 @@ class DiscreteStep:
             slopes = np.concatenate([found.da_dq, found.da_dv, getattr(found, f"da_d{self._control}")], axis=-1)
             found = self._linear(flat[0], flat[1], found.a, slopes.reshape(len(slopes), -1))
         return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+
+    @checked(gauss_newton=FLAG)
+    def casadi_external(self, gauss_newton: bool = False) -> Any:
+        """(q, v, u) -> q_next, v_next, lam as an external function of CasADi, with its Jacobians.
+
+        With contact modes, `active` is the last input. `lam` are the constraint forces during the step, left out where
+        there are no constraints. See `Function.casadi_external`. The Jacobians are one kernel, unless there are so many
+        columns that their solves are a loop: then dynamics and integrator have one each, which CasADi multiplies.
+
+        Examples:
+            >>> step = lw.discrete_step(chain(3), dt=1e-2).casadi_external()
+            >>> step.name_in(), step.name_out()
+            (['q', 'v', 'u'], ['q_next', 'v_next'])
+        """
+        from linkwork.simulation.casadi_step import casadi_step
+
+        return casadi_step(self, self._control, self._slopes is not None, gauss_newton)
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY))
     def vjp(
@@ -334,7 +352,7 @@ class LinearStep(Jacobians):
         slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
         self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}
         self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, self.sizes[self.wrt[-1]])}
-        return _linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
+        return linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
 
     def _results(self, names: tuple[str, ...]) -> Results:
         return Results(Linearization)
@@ -348,7 +366,7 @@ def _linear(model: Model, dt: float, nu: int, options: dict[str, Any]) -> Functi
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         assert isinstance(xp, Tracer)
         rows = [x["slopes"][width * k : width * (k + 1), :].T for k in range(n)]
-        return _linearised(model, dt, xp, x, xp.vstack(rows))
+        return linearised(model, dt, xp, x, xp.vstack(rows))
 
     inputs = {"q": model.nq, "v": n, "a": n, "slopes": width * n}
     named = {o: options[o] for o in ("dtype", "threads")}
@@ -356,7 +374,7 @@ def _linear(model: Model, dt: float, nu: int, options: dict[str, Any]) -> Functi
     return Function("linear_step", model, inputs, body, identity=(dt, nu), result=Linearization, shapes=shapes, **named)
 
 
-def _linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
+def linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
     """The step from accelerations `a`, whose derivatives by (q, v, u) are `slopes`, and its own."""
     n, a = model.nv, xp.held(x["a"])
     there, after = stepped_state(model, dt, xp, {**x, "a": a})

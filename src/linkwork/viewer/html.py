@@ -1,4 +1,6 @@
-"""A replay as one HTML file: opens offline in any browser with WebGL 2, and makes no request.
+"""A replay, or a mechanism that is simulated live, as one HTML file.
+
+It opens offline in any browser with WebGL 2, and makes no request.
 
 The file holds the scene as JSON, its numbers as one block of bytes (deflated, base64), and the page's own script, which
 draws them. Vertices are 16-bit fractions of their part's box, normals 8-bit, orientations 16-bit quaternions [x y z w];
@@ -20,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import NAME, PATH, POSITIONS, checked, instance, number, optional, whole, written
+from linkwork.checks import FLAG, NAME, PATH, POSITIONS, TIME, checked, instance, number, optional, whole, written
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.trajectory import Trajectory
+from linkwork.viewer import live as simulated
+from linkwork.viewer.live import Live
 from linkwork.viewer.scene import TRIANGLES, Scene, make_scene
 from linkwork.viewer.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
 from linkwork.viewer.touches import Touches, with_touches
@@ -44,6 +48,8 @@ COUNT = whole(0, 10**9, "a number of triangles")
     fps=FPS,
     triangles=COUNT,
     title=optional(NAME),
+    live=FLAG,
+    dt=optional(TIME),
     contacts=optional(CONTACTS),
     ground=optional(GROUND),
 )
@@ -56,6 +62,8 @@ def write_html(
     fps: float = 50.0,
     triangles: int = TRIANGLES,
     title: str | None = None,
+    live: bool = False,
+    dt: float | None = None,
     contacts: Sequence[Contact | Pair] | None = None,
     ground: Surface | None = None,
 ) -> Path:
@@ -67,41 +75,61 @@ def write_html(
     `q` are [x y z w]. With the `contacts` (and `ground`) that the motion was simulated with, their places, forces and
     friction cones are drawn, in another colour where they slip. Needs no package beyond the core ones.
 
+    With `live` the page simulates the mechanism from rest at `q`, as WebAssembly: links are dragged with the mouse,
+    gravity, damping and joint forces have sliders. Its steps are those of `lw.rollout` with `dt` (default: 1 ms),
+    `contacts` and `ground`, and a stabilisation of loops.
+
     Examples:
         >>> model = chain(3)
         >>> page = lw.write_html("run.html", model, lw.simulate(model, np.ones(3), dt=1e-3, duration=0.1))
         >>> page.exists()
         True
+        >>> page = lw.write_html("play.html", four_bar(), live=True)
     """
     if trajectory is not None and q is not None:
         raise InputError("give a trajectory or a configuration q, not both")
+    if live and trajectory is not None:
+        raise InputError("a live page has no trajectory: it starts from a configuration q")
+    if not live and dt is not None:
+        raise InputError("dt= is for live=True: a replay simulates nothing")
+    if not live and (contacts is not None or ground is not None) and (trajectory is None or contacts is None):
+        raise InputError("contacts= and ground= are for live=True, or for the trajectory that was simulated with both")
     scene, touches = make_scene(model, triangles=triangles), None
-    if contacts is not None and trajectory is None:
-        raise InputError("contacts are drawn in a motion: give its trajectory, too")
     if trajectory is not None:
         states = states_of(model, trajectory, fps)
         if contacts is not None:
             states, touches = with_touches(states, model, trajectory, contacts, ground or Ground())
     elif q is not None:
-        states = states_at(model, np.asarray(q, dtype=float))
+        at = np.asarray(q, dtype=float)
+        states = states_at(model, at)
     else:
         at, notes = posture(model)
         scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
     out = Path(path)
-    text = page(scene, states, trajectory, title or model.name, touches)
+    playing = simulated.live(model, at, dt, contacts, ground) if live else None
+    text = page(scene, states, trajectory, title or model.name, playing, touches)
     written(out, lambda: out.write_text(text, encoding="utf-8"))
     return out
 
 
 def page(
-    scene: Scene, states: States, trajectory: Trajectory | None, title: str, touches: Touches | None = None
+    scene: Scene,
+    states: States,
+    trajectory: Trajectory | None,
+    title: str,
+    live: Live | None = None,
+    touches: Touches | None = None,
 ) -> str:
     """The text of the page."""
     blob = _Blob()
-    content = _described(scene, states, trajectory, title, blob, touches)
-    described = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    facts = _described(scene, states, trajectory, title, blob, touches)
+    if live is not None:
+        facts |= _simulated(live, scene, facts, blob)
+    described = json.dumps(facts, separators=(",", ":"), allow_nan=False)
     assets = files("linkwork.viewer") / "page"
     text = {name: (assets / f"replay.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
+    if live is not None:
+        text["js"] += (assets / "live.js").read_text(encoding="utf-8")
     return _filled(
         text["html"],
         {
@@ -176,6 +204,18 @@ def _described(
         "events": [[e.t - float(states.t[0]), e.kind, e.contact] for e in (trajectory.events if trajectory else ())],
         "notes": notes,
     }
+
+
+def _simulated(live: Live, scene: Scene, facts: dict[str, Any], blob: _Blob) -> dict[str, Any]:
+    """What a live page has besides, and where the ground of its contacts is drawn."""
+    binary = np.frombuffer(live.module.binary, dtype=np.uint8)
+    out: dict[str, Any] = {"live": simulated.described(live, scene.size) | {"module": blob.add(binary, "u1")}}
+    if live.ground is not None:
+        touching = [{"name": c.name, "what": "contact", "contact": True} for c in live.contacts.values()]
+        out["constraints"] = [*facts["constraints"], *touching]
+        if live.ground.axes[2, 2] == 1.0:
+            out["ground"] = live.ground.height
+    return out
 
 
 def _parts(scene: Scene, blob: _Blob) -> list[dict[str, Any]]:
