@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.backends import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Ground, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError
 from linkwork.kernels.trace import Symbol, trace
@@ -42,13 +42,15 @@ class Live(NamedTuple):
 
 
 def live(
-    model: Model, q: np.ndarray, dt: float | None, contacts: Sequence[Contact | Pair] | None, ground: Ground | None
+    model: Model, q: np.ndarray, dt: float | None, contacts: Sequence[Contact | Pair] | None, ground: Surface | None
 ) -> Live:
     """The mechanism, at rest at q."""
     if q.shape != (model.nq,):
         raise InputError(f"a live page starts from one configuration ({model.nq},), not from {q.shape}")
     if not model.nv:
         raise InputError(f"'{model.name}' has no joint that moves: there is nothing to simulate live")
+    if ground is not None and not isinstance(ground, Ground):
+        raise InputError("the ground of a live page is a plane (lw.Ground)")
     run = rollout(
         model,
         dt=TIME_STEP if dt is None else dt,
