@@ -1,4 +1,7 @@
-"""A quadruped without motors, to be dragged about on the ground: a page that simulates it in any browser, offline."""
+"""A quadruped without motors, to be dragged about on the ground.
+
+The page simulates it in any browser, offline.
+"""
 
 import tempfile
 from pathlib import Path

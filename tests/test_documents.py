@@ -77,6 +77,29 @@ def test_the_architecture_names_files_that_are_there() -> None:
     assert [f for f in files if not (ROOT / "src" / "linkwork" / f).is_file()] == []
 
 
+QUESTIONS = {
+    "the elimination order": ("structure/elimination.py", "def ordered"),
+    "a method chosen": ("planner/choice.py", "def choose"),
+    "a result checked": ("functions/judge.py", "class Judge"),
+    "a kernel taken from the cache": ("kernels/kernel.py", "def _made"),
+    "doubts its own result": ("algorithms/common/certificates.py", "def balanced"),
+    "the penalty of a row": ("algorithms/common/penalties.py", "def penalties"),
+    "the stabilisation of rows": ("constraints/base.py", "class Stabilisation"),
+    "the length of quaternions": ("functions/traced.py", "def unit_guard"),
+    "a batch split over threads": ("kernels/task.py", "class Task"),
+    "made cheaper before": ("rewrite/frames.py", "def reframed"),
+}
+"""What somebody new asks for, the file that has it, and what it is called there."""
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_architecture_answers_questions(question: str) -> None:
+    file, definition = QUESTIONS[question]
+    (row,) = (line for line in (ROOT / "docs" / "architecture.md").read_text().splitlines() if question in line)
+    assert f"`{file}`" in row
+    assert definition in (ROOT / "src" / "linkwork" / file).read_text()
+
+
 def test_the_default_of_cassie_is_the_one_that_the_documents_name() -> None:
     (said,) = re.findall(
         r"Cassie's default, as the planner predicts it now, is `(\w+)`", (ROOT / "docs/simulating.md").read_text()

@@ -39,7 +39,7 @@ def main(folder: Path, pythons: list[str]) -> int:
 
 
 def working(name: str) -> str | None:
-    """The path of a Python that starts and has the version of its name.
+    """The path of a Python that starts and has the version of its name, if that has one.
 
     On the path, or installed by pyenv.
     """
@@ -47,7 +47,7 @@ def working(name: str) -> str | None:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     for path in filter(None, [shutil.which(name), *map(str, sorted(pyenv.glob(f"*/bin/{name}")))]):
         done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and done.stdout.strip() in name:
+        if done.returncode == 0 and ("." not in name or done.stdout.strip() in name):
             return path
     return None
 

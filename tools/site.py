@@ -125,7 +125,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def puppet() -> str:
-    """The page of the front page: a humanoid with four-bar legs and springs in its joints hangs by its neck."""
+    """What the front page shows: a humanoid with four-bar legs hangs by its neck, with springs in its joints."""
     import linkwork as lw
     from linkwork.robots.mechanisms import humanoid, standing
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from check_dist import ROOT, working
 
-SLICE = ("tests/system", "tests/kernels/test_direct.py", "tests/kernels/test_memory.py", "tests/kernels/test_numbers.py",
-         "tests/kernels/test_kernel.py", "tests/kernels/test_threads.py", "tests/test_without_casadi.py")  # fmt: skip
+SLICE = ["tests/system", *(f"tests/kernels/test_{name}.py" for name in ("direct", "memory", "numbers", "kernel"))]
 PACKAGES = ("pytest", "hypothesis", "mpmath", "casadi")
 
 

@@ -33,7 +33,7 @@ def test_what_is_measured_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path) ->
     monkeypatch.setattr(suite, "STEPS", 1)
     monkeypatch.setattr(suite, "ANTS", 1)
     made = {"Ant-v5, Gymnasium": suite.Timed(suite._stepping(suite._ants()), 1, Conditions())}
-    monkeypatch.setattr(suite, "contenders", lambda conditions: (made, {n: 5 for n in made}))
+    monkeypatch.setattr(suite, "contenders", lambda conditions: (made, dict.fromkeys(made, 5)))
     (found,) = suite.measured(2, 0.001, Conditions())
     assert found["us_per_time_step"] == pytest.approx(found["us"][0] / 5)
     suite.save(tmp_path / "found.jsonl", {"cores": 2}, [found])

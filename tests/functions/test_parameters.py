@@ -288,6 +288,23 @@ def test_inertias_that_no_body_has_are_refused(change: Any, dtype: str) -> None:
             armed(q, v, tau, model.parameters().armature - 0.1)
 
 
+def test_derivatives_refuse_such_inertias_and_what_is_linear_in_them_takes_any() -> None:
+    model = mech.chain(3)
+    q, v, x = state(model)
+    good = model.parameters().inertia
+    bad = good.copy()
+    bad[1, 0] = -1.0
+    fd = lw.forward_dynamics(model, parameters=("inertia",))
+    one, none = np.ones(model.nv), np.zeros(0)
+    for f, more in ((fd.derivatives(), {}), (fd.jvp(["q"]), {"dq": one}), (fd.vjp(["q"]), {"w_a": one, "w_lam": none})):
+        with pytest.raises(InputError, match="link 'link2' a negative mass"):
+            f(q=q, v=v, tau=x, inertia=bad, **more)
+        assert all(np.isfinite(y).all() for y in f(q=q, v=v, tau=x, inertia=good, **more))
+    inverse = lw.inverse_dynamics(model, parameters=("inertia",))
+    tau = [inverse(q, v, x, inertia=y).tau for y in (good, bad, 2 * good - bad)]
+    np.testing.assert_allclose(tau[1] + tau[2], 2 * tau[0], atol=1e-12 * np.abs(tau).max())
+
+
 def test_bodies_at_the_edge_of_what_is_possible_are_taken() -> None:
     """Points and rods far from a link's origin, and links without mass: rounding refuses none of them."""
     model, rng = mech.quadruped(), np.random.default_rng(0)

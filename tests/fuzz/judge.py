@@ -211,16 +211,29 @@ def mass_matrix(recipe: Recipe, q: np.ndarray) -> np.ndarray:
     return _inertia(recipe, Kinematics(recipe, q))[0]
 
 
+PLACED = 1e-2
+"""The share of its terms' rounding that a lever has as a difference of places in the world: these are sums of a few
+terms, and not the thousand roundings that results are allowed."""
+
+
+def _levers(at: Kinematics, J: np.ndarray, i: int, x: np.ndarray) -> np.ndarray:
+    """The size of how each freedom moves a point, and of what the rounding of places adds to it."""
+    reach = np.linalg.norm(x.real) + _norms(at.P.real)
+    return _norms(J) + PLACED * reach * _norms(at.turning(i).real)
+
+
 def _inertia(recipe: Recipe, at: Kinematics) -> tuple[np.ndarray, np.ndarray]:
     """M, and the sums of absolute terms that its entries are made of."""
     M = np.diag([float(x) for l in recipe["links"] for x in l["armature"]])
     bound = M.copy()
     for i, l in enumerate(recipe["links"], 1):
         R = at.R[i].real
-        Jc, Jw = at.velocity(i, at.point(i, l["com"])).real, at.turning(i).real
+        x = at.point(i, l["com"])
+        Jc, Jw = at.velocity(i, x).real, at.turning(i).real
         I = R @ np.array(l["I"]) @ R.T
         M += l["mass"] * Jc.T @ Jc + Jw.T @ I @ Jw
-        bound += l["mass"] * np.outer(_norms(Jc), _norms(Jc)) + np.linalg.norm(I) * np.outer(_norms(Jw), _norms(Jw))
+        lever = _levers(at, Jc, i, x)
+        bound += l["mass"] * np.outer(lever, lever) + np.linalg.norm(I) * np.outer(_norms(Jw), _norms(Jw))
     return (M + M.T) / 2, bound
 
 
@@ -527,6 +540,17 @@ class Verdict:
     def force_error(self, lam: np.ndarray) -> float:
         """Of constraint forces, as the accelerations that they cause, relative."""
         return self.eq.size(self.inverse @ (self.eq.J.T @ (lam - self.lam))) / self.scale
+
+    def dispute(self) -> float:
+        """How far accelerations, relative, may be off that satisfy some of the rows in conflict instead of others.
+
+        What is left of each row moves what that row alone would move, M^-1 J_i^T / (J_i M^-1 J_i^T), or by the
+        condition number of the rows more, if those that depend on it are met with it.
+        """
+        pushed = self.inverse @ self.eq.J.T
+        felt = np.einsum("ij,ji->i", self.eq.J, pushed)
+        left = np.abs(self.eq.J @ self.a - self.eq.k) / np.where(felt > 0, felt, np.inf)
+        return self.kappa * self.eq.size(np.abs(pushed) @ left) / self.scale
 
     def rounding(self, eps: float = EPS) -> float:
         """kappa eps: the relative error of accelerations that rounding explains."""

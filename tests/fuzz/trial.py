@@ -35,7 +35,7 @@ SINGLE, C_SINGLE = 1e-2, 100.0
 NEARLY = 1e10
 """Condition number of the rows' Gram matrix above which a direct method may call them dependent."""
 
-WEAK = 1e5
+WEAK = 5e5
 """Condition number of the rows up to which the planner's choice has to converge."""
 
 FAILURES = ("wrong", "false alarm", "misreported", "not numbers", "crash", "gave up")
@@ -164,7 +164,7 @@ class Trial:
         if m is not None and _embeds(m) and self.model.constraints:
             bound = max(bound * self._loops.kappa**2, self._chosen)
         if at.conflict and m is not None and m.name != "kkt":
-            bound = max(bound, ITERATED)  # what contradicts by less than 1e-7 of its terms counts as met
+            bound = max(bound, min(at.dispute(), ITERATED))  # rows that contradict each other a little count as met
         if prox is not None:
             bound = max(bound, ITERATED if eps == judge.EPS else SINGLE)
         if not at.decided:
@@ -188,8 +188,8 @@ class Trial:
         if not (np.isfinite(R).all() and (R > 0).all()):
             return Outcome("", "undecided")
         f = lw.forward_dynamics(self.model, method=m.name, backend="numpy", R=R)
-        eq = judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)})
-        result, expected = f(self.q, self.v, self.tau), judge.soft(eq, R)
+        eq, result = self._unpushed, f(self.q, self.v, self.tau)
+        expected = judge.soft(eq, R)
         lam = (eq.k - eq.J @ expected) / R
         size = self.verdict.rounding() * max(1.0, eq.size(expected) / self.verdict.scale) * 100
         error = max(eq.size(result.a - expected), eq.size(self.verdict.inverse @ (eq.J.T @ (result.lam - lam))))
@@ -214,12 +214,11 @@ class Trial:
             return Outcome("", "refused")
         f = lw.forward_dynamics(self.model, method=m.name, dtype=dtype)
         forces = self.tau * self.rng.uniform(-1, 1, (5, 1))
-        still = {**self.recipe, "fext": [0.0] * len(self.fext)}
         result = f(np.tile(self.q, (5, 1)), np.tile(self.v, (5, 1)), forces)
         eps = float(np.finfo(dtype).eps)
         outcomes = []
         for i in range(5):
-            at = judge.solve(judge.equations(still, tau=forces[i]))
+            at = judge.solve(replace(self._unpushed, tau=forces[i]))
             if dtype == "float32" and (at.conflict or C_SINGLE * at.rounding(eps) * at.kappa > SINGLE):
                 continue
             outcomes.append(self.judged(m, _Row(result, i), f.prox, at, eps))
@@ -254,6 +253,11 @@ class Trial:
         return _compared(_worst(D - J @ P @ J.T, terms @ spread @ self.eq.M_terms @ spread @ terms.T), bound)
 
     @cached_property
+    def _unpushed(self) -> judge.Equations:
+        """The equations without forces on links."""
+        return judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)})
+
+    @cached_property
     def _loops(self) -> judge.Verdict:
         """The mechanism with the rows alone that clusters embed: their condition is part of such a method's problem."""
         inner, eq = self._clustered[0], self.eq
@@ -266,19 +270,26 @@ class Trial:
         """What rounding explains where clusters solve for independent joints y, v = G y, chosen once for all postures.
 
         C eps times the condition number of G^T M G, scaled to a unit diagonal: where the others hardly follow from
-        these, its entries are large and all alike. Never more than what is promised.
+        these, its entries are large and all alike. Forces are lam = P^T f_D, with P = K_D^+ of the dependent joints D:
+        rounding of the terms that f_D is the sum of is C eps |P^T| |f_D|, and as accelerations M^-1 J^T of that.
+        Never more than what is promised.
         """
         inner, eq = self._clustered[0], self.eq
         y = np.asarray(lw.clusters(self.model).velocities, dtype=int)
         rest = np.setdiff1d(np.arange(len(eq.c)), y)
         G = np.zeros((len(eq.c), len(y)))
         G[y] = np.eye(len(y))
-        G[rest] = -np.linalg.pinv(eq.J[np.ix_(inner, rest)], rcond=1e-14) @ eq.J[np.ix_(inner, y)]
+        P = np.linalg.pinv(eq.J[np.ix_(inner, rest)], rcond=1e-14)
+        G[rest] = -P @ eq.J[np.ix_(inner, y)]
+        a, lam = np.abs(self.verdict.a), np.abs(self.verdict.lam)
+        needed = eq.M_terms @ a + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ lam
+        lost = eq.size(np.abs(self.verdict.inverse) @ np.abs(eq.J[inner].T) @ np.abs(P.T) @ needed[rest])
         My = G.T @ eq.M @ G
         d = np.sqrt(np.diagonal(My))
         if not len(y) or not (np.isfinite(d).all() and (d > 0).all()):
             return C * judge.EPS
-        return float(min(C * judge.EPS * np.linalg.cond(My / np.outer(d, d)), ITERATED))
+        kappa = max(float(np.linalg.cond(My / np.outer(d, d))), lost / self.verdict.scale)
+        return min(C * judge.EPS * kappa, ITERATED)
 
     @cached_property
     def _clustered(self) -> tuple[list[int], list[int]]:

@@ -111,12 +111,13 @@ def four_bar(path):
 def test_excluded_joints_close_loops(tmp_path):
     model = lw.load(four_bar(tmp_path / "bars.usda"))
     (loop,) = model.constraints
-    assert (loop.name, loop.rows, loop.joint) == ("c", 5, "revolute")
-    assert model.nv == 3
-    q = lw.assemble(model, [0.8, 0.4, 1.2])
-    assert np.abs(lw.constraint_error(model, backend="numpy")(q, np.zeros(3)).phi).max() < 1e-12
-    assert np.linalg.matrix_rank(lw.constraint_jacobian(model, backend="numpy")(q).J, 1e-9) == 2
-    result = lw.forward_dynamics(model)(q, np.zeros(3), np.zeros(3))
+    assert (loop.name, loop.rows, loop.joint) == ("c", 6, "fixed")  # in a body: the joint has limits
+    assert model.nv == 4
+    assert model.links[model.joint("c")].limits == model.links[model.joint("a")].limits
+    q = lw.assemble(model, [0.8, 0.4, 1.2, 0.4])
+    assert np.abs(lw.constraint_error(model, backend="numpy")(q, np.zeros(4)).phi).max() < 1e-12
+    assert np.linalg.matrix_rank(lw.constraint_jacobian(model, backend="numpy")(q).J, 1e-9) == 3
+    result = lw.forward_dynamics(model)(q, np.zeros(4), np.zeros(4))
     assert result.converged
 
 

@@ -159,5 +159,43 @@ def test_sines_in_c(tmp_path: Path) -> None:
                 assert abs((mpmath.mpf(float(found)) - exact) / np.spacing(float(exact))) <= 2, a
 
 
+def single(function: Any, program: Program, inputs: list[Any]) -> list[np.ndarray]:
+    """`call` for arrays of float."""
+    arrays = [np.ascontiguousarray(x, np.float32) for x in inputs]
+    arrays += [np.empty(port.shape, np.float32) for port in program.outputs]
+    function(*(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+    return arrays[len(inputs) :]
+
+
+@needs_compiler
+def test_every_operation_in_single_precision(tmp_path: Path) -> None:
+    program, eps = read_program(everything()), np.finfo(np.float32).eps
+    export(program, tmp_path, name="all", dtype="float32")
+    text = (tmp_path / "all.c").read_text()
+    assert "double" not in text.replace("(double)k", "").replace("(double)y", ""), "but where pi/2 is subtracted"
+    function, inputs = build(tmp_path, "all"), [x.astype(np.float32) for x in everything_inputs(6)]
+    for k in range(6):
+        row = [x[k] for x in inputs]
+        for a, b in zip(single(function, program, row), program.interpret(*row, dtype="float32"), strict=True):
+            np.testing.assert_allclose(a, b, rtol=64 * eps, atol=8 * eps)
+
+
+@needs_compiler
+def test_sines_in_single_precision(tmp_path: Path) -> None:
+    """Within 2 ulp of the true value, as in double precision."""
+    rng = np.random.default_rng(0)
+    quarters = np.arange(-200, 200) * np.pi / 2
+    x = np.concatenate([quarters, rng.uniform(-1e5, 1e5, 1500), rng.uniform(-4, 4, 1500), [1e5, 3e9, 0.0, -0.0]])
+    angle = ca.SX.sym("x")
+    program = read_program(ca.Function("sines", [angle], [ca.sin(angle), ca.cos(angle)], ["x"], ["s", "c"]))
+    export(program, tmp_path, dtype="float32")
+    function = build(tmp_path, "sines")
+    assert np.isnan([single(function, program, [[a]]) for a in (np.nan, np.inf, -np.inf)]).all()
+    for a in x.astype(np.float32):
+        for (found,), true in zip(single(function, program, [[a]]), (np.sin, np.cos), strict=True):
+            exact = true(np.float64(a))
+            assert abs(found - exact) <= 2 * np.spacing(np.float32(abs(exact))), a
+
+
 def test_names_become_identifiers() -> None:
     assert [identifier(n) for n in ("a b", "2x", "ok_1", "", "ü")] == ["a_b", "f_2x", "ok_1", "f_", "_"]

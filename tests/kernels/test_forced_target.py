@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,16 @@ from linkwork.kernels.target import PROCESSORS, Target, runnable
 from linkwork.robots.mechanisms import arm, four_bar
 from surroundings import Environment
 
-HERE = sorted(runnable(Target.host()))
+
+def here() -> list[str]:
+    """What this machine can run, whatever the suite itself is forced to."""
+    forced = os.environ.pop("LINKWORK_TARGET", None)
+    found = sorted(runnable(Target.host()))
+    os.environ.update({} if forced is None else {"LINKWORK_TARGET": forced})
+    return found
+
+
+HERE = here()
 BITS = {"avx512": 512, "avx2": 256, "sse2": 128, "neon": 128}
 MODELS: dict[str, Callable[[], lw.Model]] = {"arm": lambda: arm(3), "four_bar": four_bar}
 METHOD = {"arm": "aba", "four_bar": "lcaba"}

@@ -181,6 +181,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
 def test_all_that_runs_in_a_trace_is_among_the_sources(environment) -> None:
     environment["LINKWORK_CACHE"] = "off"
     root, ran = str(Path(lw.__file__).parent), set()
+    _ = lw.forward_dynamics, lw.mass_matrix, lw.plan  # imported before the trace
     standing = quadruped().with_constraints(lw.point("front_left_foot"))
     models = chain(2), four_bar(), standing
     rolling = [lw.rollout(model, stabilisation=True) for model in models]

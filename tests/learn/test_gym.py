@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -219,9 +216,3 @@ def test_what_is_wrong_is_said():
         env.reset()
     with pytest.raises(NotFound, match="quadruped"):
         Walking(2, robot="horse")
-
-
-def test_without_gymnasium():
-    code = "import sys; sys.modules['gymnasium'] = None\nimport linkwork.learn.gym"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "linkwork.learn.gym needs the package 'gymnasium': pip install 'linkwork[gym]'" in out

@@ -5,9 +5,6 @@ PyTorch is not in the extra `test`: its wheel is half a gigabyte, and on Linux t
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -171,9 +168,3 @@ def test_errors_are_sentences(model, fd, states):
     step = learn.function(lw.step(model.without_constraints(), [lw.Contact("tip")]))
     with pytest.raises(UnsupportedError, match="through its contacts"):
         step(q[0], v[0], *needing(tau[0]), torch.tensor([1e-3])).v.sum().backward()
-
-
-def test_without_torch():
-    code = "import sys; sys.modules['torch'] = None\nimport linkwork.learn.torch"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
-    assert "linkwork.learn.torch needs the package 'torch': pip install 'linkwork[torch]'" in out

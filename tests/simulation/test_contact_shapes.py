@@ -12,7 +12,7 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Ground
 from linkwork.errors import InputError
 from linkwork.model import Motion
-from linkwork.robots.mechanisms import quadruped
+from linkwork.robots.mechanisms import chain, quadruped
 
 SIDE = 0.1
 
@@ -209,3 +209,11 @@ def test_what_cannot_touch_is_refused() -> None:
         lw.simulate(model, model.neutral(), contacts=[], integrator="rk4")
     with pytest.raises(InputError, match="needs contacts"):
         lw.simulate(model, model.neutral(), ground=lw.Ground())
+
+
+def test_pairs_whose_distance_no_joint_changes_are_refused() -> None:
+    """Balls at both ends of a link: in every posture as far apart."""
+    model = chain(3)
+    with pytest.raises(InputError, match="no joint changes the distance of 'link1' and 'link2'"):
+        lw.step(model, contacts=[lw.Pair(lw.Ball("link1"), lw.Ball("link2"))])
+    assert lw.step(model, contacts=[lw.Pair(lw.Ball("link1"), lw.Ball("link3"))]) is not None

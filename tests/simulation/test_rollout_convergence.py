@@ -143,7 +143,7 @@ def test_the_violation_is_that_of_the_rows(make):
 
 @pytest.mark.parametrize("seed", [9004, 9005, 9012])
 def test_more_iterations_than_needed_find_no_forces_in_redundant_directions(seed):
-    """Cassie with loops open by 1e-6: rows that depend on each other when closed differ by as much, and hold nothing."""
+    """Cassie with loops open by 1e-6: rows that depend on each other when closed differ by as much and hold nothing."""
     try:
         model = lw.load("cassie.xml", passive=False)
     except lw.LinkworkError:

@@ -15,7 +15,7 @@ import numpy as np
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, empty_lines, table_of
-from linkwork.kernels.python_calls import FRESH, FURTHER
+from linkwork.kernels.python_calls import FRESH, FURTHER, ZEROED
 from linkwork_bench.limit import Cores, Limit
 from linkwork_bench.measure import Conditions, Contender, Reading, passes
 
@@ -50,6 +50,8 @@ class Native:
         rows = 1 if single else block
         self.inputs = [np.ascontiguousarray(x, kernel.dtype) for x in inputs]
         self.outputs = [empty_lines((rows, port.size), kernel.dtype) for port in kernel.outputs]
+        for y in self.outputs:  # as in `bind`, and as Pinocchio wants its matrices
+            y[...] = 0.0
         self.workspace = form.borrow()
         self.contexts: list[np.ndarray] = []
         self.calls: list[Callable[[int], int]] = []
@@ -57,7 +59,7 @@ class Native:
             end = min(begin + block, self.states)
             ports = [Rows(x[begin:] if len(x) > 1 else x, x.shape[1] if len(x) > 1 else 0) for x in self.inputs]
             ports += [Rows(y, 0 if single else y.strides[0] // y.itemsize) for y in self.outputs]
-            context = np.concatenate([np.array([0, end - begin, self.workspace.address]), table_of(ports)])
+            context = np.concatenate([np.array([ZEROED, end - begin, self.workspace.address]), table_of(ports)])
             self.contexts.append(context)
             self.calls.append(partial(form.bound, context.ctypes.data))
 

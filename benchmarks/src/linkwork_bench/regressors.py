@@ -1,7 +1,8 @@
 """`linkwork bench regressors`: joint-torque regressors beside Pinocchio's, called from Python.
 
 Both compute the same states. Results are compared before anything is timed; then all run in turns, in processor time,
-one thread. Batches are calls of many states with `out=`; Pinocchio has none, and every call overwrites its result.
+one thread. Batches are calls on bound buffers (`bind`) of as many states as leave their results in a cache, which every
+call overwrites, as Pinocchio's calls do for one state. `linkwork bench terms --term regressor` compares with its C++.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import typer
 import linkwork as lw
 from linkwork.cli.bench import words
 from linkwork.errors import InputError, KernelError
+from linkwork.functions.function import Function
 from linkwork.io.zoo import find
 from linkwork_bench.commands.options import JsonOption, RobotsOption
+from linkwork_bench.ours import BLOCK_BYTES
 
 ROBOTS = ("ur5", "panda", "go1", "talos_reduced")
 GOALS = {"one": 5.0, "batch": 20.0}
 LOOP, BATCH, ROUNDS, NEAR = 1000, 1024, 11, 1e-12
-"""Calls in a round, states of a batch, rounds for a median, how near results are, relative to the largest."""
+"""Calls in a round, states of a batch at most, rounds for a median, how near results are, relative to the largest."""
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,25 @@ def figure(robot: str, rounds: int = ROUNDS, size: int = BATCH) -> Figure:
     off = max(abs(ours - known).max(), abs(packed(q, v, a).entries - known[rows, columns]).max()) / abs(known).max()
     if not off <= NEAR:
         raise KernelError(f"regressors of {robot}: Linkwork and Pinocchio are {off:.1e} apart; nothing is timed")
-    all_dense, all_packed = dense(Q, V, A), packed(Q, V, A)
+    many = [_bound(f, Q, V, A) for f in (dense, packed)]
     calls: list[tuple[Callable[[], Any], int]] = [
         (lambda: dense(q, v, a), 1),
         (lambda: packed(q, v, a), 1),
-        (lambda: dense(Q, V, A, out=all_dense), size),
-        (lambda: packed(Q, V, A, out=all_packed), size),
+        *many,
         (lambda: pin.computeJointTorqueRegressor(theirs, data, *state), 1),
     ]
     took = np.array([[_timed(call, states) for call, states in calls] for _ in range(1 + rounds)])[1:]
     return Figure(robot, ours.shape, len(rows), dense.operations, *np.median(took, axis=0).tolist())
+
+
+def _bound(f: Function[Any], *states: np.ndarray) -> tuple[Callable[[], Any], int]:
+    """A call on bound buffers for some of the states, and how many these are."""
+    width = 8 * sum(port.size for port in f.program.outputs)
+    count = max(min(BLOCK_BYTES // width // 8 * 8, len(states[0])), 8)
+    call = f.bind(count)
+    for buffer, x in zip(call.inputs, states, strict=True):
+        buffer[...] = np.resize(x, buffer.shape)
+    return call, count
 
 
 def _timed(call: Callable[[], Any], states: int) -> float:

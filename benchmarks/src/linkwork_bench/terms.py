@@ -86,6 +86,8 @@ def cases() -> dict[str, Case]:
     made["M, packed"] = Case(("entries",), ("M-upper-local", "M-upper-world"))
     made["Minv"] = Case(("Minv",), ("Minv-full",))
     made["Minv, theirs upper"] = Case(("Minv",), ("Minv-upper",))
+    made["regressor"] = Case(("Y",), ("regressor",))
+    made["regressor, packed"] = Case(("Y packed",), ("regressor",), compared=False)
     every = ("M", "c", "g", "com", "com_J", "h", "A", "kinetic_energy", "potential_energy", "J")
     made["all"] = Case(every, ("all",), True, compared=False)
     return made
@@ -141,11 +143,13 @@ def function(robot: Robot, case: Case) -> Function:
     """Our function of these terms."""
     if case.names == ("entries",):
         return lw.mass_matrix(robot.model, packed=True)
+    if case.theirs == ("regressor",):
+        return lw.regressor(robot.model, packed=case.names != ("Y",))
     return lw.terms(robot.model, case.names, frames_of(robot) if case.frames else (), reference=case.reference)
 
 
 def inputs(f: Function, robot: Robot) -> list[np.ndarray]:
-    return [{"q": robot.q, "v": robot.v}[port.name] for port in f.program.inputs]
+    return [{"q": robot.q, "v": robot.v, "a": robot.v}[port.name] for port in f.program.inputs]
 
 
 def apart(f: Function, robot: Robot, command: Sequence[str], case: Case, host: Host) -> float:

@@ -106,10 +106,15 @@ class NumpyOps:
         return np.linalg.solve(u, b)
 
     def least_squares(self, a: Array, b: Array, terms: Array | None = None) -> Array:
-        """By singular values; those below RANK of the largest count as zero."""
+        """By singular values; those below RANK of the largest count as zero.
+
+        Refined once: singular vectors of rows of very different size are right to rounding of the largest.
+        """
         u, s, vt = np.linalg.svd(a, full_matrices=False)
         keep = s > RANK * (s[0] if s.size else 0.0)
-        return vt[keep].T @ ((u[:, keep].T @ b) / s[keep, None])
+        inverse = (vt[keep].T / s[keep]) @ u[:, keep].T
+        x = inverse @ b
+        return x + inverse @ (b - a @ x)
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
         return tuple(np.array(out) for out in function.call(list(args)))

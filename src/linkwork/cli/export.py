@@ -25,7 +25,7 @@ from linkwork.kernels.c_project import PROJECT
 
 console = terminal()
 
-OPTIONS = {"method": "--method", "frames": "--frame", "names": "--term", "reference": "--reference"}
+OPTIONS = {"method": "--method", "frames": "--frame", "names": "--term", "reference": "--reference", "dtype": "--dtype"}
 """Arguments of functions, and what they are called here."""
 
 
@@ -47,6 +47,7 @@ def export_command(
         typer.Option("--term", help="A term, such as M or com, for --function terms; repeat for more."),
     ] = None,
     reference: Annotated[str | None, typer.Option(help="The axes that velocities and Jacobians are in.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float64 (double) or float32 (float).")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace another function of the same name.")] = False,
@@ -59,7 +60,7 @@ def export_command(
     known = factories()
     if function not in known:
         raise not_found("function to export", function, known)
-    options = {"method": method, "frames": frame, "names": term, "reference": reference}
+    options = {"method": method, "frames": frame, "names": term, "reference": reference, "dtype": dtype}
     given = {n: x for n, x in options.items() if x is not None}
     takes = signature(known[function]).parameters
     for n, option in OPTIONS.items():

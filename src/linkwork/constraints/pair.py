@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
-from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch, check_sizes
+from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Surface, Touch, check_sizes
+from linkwork.constraints.rows import rows_jacobian
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
 from linkwork.model.body import PLACEMENT, Placement
+from linkwork.model.motion import Motion
 from linkwork.values import Value
 
 if TYPE_CHECKING:
     from linkwork.model import Model
-    from linkwork.model.motion import Motion
 
 TINY = 1e-30
 """Added to squared distances, in square metres."""
@@ -97,6 +99,13 @@ class Nearest(NamedTuple):
     gap: Array
 
 
+POSTURES = 2
+"""Random postures in which two bodies are looked at, besides the neutral one."""
+
+STILL = 1e-10
+"""Rates of a distance, relative to the reach of links, that are rounding."""
+
+
 @checked_class(
     a=BODY,
     b=BODY,
@@ -132,22 +141,37 @@ class Pair(Value):
             raise InputError("a pair has a ball before a rod before a block; `touching(a, b)` puts them in order")
 
     def check(self, model: Model) -> None:
-        """Raise unless the model has both frames, on different links of which one moves."""
+        """Raise unless the model has both frames, on different links whose distance some joint changes."""
         a, b = (model.frame(body.frame).link for body in (self.a, self.b))
         if a == b:
             raise InputError(f"contact '{self.name}': '{self.a.frame}' and '{self.b.frame}' are on one link")
+        postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
+        if not any(self._approaches(model, q) for q in postures):
+            raise InputError(
+                f"contact '{self.name}': no joint changes the distance of '{self.a.frame}' and '{self.b.frame}', so no "
+                "force between them does anything. Leave this pair out, or place its bodies where a joint moves one "
+                "towards the other"
+            )
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def _approaches(self, model: Model, q: np.ndarray) -> bool:
+        """Whether a joint changes the distance in this posture; also where bodies are at one point."""
+        motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
+        touch = self.evaluate(motion, Ground())
+        rate = rows_jacobian(motion, {l: K[2:3, :] for l, K in touch.K.items()}, {})
+        return not float(np.abs(rate).max(initial=0.0)) <= STILL * max(1.0, *model.reach)
+
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, near = motion.xp, self._nearest(motion)
         C = axes(near.normal, xp)
-        K: dict[int, Array] = {}
+        K, turns = dict[int, Array](), dict[int, Array]()
         for body, point, sign in ((self.a, near.a, 1.0), (self.b, near.b, -1.0)):
             link = motion.model.frame(body.frame).link
             R, p = motion.poses[link]
             if link:
+                turns[link] = sign * R
                 K[link] = sign * xp.hstack([C.T @ R, -(C.T @ xp.cross(point - p, R))])
-        return Touch(K, near.gap, C)
+        return Touch(K, near.gap, C, turns)
 
     def _nearest(self, motion: Motion) -> Nearest:
         a, b, xp = self.a, self.b, motion.xp

@@ -16,7 +16,10 @@ from linkwork.joints.base import AXIS, unit_axis
 from linkwork.model.body import PLACEMENT, Placement
 
 FLAT = 1e-12
-"""Added to squares of lengths, relative to 1: a disc that lies flat touches with its whole rim."""
+"""The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
+
+TINY = 1e-60
+"""Added to squares of lengths that may be zero."""
 
 
 @checked_class(
@@ -87,8 +90,9 @@ class RimContact(Contact):
         first = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
         plane = np.vstack([first / np.linalg.norm(first), np.cross(a, first) / np.linalg.norm(first)])
         x, y = (xp.constant(plane) @ n)[0, 0], (xp.constant(plane) @ n)[1, 0]
-        length = xp.sqrt(x * x + y * y + FLAT * FLAT)
-        x, y = (x + FLAT) / length, y / length
+        x = x + FLAT
+        length = xp.sqrt(x * x + y * y + TINY)
+        x, y = x / length, y / length
         c, s = float(np.cos(self.turn)), float(np.sin(self.turn))
         e = xp.constant(plane.T) @ xp.matrix([[c * x - s * y], [s * x + c * y]])
         return xp.constant(np.array(self.offset)) - self.rim * e

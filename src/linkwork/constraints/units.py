@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,7 +48,25 @@ def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
 
 @cached
 def _units(model: Model, which: tuple[int, ...]) -> list[float]:
-    plain = replace(model, constraints=tuple(model.constraints[n].original for n in which))
+    felt = [_felt(model)[n] for n in which]
+    support = np.array([f.support for f in felt], dtype=bool).reshape(len(which), model.nv)
+    shared = np.array([max(felt[n].mobility for n in group) for group in _sharing(support)])
+    still = [not f.moves for f in felt]
+    return [1 / x if x > 0 else 1.0 for x in np.where(still, shared / UNFELT, shared)]
+
+
+class Felt(NamedTuple):
+    """The largest mobility of a constraint's rows, degrees of freedom that move any, whether one does."""
+
+    mobility: float
+    support: np.ndarray
+    moves: bool
+
+
+@cached
+def _felt(model: Model) -> list[Felt]:
+    """Of each constraint."""
+    plain = replace(model, constraints=tuple(c.original for c in model.constraints))
     felt, levers, moves = ([np.zeros(c.rows) for c in plain.constraints] for _ in range(3))
     support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
     postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []
@@ -61,12 +80,9 @@ def _units(model: Model, which: tuple[int, ...]) -> list[float]:
             levers[n] = np.maximum(levers[n], squares @ np.diagonal(M_inv))
             moves[n] = np.maximum(moves[n], (J * J).max(axis=1, initial=0.0) > UNMOVED**2 * squares.max(initial=0.0))
             support[n] |= (J != 0).any(axis=0)
-    still = np.array([not m.any() for m in moves], dtype=bool)
-    support[still] = False
-    shares = [np.where(m > 0, LEAST, 1.0) for m in moves]
-    most = [np.maximum(f, s * l).max(initial=0.0) for f, s, l in zip(felt, shares, levers, strict=True)]
-    shared = np.array([max(most[n] for n in group) for group in _sharing(support)])
-    return [1 / x if x > 0 else 1.0 for x in np.where(still, shared / UNFELT, shared)]
+    most = [np.maximum(f, np.where(m > 0, LEAST, 1.0) * l) for f, m, l in zip(felt, moves, levers, strict=True)]
+    any_moves = [bool(m.any()) for m in moves]
+    return [Felt(float(x.max(initial=0.0)), s & m, m) for x, s, m in zip(most, support, any_moves, strict=True)]
 
 
 def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

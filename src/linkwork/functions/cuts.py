@@ -17,9 +17,9 @@ def best_cuts(source: str | os.PathLike[str], *, use: str = "state", independent
     """Where to cut the loops of a file (SDF, USD, URDF+, MJCF).
 
     For ``lw.load(file, cut=lw.best_cuts(file).joints)``. The spanning tree is searched for by exchanging cut joints,
-    with forward dynamics planned for each (a second or two for each tree). Driven joints, those with limits, and those
-    with armature, springs, damping or friction (see `load(passive=False)`) stay in the tree. `source` is a file or its
-    text; `use` and `independent` are those of `plan`, `options` those of `load`, without `cut`.
+    with forward dynamics planned for each (a second or two for each tree). Driven joints and those with limits stay in
+    the tree; others that are cut keep what they have (`load`). `source` is a file or its text; `use` and `independent`
+    are those of `plan`, `options` those of `load`, without `cut`.
 
     Examples:
         >>> ends = ("world", "bar0"), ("bar0", "bar1"), ("bar1", "bar2"), ("world", "bar2")

@@ -69,6 +69,15 @@ class Differentiated(Function[Any]):
             return dict(zip(self.of._names, (self.model.nv, self.model.rows), strict=True))
         return {port.name: port.size for port in self.of._cached_program.outputs}
 
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        return self.of._guard(xp, inputs)
+
+    def _checked(self, name: str, value: Any) -> np.ndarray:
+        x = super()._checked(name, value)
+        if isinstance(self.of, SolverFunction):
+            self.of._check_possible(name, x)
+        return x
+
     def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         ports = self.program.inputs
         found = self.program.interpret(*(x.reshape(port.shape) for x, port in zip(arrays, ports, strict=True)))

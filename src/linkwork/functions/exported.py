@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
 from typing import TYPE_CHECKING
 
-from linkwork.kernels.c_source import targets
+from linkwork.kernels.c_source import REAL, targets
 
 if TYPE_CHECKING:
     from linkwork.functions.traced import Traced
@@ -71,7 +71,8 @@ def _call(function: Traced) -> str:
 
 def _arrays(function: Traced) -> Iterator[str]:
     program = function.program
-    yield "Arrays of double; matrices row by row; no two may overlap. What cannot be computed is NaN."
+    kind = REAL[function.dtype].kind
+    yield f"Arrays of {kind}; matrices row by row; no two may overlap. What cannot be computed is NaN."
     ports = [(p.name, p, "in ") for p in program.inputs]
     ports += [(n, p, "out") for n, p in zip(targets(program.inputs, program.outputs), program.outputs, strict=True)]
     wide = max(len(n) for n, _, _ in ports)

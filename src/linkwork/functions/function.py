@@ -11,7 +11,7 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import FD, methods
 from linkwork.backends import get
-from linkwork.checks import NAMES, checked, optional, whole
+from linkwork.checks import FLAG, NAMES, checked, optional, whole
 from linkwork.errors import InputError, SingularError
 from linkwork.functions.choice import Choice
 from linkwork.functions.judge import Resolved
@@ -216,6 +216,26 @@ class Function(Traced, Generic[R]):
         from linkwork.functions import derivatives
 
         return derivatives.hvp(self, wrt)
+
+    @checked(wrt=WRT, gauss_newton=FLAG)
+    def casadi_external(self, wrt: Sequence[str] | None = None, gauss_newton: bool = False) -> Any:
+        """The machine code, with its derivatives, as an external function of CasADi: for ipopt, fatrop and others.
+
+        It has the inputs and outputs of this function by name; those with a default are inputs, too. Derivatives are
+        compiled as well, by the inputs `wrt` (default: all but contact modes and forces to start from; others count as
+        constants). There are first derivatives. With `gauss_newton=True` second ones count as zero, so that the exact
+        Hessian which a solver asks for is that of Gauss and Newton; without, let the solver approximate it.
+        Quaternions in `q` are divided by their length. What cannot be computed is NaN. On Linux no compiler is needed,
+        elsewhere a C compiler. The function serves this process: CasADi must not save it, see `export` for that.
+
+        Examples:
+            >>> fd = lw.forward_dynamics(chain(3)).casadi_external()
+            >>> fd.jacobian()(q=np.ones(3), v=np.zeros(3), tau=np.zeros(3))["jac_a_tau"].shape
+            (3, 3)
+        """
+        from linkwork.functions.casadi_external import casadi_external
+
+        return casadi_external(self, wrt, gauss_newton)
 
     def _computed(self, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result by one of the other backends, state by state."""

@@ -86,9 +86,10 @@ class Jacobians(Differentiated):
         if not self._loops:
             return program
         (first, second), n, m = self.outputs, self.model.nv, self.model.rows
+        widths = {port.name: port.shape[-1] for port in program.outputs}
         groups = [
             Group(f"right_{w}", (Port(f"d{first}_d{w}", (n, k)), Port(f"d{second}_d{w}", (m, k))))
-            for w, k in self.sizes.items()
+            for w, k in ((w, widths[f"right_{w}"]) for w in self.wrt)
         ]
         names = [f"d{x}_d{w}" for x in (first, second) for w in self.wrt]
         return columns(program, groups, [first, second, *names])

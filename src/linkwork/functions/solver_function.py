@@ -113,9 +113,13 @@ class SolverFunction(Function[R]):
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
         x = super()._checked(name, value)
+        self._check_possible(name, x)
+        return x
+
+    def _check_possible(self, name: str, x: np.ndarray) -> None:
+        """Raise if no body and no joint has these values of a parameter."""
         if why := impossible(self.model, name, x):
             raise InputError(f"{self.name}: {why}")
-        return x
 
     # other backends
 

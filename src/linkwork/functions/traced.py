@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakMethod
 
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
+from linkwork.errors import KernelError
 from linkwork.functions.arguments import Arguments
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -53,11 +55,12 @@ class Traced(Arguments):
         from linkwork.kernels.trace import trace
 
         if (known := program_cache.get(self._content)) is not None:
+            known.source = weak(self.casadi) if known.source is not None else None
             return known
         program = trace(
             self.name, self._written, limit, single=self.dtype == "float32", guard=True, shapes=self._shapes
         )
-        program.source = self.casadi
+        program.source = weak(self.casadi)
         return program_cache.put(self._content, self._looped(program))
 
     def _looped(self, program: Program) -> Program | IterativeProgram:
@@ -101,13 +104,15 @@ class Traced(Arguments):
     def c_source(self, name: str | None = None) -> str:
         """The same function as standalone C99, called `name`; without one, after its robot and itself.
 
+        A function in float32 becomes one of `float`.
+
         Examples:
             >>> "void mass(" in lw.mass_matrix(chain(3)).c_source("mass")
             True
         """
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program, name or self._symbol)
+        return c_source(self.program, name or self._symbol, dtype=self.dtype)
 
     @checked(directory=PATH, name=optional(NAME), overwrite=FLAG)
     def export(self, directory: str | Path, name: str | None = None, overwrite: bool = False) -> list[Path]:
@@ -115,7 +120,8 @@ class Traced(Arguments):
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
         one library; another function of the same name is an `InputError` there, unless told to `overwrite` it. The
-        header says what the arrays are, in which order and units, and has the defaults of settings.
+        header says what the arrays are, in which order and units, how much stack and code it takes, and has the
+        defaults of settings. A function in float32 becomes one of `float`.
 
         Examples:
             >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
@@ -126,8 +132,8 @@ class Traced(Arguments):
 
         defaults = {n: float(x[0]) for n, x in self._settings.items()}
         about = described(self)
-        symbol = name or self._symbol
-        return written(directory, lambda: export(self.program, directory, symbol, about, defaults, overwrite))
+        made = self.program, directory, name or self._symbol, about, defaults, self.dtype, overwrite
+        return written(directory, lambda: export(*made))
 
     @property
     def _symbol(self) -> str:
@@ -161,6 +167,19 @@ class Traced(Arguments):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""
         return dict(self._body(xp, inputs))
+
+
+def weak(method: Callable[[], Any]) -> Callable[[], Any]:
+    """The method of an object that need not live as long: programs are cached, functions are not."""
+    held = WeakMethod(method)
+
+    def call() -> Any:
+        alive = held()
+        if alive is None:
+            raise KernelError("the function of this kernel is gone, and with it the CasADi form: keep the function")
+        return alive()
+
+    return call
 
 
 def marked(xp: Ops, output: Array, guard: Array) -> Array:

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwork.checks import FLAG, NAME, NAMES, Kind, Refused, checked, choice, optional
-from linkwork.errors import LinkworkError, LoadError, MissingExtra, NotFound, listing
+from linkwork.constraints import Closure
+from linkwork.errors import LinkworkError, LoadError, MissingExtra, ModelError, NotFound, listing
+from linkwork.io.divided import beyond_closures, divided
 from linkwork.io.recut import recut
 from linkwork.io.usd_layers import is_usd
 from linkwork.io.xacro import expanded, is_xacro
@@ -66,8 +68,9 @@ def load(
 
     Positions `q` are ordered as Pinocchio's for URDF, [x y z  qx qy qz qw] for a free joint, [qx qy qz qw] for a
     spherical one, [x y cos sin] for a planar one; joints of MJCF files are in the file's (MuJoCo's) order.
-    Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does; dry
-    friction is read and does not act yet. Actuators are not modelled.
+    Damping and springs of joints are the file's, unless `passive=False` leaves them out, as Pinocchio does. A joint
+    that is cut keeps what it has: where that is more than damping and a spring (armature, friction, limits, a motor)
+    the body behind it is cut in two halves, welded to each other, and the joint stays in the tree.
 
     Examples:
         >>> bob = '<link name="bob"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
@@ -90,6 +93,7 @@ def load(
             builder.name = _named(builder.name, path)
             made = builder.build(merge_fixed)
             made = made if passive else made.without_passive()
+            made = _with_cut_joints(root, builder, made, passive)
             if kind not in GRAPHS:
                 made = recut(made, cut)
             _check_inertias(root, builder, made)
@@ -100,6 +104,21 @@ def load(
             raise
         raise LoadError(f"{file}: {problem}") from problem
     return made if gravity is None else made.with_gravity(gravity)
+
+
+def _with_cut_joints(root: Element, builder: Builder, model: Model, passive: bool) -> Model:
+    """The model with what its cut joints have beyond closures."""
+    massless = []
+    for name, has in builder._at_cuts.items():
+        kept = {n: x for n, x in has.items() if passive or n in ("armature", "limits")}
+        kind = next(c.joint for c in model.constraints if isinstance(c, Closure) and c.name == name)
+        try:
+            model = divided(model, name, kept) if beyond_closures(kind, kept) else model
+        except ModelError:
+            massless.append(name)
+    if massless:
+        root.warn(f"left out: what resists and limits {listing(massless)}, which close loops at massless links")
+    return model
 
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, Path | None, str | None]:

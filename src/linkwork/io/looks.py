@@ -90,14 +90,18 @@ def sdf_colliders(link: Element, pose: Place) -> Iterator[Collider]:
     return _understood(link.all("collision"), made)
 
 
-def mjcf_colliders(m: Any, body: int) -> Iterator[Collider]:
-    """The geoms of a body that may touch others, without planes and height fields."""
+def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
+    """The geoms of a body that may touch others, without planes and height fields.
+
+    What they may touch is `kept` in `geom_user` where the reader has compiled the model (mjcf.py).
+    """
     for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
-        kind, meets = (int(x) for x in m.geom_user[g])
+        kind, meets = (int(x) for x in (m.geom_user[g] if kept else (m.geom_contype[g], m.geom_conaffinity[g])))
         shape = _geom_shape(m, g) if kind or meets else None
         if shape is not None:
             friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
-            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets)
+            turns = [float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))]
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, *turns)
 
 
 def _geom_place(m: Any, g: int) -> Placement:

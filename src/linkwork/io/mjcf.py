@@ -32,7 +32,7 @@ from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
-from linkwork.model.model import WORLD
+from linkwork.model.model import WORLD, Model
 from linkwork.model.visual import Look
 
 TORQUE_SCALE = 10
@@ -58,11 +58,17 @@ def read_mjcf(root: Element, data: bytes, path: Path | None, base: str | None = 
     return _Reader(root, _compiled(root, data, path), passive).read(base)
 
 
+def read_compiled(m: Any) -> Model:
+    """The model of an `mujoco.MjModel` that somebody else has compiled, as it is now."""
+    name = bytes(m.names).split(b"\0", 1)[0].decode() or "model"
+    return _Reader(Element("mujoco", {"model": name}, 0, "an MjModel"), m, True, kept=False).read(None).build(True)
+
+
 class _Reader:
-    def __init__(self, root: Element, m: Any, passive: bool) -> None:
+    def __init__(self, root: Element, m: Any, passive: bool, kept: bool = True) -> None:
         import mujoco
 
-        self.root, self.m, self.mj, self.passive = root, m, mujoco, passive
+        self.root, self.m, self.mj, self.passive, self.kept = root, m, mujoco, passive, kept
         gravity = np.array(m.opt.gravity)
         if m.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY):
             gravity = np.zeros(3)
@@ -78,7 +84,7 @@ class _Reader:
             self._body(i, base)
         for i in range(self.m.nbody):
             self.builder.look(self.bodies[i], Look(partial(mjcf_visuals, self.m, i)))
-            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i)))
+            self.builder.outline(self.bodies[i], Look(partial(mjcf_colliders, self.m, i, self.kept)))
         for s in range(self.m.nsite):
             name = self.m.site(s).name
             if name:
@@ -331,7 +337,13 @@ def _polynomial(m: Any, data: np.ndarray, one: int, two: int) -> tuple[float, li
     return ref + float(constant), [float(c) for c in terms]
 
 
+SAME_FRAME = 1
+"""mjSAMEFRAME_BODY: MuJoCo takes the centre of mass for the body's origin, some nanometres off as that may be."""
+
+
 def _inertia(m: Any, i: int) -> BodyInertia:
+    if m.body_sameframe[i] == SAME_FRAME:
+        return BodyInertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i]))
     axes = Placement.from_quaternion(m.body_ipos[i], _xyzw(m.body_iquat[i]))
     return BodyInertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i])).moved(axes)
 

@@ -9,6 +9,9 @@ becomes a joint of the tree, the joint becomes a closure, and the links between 
 The poses that the loops allow are the same, and so is the motion; positions `q` are others. A joint that is reversed
 keeps the sign of its angle or length, the quaternion of a spherical one becomes its inverse, and the two angles of a
 universal one change places. A closure that becomes a joint is at zero where the tree was in its neutral position.
+
+What belongs to joints stays with them. A closure of one free direction has its damping and spring; a joint with more
+than that (armature, limits, friction, a motor) is cut in the body behind it (divided.py).
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import Closure, Coupling, Custom
+from linkwork.constraints.closure import RESISTING
 from linkwork.errors import ModelError, listing, not_found
-from linkwork.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute, Spherical, Universal
+from linkwork.io.divided import RESISTANCE, beyond_closures, divided, joint_of, reversed_joint
+from linkwork.joints import Fixed, Joint, Spherical, Universal
 from linkwork.model import Model
 from linkwork.model.body import Placement
 from linkwork.model.builder import Builder
@@ -34,14 +39,18 @@ from linkwork.spatial.rotations import rotation_about
 CUTTABLE = ("revolute", "prismatic", "helical", "cylindrical", "universal", "spherical")
 """Joints that a closure of the same name replaces."""
 
+BASES = ("free", "planar", "fixed")
+"""Joints that no motor drives in any robot."""
+
 
 def recut(model: Model, cut: Sequence[str]) -> Model:
     """The same mechanism, cut at the joints named; where these are fewer than loops, other cuts stay.
 
     A name of a closure is that of a joint which is cut already, also where a joint of the tree has the same name.
-    Raises ModelError for joints that are in no loop, that are independent, or that have what a closure cannot have:
-    armature, springs, damping, friction, a coupling.
+    Raises ModelError for joints that are in no loop, that are independent or coupled.
     """
+    actuators, driven = model.actuators, _driven(model)
+    model = model.without_actuators()
     for name in dict.fromkeys(cut):
         closures = [c for c in model.constraints if isinstance(c, Closure)]
         if name in (c.name for c in closures):
@@ -56,14 +65,30 @@ def recut(model: Model, cut: Sequence[str]) -> Model:
                 f"joint '{name}' cannot be cut: it closes no loop, and without it nothing holds '{model.links[i].name}'"
             )
         # cuts are the bases of a matroid: any closure over the joint that is not asked to stay cut can be exchanged
-        free = [c for c in loops if c.name not in cut and _joint(c) is not None]
+        free = [c for c in loops if c.name not in cut and joint_of(c) is not None]
         if not free:
             raise ModelError(
                 f"joint '{name}' cannot be cut: its loops are those of {listing([c.name for c in loops])}, which stay "
                 "cut or cannot be joints of a tree"
             )
-        model = _exchanged(model, free[0], i)
-    return model
+        model = _recut_at(model, free[0], i, driven)
+    return model.with_actuators(*actuators)
+
+
+def _recut_at(model: Model, closure: Closure, i: int, driven: set[str]) -> Model:
+    """Put `closure` into the tree and cut joint `i`, in its body if a closure cannot stand for it."""
+    link, has = model.links[i], _dynamics(model.links[i])
+    more = link.joint_name in driven or beyond_closures(link.joint.kind, has)
+    model = _exchanged(model, closure, i)
+    return divided(model, link.joint_name, has) if more else model
+
+
+def _driven(model: Model) -> set[str]:
+    """The joints that a motor drives, as far as the model says: not where all have one by default."""
+    named = {name for a in model.actuators for name in a.joints}
+    moving = [l for l in model.links[1:] if l.joint.kind not in BASES]
+    told = any(not l.actuated for l in moving)
+    return named | {l.joint_name for l in moving if told and l.actuated}
 
 
 def _closes_over(model: Model, closure: Closure, i: int) -> bool:
@@ -77,9 +102,6 @@ def _check_cut(model: Model, link: Link) -> None:
     coupled = _couplings(model, link)
     reasons = {
         f"is {link.joint.kind}, and closures are {listing(CUTTABLE)}": link.joint.kind not in CUTTABLE,
-        "has armature": link.armature.any(),
-        "has springs, damping or friction (passive=False leaves them out)": link.passive.acts
-        or link.passive.friction.any(),
         "is an independent joint": link.joint_name in model.independent,
         f"is coupled by {listing(coupled)}": bool(coupled),
     }
@@ -109,16 +131,18 @@ def _exchanged(model: Model, closure: Closure, i: int) -> Model:
     old = model.links[i]
     b = Builder(model.name, model.gravity, independent=list(model.independent), strict=False)
     b.look(WORLD, *model.links[0].looks)
+    b.outline(WORLD, *model.links[0].outlines)
     for k, link in enumerate(model.links):
         if k and k not in path:
             _put(b, link, model.links[link.parent].name, link.joint, link.placement, Placement(), **_dynamics(link))
     joined, name = _as_joint(model, closure, inside == la), closure.name
     name = f"{name}/closure" if name in model.joint_names else name
-    _put(b, model.links[inside], model.links[outside].name, *joined, joint_name=name, actuated=False)
+    resists = _resistance(model, closure)
+    _put(b, model.links[inside], model.links[outside].name, *joined, joint_name=name, actuated=False, **resists)
     for k, above in pairwise(path):
         link = model.links[k]
         _check_reversed(model, link)
-        joint, back = _reversed(link.joint), link.placement.inverse()
+        joint, back = reversed_joint(link.joint), link.placement.inverse()
         _put(b, model.links[above], link.name, joint, Placement(), back, **_dynamics(link, turned=True))
     for place, frame in model.frames.items():
         b.frame(place, model.links[frame.link].name, frame.placement)
@@ -141,6 +165,7 @@ def _put(
         b.link(link.name, carrier, "fixed", placement=on_joint, joint_name=f"{carrier}/fixed")
     b.load(link.name, link.inertia, link.weightless)
     b.look(link.name, *link.looks)
+    b.outline(link.name, *link.outlines)
 
 
 def _dynamics(link: Link, turned: bool = False) -> dict[str, Any]:
@@ -171,64 +196,62 @@ def _check_reversed(model: Model, link: Link) -> None:
         )
 
 
-def _reversed(joint: Joint) -> Joint:
-    """The joint from child to parent, at the same position but for spherical and universal ones."""
-    if isinstance(joint, Revolute | Prismatic | Cylindrical):
-        return type(joint)(-joint.axis)
-    if isinstance(joint, Helical):
-        return Helical(-joint.axis, joint.pitch)
-    if isinstance(joint, Universal):
-        return Universal(-joint.second, -joint.axis)
-    return joint
-
-
-def _joint(closure: Closure) -> Joint | None:
-    """The joint from `b` to `a`; None for closures that no joint of a tree stands for."""
-    axis, second = np.array(closure.axis), np.array(closure.second)
-    made = {
-        "fixed": Fixed,
-        "revolute": lambda: Revolute(axis),
-        "prismatic": lambda: Prismatic(axis),
-        "cylindrical": lambda: Cylindrical(axis),
-        "helical": lambda: Helical(axis, closure.pitch),
-        "universal": lambda: Universal(axis, second),
-        "spherical": Spherical,
-    }.get(closure.joint)
-    return None if made is None else made()
-
-
 def _as_joint(model: Model, closure: Closure, a_inside: bool) -> tuple[Joint, Placement, Placement]:
     """The joint in place of a closure, its frame on the outer link, and the inner link in its frame."""
-    joint = _joint(closure)
+    joint = joint_of(closure)
     assert joint is not None
     a, b = model.frame(closure.a).placement, model.frame(closure.b).placement
     b = b @ _standing(model, closure)
     if a_inside:
         return joint, b, a.inverse()
-    return _reversed(joint), a, b.inverse()
+    return reversed_joint(joint), a, b.inverse()
 
 
 def _standing(model: Model, closure: Closure) -> Placement:
     """Where the closure's joint stands in the neutral position, as far as it is free to stand anywhere."""
-    motion = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY)
-    _, _, R, p = closure._frames(motion)
     axis = np.array(closure.axis)
     if closure.joint == "spherical":
-        return Placement(np.asarray(R))
+        return Placement(_relative(model, closure)[0])
     if closure.joint == "prismatic":
-        return Placement(p=axis * float(axis @ p[:, 0]))
+        return Placement(p=axis * _coordinate(model, closure))
     if closure.joint == "revolute":
-        across = np.eye(3)[np.argmin(np.abs(axis))]
-        across = across - (across @ axis) * axis
-        turned = np.asarray(R) @ across
-        angle = np.arctan2(axis @ np.cross(across, turned), across @ turned)
+        angle = _coordinate(model, closure)
         return Placement(np.asarray(rotation_about(axis, np.cos(angle), np.sin(angle), NUMPY)))
     return Placement()
+
+
+def _coordinate(model: Model, closure: Closure) -> float:
+    """The angle or length of a revolute or prismatic closure in the neutral position."""
+    (R, p), axis = _relative(model, closure), np.array(closure.axis)
+    if closure.joint == "prismatic":
+        return float(axis @ p)
+    across = np.eye(3)[np.argmin(np.abs(axis))]
+    across = across - (across @ axis) * axis
+    turned = R @ across
+    return float(np.arctan2(axis @ np.cross(across, turned), across @ turned))
+
+
+def _relative(model: Model, closure: Closure) -> tuple[np.ndarray, np.ndarray]:
+    """Axes and origin of `a` in `b` in the neutral position."""
+    motion = Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY)
+    _, _, R, p = closure._frames(motion)
+    return np.asarray(R), np.asarray(p)[:, 0]
+
+
+def _resistance(model: Model, closure: Closure) -> dict[str, Any]:
+    """Damping and spring of a closure, for the joint that it becomes."""
+    if not (closure.damping or closure.stiffness):
+        return {}
+    rest = closure.rest - _coordinate(model, closure)
+    return {"damping": closure.damping, "stiffness": closure.stiffness, "rest": rest}
 
 
 def _as_closure(link: Link, end: str, closure: Closure) -> Closure:
     """The closure in place of a link's joint: the link's frame against `end` on its old parent."""
     joint: Any = link.joint
+    resists: dict[str, Any] = {}
+    if joint.kind in RESISTING and link.passive.acts:
+        resists = {n: float(getattr(link.passive, n)[0]) for n in RESISTANCE}
     return Closure(
         link.name,
         end,
@@ -238,4 +261,5 @@ def _as_closure(link: Link, end: str, closure: Closure) -> Closure:
         getattr(joint, "pitch", 0.0),
         name=link.joint_name,
         stabilisation=closure.stabilisation,
+        **resists,
     )

@@ -11,7 +11,7 @@ Read: `relative_to`, `attached_to`, `expressed_in`, `use_parent_model_frame`, ne
 "model::link"), joint types revolute, continuous, prismatic, ball, universal, revolute2, screw, fixed, and gearbox and
 mimic as couplings; links that gravity does not pull; inertias of primitive shapes by density (auto="true"). Gravity is
 the world's, (0, 0, -9.8) where a <world> gives none, and Linkwork's default where there is no world; damping, springs
-and friction of axes. Not modelled: those of joints that are cut, sensors, plugins. Models in <include> are read where
+and friction of axes, also of joints that are cut. Not modelled: sensors, plugins. Models in <include> are read where
 they are files of the robot's own (sdf_include.py); of a world with several models one is named.
 """
 
@@ -324,16 +324,20 @@ class _Reader:
         return BodyInertia(share * body.mass, body.com, share * body.I)
 
     def _close(self, edge: _Edge) -> None:
-        """A joint that the tree leaves out, as a closure between frames on its two links."""
-        from linkwork.constraints import Closure
-        from linkwork.constraints.closure import RESISTING
+        """A joint that the tree leaves out, as a closure between frames on its two links.
 
-        kept = ("damping", "stiffness", "rest") if CLOSED_BY[edge.kind] in RESISTING else ()
-        found = _dynamics(edge)
-        if any(np.any(x) for n, x in found.items() if n not in (*kept, "rest")):
-            what = "friction is" if kept else "damping, spring and friction are"
-            edge.element.warn(f"{what} left out: this joint closes a loop")
-        resists: dict[str, Any] = {n: float(found[n][0]) for n in kept if n in found}
+        What a closure cannot have is kept for the finished model (divided.py).
+        """
+        from linkwork.constraints import Closure
+        from linkwork.io.divided import RESISTANCE, beyond_closures
+
+        found, kind = _dynamics(edge), CLOSED_BY[edge.kind]
+        has = {**found, "limits": _limits(edge)}
+        resists: dict[str, Any] = {}
+        if beyond_closures(kind, has):
+            self.builder._at_cuts[edge.name] = has
+        elif any(np.any(found.get(n)) for n in ("damping", "stiffness")):
+            resists = {n: float(found[n][0]) for n in RESISTANCE}
         with edge.element.blamed():
             for end, link in (("child", edge.child), ("parent", edge.parent)):
                 pose = read_pose(self.model) @ edge.pose if link == WORLD else self.scope.pose_in(link, edge.pose)

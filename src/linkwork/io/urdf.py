@@ -232,8 +232,12 @@ class _Reader:
 
     def _loop(self, element: Element) -> None:
         from linkwork.constraints import Closure
+        from linkwork.constraints.closure import ALIASES
+        from linkwork.io.divided import beyond_closures
 
         name, kind = element.name, element.get("type").strip()
+        has = {**_dynamics(element), "limits": _limits(element)}
+        more = beyond_closures(ALIASES.get(kind, kind), has)
         for role in ("predecessor", "successor"):
             end = element.need(role)
             with end.blamed():
@@ -242,8 +246,11 @@ class _Reader:
             axis = _axis(element)
             second = np.eye(3)[int(np.argmin(np.abs(axis)))]
             second = second - (second @ axis) * axis
-            cut = Closure(f"{name}/predecessor", f"{name}/successor", kind, tuple(axis), tuple(second), name=name)
+            ends, damping = (f"{name}/predecessor", f"{name}/successor"), 0.0 if more else has.get("damping", 0.0)
+            cut = Closure(*ends, kind, tuple(axis), tuple(second), name=name, damping=damping)
             self.builder.constraints.append(cut)
+            if more:
+                self.builder._at_cuts[name] = has
 
 
 def _by_name(root: Element, tag: str) -> dict[str, Element]:

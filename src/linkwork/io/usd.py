@@ -171,6 +171,7 @@ class _Reader:
     def _close(self, edge: _Edge) -> None:
         """A joint that is not in the tree, as a closure between its frames."""
         from linkwork.constraints import Closure
+        from linkwork.io.divided import beyond_closures
 
         ends = f"{edge.name}/second", f"{edge.name}/first"
         with self.root.blamed():
@@ -178,6 +179,8 @@ class _Reader:
                 self.builder.frame(end, body, frame)
             second = np.roll(edge.axis, 1)
             self.builder.constraints.append(Closure(*ends, edge.kind, tuple(edge.axis), tuple(second), name=edge.name))
+        if beyond_closures(edge.kind, has := {"limits": edge.limits}):
+            self.builder._at_cuts[edge.name] = has
 
     # what prims say
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from linkwork.errors import InputError, listing
-from linkwork.kernels.c_source import MARK, c_source, identifier, parameters
+from linkwork.kernels.c_size import sentence
+from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
 from linkwork.kernels.columns import ColumnProgram
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Program
@@ -24,6 +25,7 @@ def export(
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
+    dtype: str = "float64",
     overwrite: bool = False,
 ) -> list[Path]:
     """Write ``name.c``, ``name.h`` and ``CMakeLists.txt`` into a directory; the paths written.
@@ -35,8 +37,8 @@ def export(
     root = Path(directory)
     root.mkdir(parents=True, exist_ok=True)
     texts = {
-        f"{name}.c": c_source(program, name, [f"{name}.h"]),
-        f"{name}.h": c_header(program, name, about, defaults),
+        f"{name}.c": c_source(program, name, [f"{name}.h"], dtype),
+        f"{name}.h": c_header(program, name, about, defaults, dtype),
     }
     others = [file for file, text in texts.items() if not overwrite and _differs(root / file, text)]
     if others:
@@ -59,6 +61,7 @@ def c_header(
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,
+    dtype: str = "float64",
 ) -> str:
     """The C header: what the function computes, its prototype, sizes of ports and defaults as macros."""
     name = identifier(name or program.name)
@@ -71,7 +74,9 @@ def c_header(
     macros = "\n".join(dict.fromkeys(sizes))
     text = "\n".join(" * " + _comment(line) if line else " *" for line in about)
     return f"""/* {name}: {MARK}.
-{text + chr(10) if text else ""} */
+{text + chr(10) if text else ""} *
+ * {sentence(program, dtype)}
+ */
 #ifndef {guard}
 #define {guard}
 
@@ -80,7 +85,7 @@ def c_header(
 #ifdef __cplusplus
 extern "C" {{
 #endif
-void {name}({parameters(program.inputs, program.outputs, restrict="")});
+void {name}({parameters(program.inputs, program.outputs, REAL[dtype].kind, restrict="")});
 #ifdef __cplusplus
 }}
 #endif

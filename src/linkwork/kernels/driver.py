@@ -8,12 +8,16 @@ incomplete tile repeats the last row in its idle lanes, which never changes the 
 No call of ``run`` takes long, so that the caller can handle signals in between. After the workspace are the words of a
 *turn*. Tiles, iterations and steps consume its ``FUEL``; when it is used up, ``run`` saves where it is, returns 1, and
 continues from there in the next call. ``ODD`` becomes nonzero when an output is not a number.
+
+Elements of outputs that are zero in every state are never computed, and where many of them are side by side nothing is
+moved for them: zeros are written, or left alone if ``BLANK`` says that the user's arrays have them already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
@@ -23,8 +27,9 @@ from linkwork.kernels.transpose import transposition
 TURN = 64
 """Bytes of a turn, after the workspace."""
 
-FUEL, PAUSED, ROW, TIME, BEGIN, STOP, ODD = range(0, 56, 8)
-"""Its words: instructions left; whether to continue, in which row and step; rows taken; whether any NaN came out."""
+FUEL, PAUSED, ROW, TIME, BEGIN, STOP, ODD, BLANK = range(0, TURN, 8)
+"""Its words: instructions left; whether to continue, in which row and step; rows taken; whether any NaN came out; and
+whether outputs that are zero in every state are zero already."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,11 @@ class Frame:
     places: tuple[tuple[int, ...], ...]  # the slot of every element: of the inputs, then of the outputs
     shape: Shape
     workspace: int
+    blanks: tuple[frozenset[int], ...] = ()  # the elements of every output that are always zero
+
+    def blank(self, k: int) -> frozenset[int]:
+        """Those of port ``k``."""
+        return self.blanks[k - len(self.inputs)] if self.blanks and k >= len(self.inputs) else frozenset()
 
 
 def driver_module(
@@ -50,7 +60,7 @@ def driver_module(
     lines, moves = [], []
     for k, places in enumerate(frame.places):
         lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
-        moves.append(move(shape, "take_in", k, places, row) if k < count else move(shape, "take_out", k, places))
+        moves.append(take_in(shape, k, places, row) if k < count else take_out(frame, k, "%row", "%blank"))
     newline = "\n"
     declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
@@ -93,8 +103,9 @@ exit:
 def resuming(frame: Frame) -> str:
     """Where the last call stopped, if this one continues it (``%resumed``): ``%saved`` is the row."""
     lines = [f"  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}"]
-    for name, offset in (("paused", PAUSED), ("saved", ROW), ("since", TIME)):
+    for name, offset in (("paused", PAUSED), ("saved", ROW), ("since", TIME), ("blanks", BLANK)):
         lines += field_of(f"%{name}", "%turn", offset, "i64")
+    lines += ["  %blank = icmp ne i64 %blanks, 0"]
     lines += ["  %resumed = icmp ne i64 %paused, 0", "  store i64 0, ptr %at_paused, align 8"]
     return "\n".join(lines)
 
@@ -124,7 +135,7 @@ def judging(frame: Frame) -> list[str]:
     outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
     lines = []
     if frame.shape.lanes == 1:
-        lines += [f"  %odd{k} = call i1 @odd(ptr %u{k}, i64 {len(frame.places[k])})" for k in outputs]
+        lines += [f"  %odd{k} = call i1 @odd(ptr %w{k}, i64 {len(frame.places[k])})" for k in outputs]
     lines += field_of("%odd", "%turn", ODD, "i64")
     for k in outputs:
         lines += [f"  %word{k} = zext i1 %odd{k} to i64", f"  %or{k} = or i64 {_before(outputs, k)}, %word{k}"]
@@ -143,36 +154,117 @@ def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     ]
 
 
-def move(shape: Shape, function: str, k: int, places: Sequence[int], row: str = "%row") -> str:
-    """The code that moves port ``k`` into or out of the tile; with one lane, a row is copied as it is.
+def take_in(shape: Shape, k: int, places: Sequence[int], row: str = "%row") -> str:
+    """The code that moves input ``k`` into the tile; with one lane, a row is copied as it is."""
+    if not places:
+        return ""
+    tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {places[0] * shape.bytes}\n"
+    if shape.lanes > 1:
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {len(places)}, i64 {row}, i64 %end"
+        return f"{tile}  call void @take_in({arguments})"
+    return tile + _row(shape, k, row) + _copied(shape, f"%w{k}", f"%u{k}", len(places))
+
+
+def take_out(frame: Frame, k: int, row: str = "%row", blank: str = "false") -> str:
+    """The code that moves output ``k`` out of the tile; ``blank``: whether its constant zeros are there.
 
     ``%odd{k}`` says whether an output is not a number; with one lane, ``judging`` computes it.
     """
-    if not places:
+    shape, places, size = frame.shape, frame.places[k], frame.outputs[k - len(frame.inputs)].size
+    if not size:
         return ""
-    size = len(places)
-    if shape.lanes > 1 and function == "take_out":
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 {row}, i64 %end"
-        return f"  %odd{k} = call i1 @take_out({arguments})"
-    tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {places[0] * shape.bytes}\n"
     if shape.lanes > 1:
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {size}, i64 {row}, i64 %end"
-        return f"{tile}  call void @take_in({arguments})"
-    to, source = (f"%w{k}", f"%u{k}") if function == "take_in" else (f"%u{k}", f"%w{k}")
-    return f"""{tile}  %o{k} = mul i64 {row}, %stride{k}
+        full, empty = blocks_of(size, frame.blank(k), shape.lanes)
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 {row}, i64 %end"
+        tables = f"ptr @full{k}, i64 {len(full)}, ptr @empty{k}, i64 {len(empty)}, i1 {blank}"
+        return f"  %odd{k} = call i1 @take_out({arguments}, {tables})"
+    lines = [f"  %w{k} = getelementptr i8, ptr %ws, i64 {(places[0] if places else 0) * shape.bytes}"]
+    lines.append(_row(shape, k, row))
+    copied, zeroed = runs_of(size, frame.blank(k))
+    if zeroed:
+        lines += [f"  br i1 {blank}, label %filled{k}, label %fill{k}", f"fill{k}:"]
+        for first, length in zeroed:
+            lines += [
+                f"  %z{k}_{first} = getelementptr {shape.scalar}, ptr %u{k}, i64 {first}",
+                f"  call void @llvm.memset.p0.i64(ptr align {shape.size} %z{k}_{first}, i8 0, "
+                f"i64 {length * shape.size}, i1 false)",
+            ]
+        lines += [f"  br label %filled{k}", f"filled{k}:"]
+    done = 0
+    for first, length in copied:
+        lines += [
+            f"  %f{k}_{first} = getelementptr {shape.scalar}, ptr %w{k}, i64 {done}",
+            f"  %t{k}_{first} = getelementptr {shape.scalar}, ptr %u{k}, i64 {first}",
+            _copied(shape, f"%t{k}_{first}", f"%f{k}_{first}", length),
+        ]
+        done += length
+    return "\n".join(lines)
+
+
+def _row(shape: Shape, k: int, row: str) -> str:
+    return f"""  %o{k} = mul i64 {row}, %stride{k}
   %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
-  call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source},
-    i64 {size * shape.size}, i1 false)"""
+"""
+
+
+def _copied(shape: Shape, to: str, source: str, count: int) -> str:
+    return f"""  call void @llvm.memcpy.p0.p0.i64(ptr align {shape.size} {to}, ptr align {shape.size} {source},
+    i64 {count * shape.size}, i1 false)"""
+
+
+def left_out(zeros: Sequence[bool], lanes: int) -> frozenset[int]:
+    """Elements of an output without a slot: all zeros in a batch, runs of at least GAP for one state."""
+    if lanes > 1:
+        return frozenset(e for e, zero in enumerate(zeros) if zero)
+    found: set[int] = set()
+    for zero, run in groupby(range(len(zeros)), zeros.__getitem__):
+        elements = list(run)
+        if zero and len(elements) >= GAP:
+            found.update(elements)
+    return frozenset(found)
+
+
+GAP = 4
+"""Zeros side by side that are worth an interruption of the row that is copied for one state."""
+
+
+def runs_of(size: int, blank: frozenset[int]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """The runs of elements that are copied, and of those that are blank: first and length of each."""
+    full: list[tuple[int, int]] = []
+    empty: list[tuple[int, int]] = []
+    for zero, run in groupby(range(size), blank.__contains__):
+        elements = list(run)
+        (empty if zero else full).append((elements[0], len(elements)))
+    return full, empty
+
+
+def blocks_of(size: int, blank: frozenset[int], lanes: int) -> tuple[list[int], list[int]]:
+    """First columns of blocks of ``lanes`` columns: those with any element not blank, and the others.
+
+    They are whole cache lines of rows that begin on one; the last block ends at the last column. Blank ones are written
+    first, so that they may reach over others.
+    """
+    full: list[int] = []
+    empty: list[int] = []
+    for first in range(0, size, lanes):
+        start = max(min(first, size - lanes), 0)
+        (empty if blank.issuperset(range(first, min(first + lanes, size))) else full).append(start)
+    return full, empty
 
 
 def place_tables(frame: Frame) -> str:
-    """Where ``take_out`` finds the elements of each output, in bytes, up to whole registers."""
+    """Where ``take_out`` finds elements of each output, in bytes, up to whole registers; its blocks."""
     lanes, lines = frame.shape.lanes, []
     for k, places in enumerate(frame.places):
         if k >= len(frame.inputs) and places and lanes > 1:
-            padded = [*places, *[places[-1]] * (-len(places) % lanes)]
-            numbers = ", ".join(f"i64 {slot * frame.shape.bytes}" for slot in padded)
-            lines.append(f"@places{k} = internal constant [{len(padded)} x i64] [{numbers}], align 64")
+            padded = [
+                *(slot * frame.shape.bytes for slot in places),
+                *[places[-1] * frame.shape.bytes] * (-len(places) % lanes),
+            ]
+            full, empty = blocks_of(len(places), frame.blank(k), lanes)
+            for name, table in (("places", padded), ("full", full), ("empty", empty)):
+                numbers = ", ".join(f"i64 {x}" for x in table)
+                lines.append(f"@{name}{k} = internal constant [{len(table)} x i64] [{numbers}], align 64")
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from linkwork.kernels.columns import COLUMN, FOUND, SHARED, ColumnProgram, Loop, loop_module
 from linkwork.kernels.compile import emitter
-from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, step_calls
+from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, left_out, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
@@ -21,6 +21,9 @@ from linkwork.kernels.vector_math import sincos_function
 
 SINCOS, MOVED = 40, 2
 """Instructions for the sines and cosines of a register, and for moving one number of every lane in or out."""
+
+
+ZEROS = ("const", 0.0), ("const", -0.0)
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,12 @@ class Needs(NamedTuple):
 def lower(program: Program, options: Options, modules: Modules) -> Needs:
     """Write the modules of a straight program: its chunks and the driver that calls them."""
     layout = Layout(max(options.lanes, options.register))
-    plan = schedule(fuse(program), options.chunk, options.held, layout, keep=False, share=options.lanes > 1)
+    fused, share = fuse(program), options.lanes > 1
+    blanks = tuple(left_out([fused.nodes[v] in ZEROS for v in result], options.lanes) for result in fused.results)
+    plan = schedule(fused, options.chunk, options.held, layout, keep=False, share=share, blanks=() if share else blanks)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plan.outputs)
-    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
+    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace, blanks)
     calls = step_calls(plan, options.shape, options.register, "chunk")
     write_chunks(plan, "chunk", options, modules)
     cost = cost_of([plan], (*program.inputs, *program.outputs))

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
 from linkwork.kernels import cache as disk
-from linkwork.kernels.arrays import Rows, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.arrays import Rows, empty_lines, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.python_calls import FURTHER
+from linkwork.kernels.python_calls import FURTHER, ZEROED
 from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
@@ -175,10 +175,10 @@ class Kernel:
         return Bound(self, batch)
 
     def c_source(self) -> str:
-        """Standalone C99 of the same function (in float64); see :mod:`linkwork.kernels.c_source`."""
+        """Standalone C99 of the same function; see :mod:`linkwork.kernels.c_source`."""
         from linkwork.kernels.c_source import c_source
 
-        return c_source(self.program)
+        return c_source(self.program, dtype=str(self.dtype))
 
     def casadi(self) -> ca.Function:
         """The same function for CasADi."""
@@ -307,7 +307,8 @@ class Kernel:
 class Bound(Generic[R]):
     """A kernel on buffers of its own: write ``inputs``, call, read ``outputs``.
 
-    Both are named tuples of arrays.
+    Both are named tuples of arrays. Entries of outputs that are zero in every state are zero from the start, and no
+    call writes them.
 
     One Bound is for one thread at a time, and runs on the thread that calls it. Nothing is checked.
     """
@@ -316,8 +317,13 @@ class Bound(Generic[R]):
         if batch is not None and batch < 0:
             raise InputError(f"batch={batch}: a number of states, or None for one")
         form = kernel._form(1 if batch in (None, 1) else kernel.lanes)
-        lead = () if batch is None else (batch,)
-        arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in (*kernel.inputs, *kernel.outputs)]
+        lead, count = ((), 1) if batch is None else ((batch,), batch)
+        arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in kernel.inputs]
+        for port in kernel.outputs:
+            arrays.append(
+                empty_lines((count, *port.shape), kernel.dtype) if lead else np.empty(port.shape, kernel.dtype)
+            )
+            arrays[-1][...] = 0.0
         for buffer, value in zip(arrays, kernel._defaults, strict=False):
             if value is not None:
                 buffer[...] = value
@@ -326,9 +332,8 @@ class Bound(Generic[R]):
         self.inputs: Any = result_type("inputs", names)(*arrays[: len(names)])
         self.outputs: R = kernel._results.made(arrays[split:], dict(zip(names, arrays, strict=False)))
         workspace = Workspace(form.image.workspace)
-        table = table_of([Rows(x, x[0].size if batch is not None and batch else 0) for x in arrays])
-        count = 1 if batch is None else batch
-        context = np.concatenate([np.array([0, count, workspace.address], np.int64), table])
+        table = table_of([Rows(x, x.strides[0] // x.itemsize if lead else 0) for x in arrays])
+        context = np.concatenate([np.array([ZEROED, count, workspace.address], np.int64), table])
         self._kept = form, workspace, context, arrays
         self._native = form.bound_to(context, object_words(str(kernel.dtype)), count)
         self._further = partial(form.bound, context.ctypes.data, FURTHER)

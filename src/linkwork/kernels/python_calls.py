@@ -11,7 +11,7 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 
 Through ctypes, where 1 means that the call used up its fuel and is to be continued after signals were handled:
 
-- ``run_bound(context, mode)``: begin, end, workspace and table in one block of memory.
+- ``run_bound(context, mode)``: begin (plus ``ZEROED``), end, workspace and table in one block of memory.
 - ``run_shared(table, progress, size, end, workspace, mode)``: until none are left, take ``size`` rows and run on them.
   Threads that share ``progress`` share the work, and a slow thread takes less of it.
 - ``all_done(progress, end)``: whether all rows are done, now or very soon (a short spin: waking a thread takes longer).
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from linkwork.kernels.driver import BEGIN, FUEL, ODD, PAUSED, STOP, TURN, Frame, field_of
+from linkwork.kernels.driver import BEGIN, BLANK, FUEL, ODD, PAUSED, STOP, TURN, Frame, field_of
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_layout import (
@@ -56,6 +56,9 @@ AMOUNT = 4_000_000
 
 FRESH, FURTHER, HELPING = range(3)
 """Modes of a call."""
+
+ZEROED = 1 << 62
+"""Added to the begin of a bound context: outputs that are zero in every state are zero already."""
 
 TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
 """Where ``progress`` has its words, in bytes, and how many there are."""
@@ -88,8 +91,9 @@ declare i64 @run(ptr, i64, i64, ptr)
 declare void @Py_IncRef(ptr)
 declare i32 @{YIELD}()
 
-define internal void @refuel(ptr %turn, i1 %fresh) #0 {{
+define internal void @refuel(ptr %turn, i1 %fresh, i64 %blank) #0 {{
 {_fields(("%fuel", "%turn", FUEL, "i64"), ("%paused", "%turn", PAUSED, "i64"), ("%odd", "%turn", ODD, "i64"))}
+{_store("%blank", "%turn", BLANK, "blank", "i64")}
   %kept = select i1 %fresh, i64 0, i64 %paused
   %known = select i1 %fresh, i64 0, i64 %odd
   store i64 {AMOUNT}, ptr %at_fuel, align 8
@@ -99,11 +103,13 @@ define internal void @refuel(ptr %turn, i1 %fresh) #0 {{
 }}
 
 define i64 @run_bound(ptr %context, i64 %mode) #0 {{
-{_fields(("%begin", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
+{_fields(("%start", "%context", 0, "i64"), ("%end", "%context", 8, "i64"), ("%ws", "%context", 16, "ptr"))}
+  %begin = and i64 %start, {ZEROED - 1}
+  %blank = and i64 %start, {ZEROED}
   %table = getelementptr i8, ptr %context, i64 24
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %fresh = icmp eq i64 %mode, {FRESH}
-  call void @refuel(ptr %turn, i1 %fresh)
+  call void @refuel(ptr %turn, i1 %fresh, i64 %blank)
   %more = call i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws)
   ret i64 %more
 }}
@@ -121,7 +127,7 @@ entry:
   %one = zext i1 %helping to i64
   atomicrmw add ptr %inside, i64 %one seq_cst
 {_fields(("%begun", "%turn", BEGIN, "i64"), ("%until", "%turn", STOP, "i64"), ("%full_", "%turn", FUEL, "i64"))}
-  call void @refuel(ptr %turn, i1 %fresh)
+  call void @refuel(ptr %turn, i1 %fresh, i64 0)
   br i1 %further, label %look, label %take
 take:
   %next = atomicrmw add ptr %progress, i64 %size monotonic
@@ -246,7 +252,7 @@ further:
   %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest)
   br i1 %suits, label %work, label %refuse
 work:
-  call void @refuel(ptr %turn, i1 true)
+  call void @refuel(ptr %turn, i1 true, i64 0)
   %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
 {_fields(("%odd", "%turn", ODD, "i64"))}
   %judged = select i1 %asked, i64 %odd, i64 0
@@ -312,7 +318,7 @@ make:
   %unknown = select i1 %holds, ptr %hashed, ptr %ws
   store i64 -1, ptr %unknown, align 8
 {newline.join(make)}
-  call void @refuel(ptr %turn, i1 true)
+  call void @refuel(ptr %turn, i1 true, i64 0)
   %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
 {_fields(("%odd", "%turn", ODD, "i64"))}
   %judged = select i1 %asked, i64 %odd, i64 0

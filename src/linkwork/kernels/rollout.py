@@ -33,11 +33,12 @@ from linkwork.kernels.driver import (
     chunk_names,
     field_of,
     iteration_loop,
-    move,
     pausing,
     place_tables,
     resuming,
     step_calls,
+    take_in,
+    take_out,
 )
 from linkwork.kernels.executable import Executable, loaded
 from linkwork.kernels.fuse import fuse
@@ -190,7 +191,7 @@ def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks
         lines += field_of(f"%{base}{k}", "%table", at) + field_of(f"%stride{k}", "%table", at + 8, "i64")
         lines += field_of(f"%time{k}", "%table", at + 16, "i64") + field_of(f"%hold{k}", "%table", at + 24, "i64")
         row = "%first" if k < count - timed else "%row"
-        moves.append(move(shape, "take_in" if k < count else "take_out", k, places, row))
+        moves.append(take_in(shape, k, places, row) if k < count else take_out(frame, k, row))
     takes = []
     for k in range(count - timed, count):
         takes += [

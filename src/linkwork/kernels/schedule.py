@@ -9,6 +9,7 @@ a single state fills the vector registers. Values that outlive their chunk pass 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -75,6 +76,7 @@ def schedule(
     suffix: str = "'",
     keep: bool = True,
     share: bool = False,
+    blanks: Sequence[Collection[int]] = (),
 ) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
@@ -82,14 +84,16 @@ def schedule(
     outputs under their names with ``suffix``. Unless inputs must stay for other programs, their slots are reused once
     they have been read for the last time: the smaller the workspace, the better it fits the cache. With ``share``,
     outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
-    ``outputs``, not in the layout.
+    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot.
     """
     codes, batches = allocated(program, chunk, registers)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
+    left = blanks or [()] * len(program.results)
+    results = [[v for e, v in enumerate(r) if e not in skip] for r, skip in zip(program.results, left, strict=True)]
     outputs = [
-        tuple(range(first, first + port.size))
-        for port in (() if share else program.outputs)
-        for first in [layout.port(port.name + suffix, port.size)]
+        tuple(range(first, first + len(result)))
+        for port, result in zip(program.outputs, () if share else results, strict=not share)
+        for first in [layout.port(port.name + suffix, len(result))]
     ]
     loads: dict[int, int] = {}
     stores: dict[int, list[int]] = {}
@@ -97,7 +101,7 @@ def schedule(
     for i, node in enumerate(program.nodes):
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
-    for slots, result in zip(outputs, program.results, strict=not share):
+    for slots, result in zip(outputs, results, strict=not share):
         for slot, v in zip(slots, result, strict=True):
             if slot not in stores.setdefault(v, []):
                 stores[v].append(slot)
@@ -117,7 +121,7 @@ def schedule(
     shared = {v for result in program.results for v in result} if share else set()
     written = {
         v: slot
-        for slots, result in zip(outputs, program.results, strict=not share)
+        for slots, result in zip(outputs, results, strict=not share)
         for slot, v in zip(slots, result, strict=True)
     }
     places = _connect(program, steps, loads, stores, layout, keep, shared, written)

@@ -4,7 +4,9 @@
 vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
 table (offsets in bytes), because outputs are stored in free slots, and equal ones (zeros, a symmetric matrix) once. It
 returns whether any output is not a number. Whole tiles are transposed in registers, W x W elements at a time, the last
-block of a row overlapping the one before; the last, incomplete tile is moved element by element.
+block of a row overlapping the one before; the last, incomplete tile is moved element by element. ``take_out`` has two
+more tables: the first columns of blocks that it transposes (``full``), and of those where outputs are always zero
+(``empty``), which it writes unless they are zero already (``blank``).
 """
 
 from __future__ import annotations
@@ -15,6 +17,11 @@ WATCHES = 4
 """Independent sums that detect NaN: as many as multiply-adds are in flight at a time."""
 
 _PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row, i64 %end"
+ROWS = """
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+_BLOCKS = "ptr %full, i64 %blocks, ptr %empty, i64 %zeros, i1 %blank"
 
 
 def transposition(shape: Shape) -> str:
@@ -23,8 +30,8 @@ def transposition(shape: Shape) -> str:
     With one lane, ``odd``.
     """
     if shape.lanes == 1:
-        return "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n" + _odd(shape)
-    return _fast(shape, True) + _fast(shape, False) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
+        return f"{ROWS}{_odd(shape)}"
+    return _take_in(shape) + _take_out(shape) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
 
 
 def _masked(shape: Shape) -> str:
@@ -174,8 +181,9 @@ def _watched(shape: Shape) -> tuple[str, str]:
     v, w = shape.vector, shape.lanes
     used = range(min(WATCHES, w))
     last = {j: max(k for k in range(w) if k % WATCHES == j) for j in used}
-    head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %fast], [%fz{last[j]}, %loop]" for j in used)
-    end = [f"  %end{j} = phi {v} [%fz{last[j]}, %loop], [%mz{last[j]}, %few]" for j in used]
+    head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %filled], [%fz{last[j]}, %loop]" for j in used)
+    ends = [f"[%fz{last[j]}, %loop], [%mz{last[j]}, %few], [zeroinitializer, %filled]" for j in used]
+    end = [f"  %end{j} = phi {v} {ends[j]}" for j in used]
     total = "%end0"
     for j in used[1:]:
         end.append(f"  %total{j} = fadd {v} {total}, %end{j}")
@@ -188,48 +196,102 @@ def _watched(shape: Shape) -> tuple[str, str]:
     return head, "\n".join(end)
 
 
-def _fast(shape: Shape, inward: bool) -> str:
+def _take_in(shape: Shape) -> str:
     """Whole tiles: blocks of W columns, the last one up to the last column; rows of fewer under a mask."""
-    name, w = ("in" if inward else "out"), shape.lanes
-    head, end = ("", "  ret void") if inward else _watched(shape)
-    kind = "void" if inward else "i1"
-    part = f"call {kind} @part_{name}({_PARAMETERS})"
-    part = f"  {part}\n  ret void" if inward else f"  %partly = {part}\n  ret i1 %partly"
-    numbers = ", ".join(f"i64 {k}" for k in range(w))
+    w = shape.lanes
     return f"""
-define internal {kind} @take_{name}({_PARAMETERS}) noinline #0 {{
-entry:
-  %after = add i64 %row, {w}
-  %whole = icmp ule i64 %after, %end
-  br i1 %whole, label %fast, label %partial
-partial:
-{part}
-fast:
-  %offset = mul i64 %row, %stride
-  %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
-  %least = sub i64 %n, {w}
-  %narrow = icmp ult i64 %n, {w}
+define internal void @take_in({_PARAMETERS}) noinline #0 {{
+{_entry(shape, f"  call void @part_in({_PARAMETERS})", "  ret void")}
   br i1 %narrow, label %few, label %loop
 loop:
   %fc = phi i64 [0, %fast], [%fnext, %loop]
-{head}
-{_block(shape, inward, False)}
+{_block(shape, True, False)}
   %behind = add i64 %fc, {w}
   %over = icmp ugt i64 %behind, %least
   %fnext = select i1 %over, i64 %least, i64 %behind
   %more = icmp ult i64 %behind, %n
   br i1 %more, label %loop, label %exit
-few:
+{_few(shape, True)}
+exit:
+  ret void
+}}
+"""
+
+
+def _take_out(shape: Shape) -> str:
+    """Whole tiles: zeros where all W columns are always zero, then the other blocks."""
+    head, end = _watched(shape)
+    zeros = []
+    for k in range(shape.lanes):
+        zeros += [
+            f"  %zs{k} = mul i64 %stride, {k}",
+            f"  %zp{k} = getelementptr {shape.scalar}, ptr %zfrom, i64 %zs{k}",
+            f"  store {shape.vector} zeroinitializer, ptr %zp{k}, align {shape.size}",
+        ]
+    newline = "\n"
+    return f"""
+define internal i1 @take_out({_PARAMETERS}, {_BLOCKS}) noinline #0 {{
+{_entry(shape, f"  %partly = call i1 @part_out({_PARAMETERS})", "  ret i1 %partly")}
+  br i1 %narrow, label %few, label %look
+look:
+  %none = icmp eq i64 %zeros, 0
+  %done = or i1 %none, %blank
+  br i1 %done, label %filled, label %fill
+fill:
+  %z = phi i64 [0, %look], [%z1, %fill]
+  %zat = getelementptr i64, ptr %empty, i64 %z
+  %zc = load i64, ptr %zat, align 8
+  %zfrom = getelementptr {shape.scalar}, ptr %first, i64 %zc
+{newline.join(zeros)}
+  %z1 = add i64 %z, 1
+  %zmore = icmp ult i64 %z1, %zeros
+  br i1 %zmore, label %fill, label %filled
+filled:
+  %some = icmp ne i64 %blocks, 0
+  br i1 %some, label %loop, label %exit
+loop:
+  %b = phi i64 [0, %filled], [%b1, %loop]
+{head}
+  %fat = getelementptr i64, ptr %full, i64 %b
+  %fc = load i64, ptr %fat, align 8
+{_block(shape, False, False)}
+  %b1 = add i64 %b, 1
+  %more = icmp ult i64 %b1, %blocks
+  br i1 %more, label %loop, label %exit
+{_few(shape, False)}
+exit:
+{end}
+}}
+"""
+
+
+def _entry(shape: Shape, part: str, left: str) -> str:
+    """Whether the tile is whole and its rows have at least W elements."""
+    return f"""entry:
+  %after = add i64 %row, {shape.lanes}
+  %whole = icmp ule i64 %after, %end
+  br i1 %whole, label %fast, label %partial
+partial:
+{part}
+{left}
+fast:
+  %offset = mul i64 %row, %stride
+  %first = getelementptr {shape.scalar}, ptr %port, i64 %offset
+  %least = sub i64 %n, {shape.lanes}
+  %narrow = icmp ult i64 %n, {shape.lanes}"""
+
+
+def _few(shape: Shape, inward: bool) -> str:
+    """Rows of fewer than W elements, under a mask."""
+    w = shape.lanes
+    numbers = ", ".join(f"i64 {k}" for k in range(w))
+    return f"""few:
   %mc = add i64 0, 0
   %l0 = insertelement <{w} x i64> poison, i64 %n, i32 0
   %ls = shufflevector <{w} x i64> %l0, <{w} x i64> poison, <{w} x i32> zeroinitializer
   %mask = icmp ult <{w} x i64> <{numbers}>, %ls
 {_block(shape, inward, True)}
-  br label %exit
-exit:
-{end}
-}}
-"""
+  br label %exit"""
 
 
 def _slow(shape: Shape, inward: bool) -> str:

@@ -1,4 +1,4 @@
-"""Two legged robots to train: a quadruped that walks, and a robot with closed loops in its legs that stands.
+"""Two legged robots to train: a quadruped that walks, and one with closed loops that stands.
 
     env = Walking(256)                                                      # the parametric quadruped
     env = gymnasium.make_vec("linkwork.learn.gym:linkwork/Standing-v0", num_envs=256)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
-from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, not_found
+from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import TIMED
 
@@ -36,6 +36,8 @@ except ImportError as missing:
 
 
 def _autoreset_mode(value: Any) -> AutoresetMode:
+    if not isinstance(value, AutoresetMode | str):
+        raise Refused
     try:
         return AutoresetMode(value)
     except ValueError:
@@ -117,7 +119,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return {}
 
     def control(self, actions: np.ndarray) -> Mapping[str, Any]:
-        """Inputs of `run` by name for actions (B, n): held during the step (B, m), or in K parts of it (B, K, m)."""
+        """Inputs of `run` by name, for actions (B, n): (B, m), held, or (B, K, m) for K parts of the step."""
         raise NotImplementedError(f"{type(self).__name__} has no control(actions)")
 
     def observation(self) -> Any:
@@ -137,14 +139,13 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin new episodes: of all lanes, or of those in `options={"reset_mask": (B,) of bool}`."""
         super().reset(seed=None if seed is None else SEED.checked("seed", seed, {}))
-        mask = np.ones(self.num_envs, bool)
-        if options is not None and "reset_mask" in options:
-            mask = np.asarray(options["reset_mask"])
-            if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
-                raise InputError(
-                    f"options['reset_mask'] is an array of {self.num_envs} truth values, one True at least, not "
-                    f"{shown(options['reset_mask'])}"
-                )
+        if options is not None and not isinstance(options, Mapping):
+            raise InputError(f"options is a dictionary or None, not {shown(options)}")
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise InputError(
+                f"options['reset_mask'] is an array of {self.num_envs} truth values, not all False; not {shown(mask)}"
+            )
         self._begin(np.flatnonzero(mask))
         return self._observed(), {}
 
@@ -176,7 +177,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return seen, rewards, terminated, truncated, info
 
     def _advance(self) -> None:
-        """One native call; contact problems that are not solved are in `result.converged`, not in warnings."""
+        """One native call; what is not solved or fails is in the result, not in warnings."""
         given = dict(self.control(self.actions))
         for name, x in given.items():
             if name in TIMED and np.ndim(x) == 2 and len(x) == self.num_envs:
@@ -184,6 +185,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         given |= {"steps": self.substeps, "every": self.substeps, **self.parameters}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", StepWarning)
             self.result = self.run(self.q, self.v, **given)
         self.q, self.v = self.result.q[:, -1].copy(), self.result.v[:, -1].copy()
 

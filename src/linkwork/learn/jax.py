@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from linkwork.checks import checked, instance
+from linkwork.checks import checked
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import START, arguments, stepped
+from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
@@ -39,10 +39,6 @@ except ImportError as missing:
     raise MissingExtra("jax", "jax", "linkwork.learn.jax") from missing
 
 
-FUNCTION = instance((Function, DiscreteStep), "a function, as lw.forward_dynamics(model) is, or a lw.discrete_step")
-ROLLOUT = instance(Rollout, "a rollout, as lw.rollout(model) is")
-
-
 @checked(of=FUNCTION)
 def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
     """The same function for JAX.
@@ -54,15 +50,7 @@ def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
     derivatives. By contact modes (`active`) and forces to start from (`lam0`) they are zero. Computes on a CPU, in the
     dtype of the function: float64 needs `jax_enable_x64`.
     """
-    return _Step(of) if isinstance(of, DiscreteStep) else _Function(Family(of))
-
-
-class Motion(NamedTuple):
-    """States after a step or over time: `q`, `v`, and whether the solver of each step has `converged`."""
-
-    q: Any
-    v: Any
-    converged: Any
+    return SplitStep(of, function, "JAX") if isinstance(of, DiscreteStep) else _Function(Family(of))
 
 
 @checked(of=ROLLOUT)
@@ -97,22 +85,6 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
         return jax.lax.scan(advance, (x.q, x.v, start), x.moving, length=x.steps)[1]  # type: ignore[no-any-return]
 
     return roll
-
-
-class _Step:
-    """A discrete step: dynamics, then the integrator, each with its own derivatives."""
-
-    def __init__(self, of: DiscreteStep) -> None:
-        self.of = of
-        self._dynamics, self._next = function(of.dynamics), function(of.integrator)
-
-    def __repr__(self) -> str:
-        return f"{self.of!r} for JAX"
-
-    def __call__(self, q: Any, v: Any, u: Any) -> Motion:
-        solved = self._dynamics(q, v, u)
-        there, fast = self._next(q, v, solved.a)
-        return Motion(there, fast, solved.converged)
 
 
 class _Function:
@@ -233,15 +205,12 @@ def _registered(kernel: Kernel, batch: bool) -> str:
     """The name of a kernel's handler; made now if there is none of this content."""
     from linkwork.learn.xla_handler import Handler
 
-    settings = kernel.settings
-    form = kernel.native(batch)
-    content = digest(kernel.program.digest, str(kernel.dtype), form.image.lanes, kernel.threads, *settings.values())
+    form, of = kernel.native(batch), kernel.settings.values()
+    content = digest(kernel.program.digest, str(kernel.dtype), form.image.lanes, kernel.threads, *of)
     name = f"linkwork_{content}"
     if name not in _HANDLERS:
-        places = {k: x.ctypes.data for k, x in settings.items()}
-        handler = Handler(form, kernel.given, kernel.outputs, places, str(kernel.dtype), kernel.threads)
+        handler = _HANDLERS[name] = Handler(kernel, form)
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler.address), platform="cpu")
-        _HANDLERS[name] = handler, settings
     return name
 
 

@@ -1,8 +1,8 @@
-"""The step of a rollout as a function that is differentiated operation by operation.
+"""Time steps for frameworks that differentiate: those of `lw.discrete_step` and of `lw.rollout`.
 
-It is the step that `lw.rollout` loops over: so many solver iterations, from the forces of the last step, with the
-penalty that time steps have. Its derivatives are those of this computation, so that a gradient through a rollout is the
-gradient of what the rollout computes, where rows depend on each other too.
+A rollout loops over so many solver iterations, from the forces of the last step, with the penalty that time steps have.
+The derivatives of its step are those of this computation, so that a gradient through a rollout is the gradient of what
+the rollout computes, where rows depend on each other too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from linkwork.backends import Array, Ops
+from linkwork.checks import instance
 from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.functions.parameters import Inputs
 from linkwork.learn.products import Family
 from linkwork.rewrite.rewritten import rewritten
+from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
 from linkwork.simulation.step import BY_STEP, Step
@@ -31,6 +33,39 @@ class Arguments(NamedTuple):
     moving: dict[str, Any]
     steps: int
     lead: tuple[int, ...]
+
+
+FUNCTION = instance((Function, DiscreteStep), "a function, as lw.forward_dynamics(model) is, or a lw.discrete_step")
+ROLLOUT = instance(Rollout, "a rollout, as lw.rollout(model) is")
+
+
+class Motion(NamedTuple):
+    """States after a step or over time: `q`, `v`, and whether the solver of each step has `converged`."""
+
+    q: Any
+    v: Any
+    converged: Any
+
+
+class SplitStep:
+    """A discrete step: dynamics, then the integrator, each with its own derivatives.
+
+    `function` makes a function of a framework of one of Linkwork's.
+    """
+
+    def __init__(self, of: DiscreteStep, function: Callable[..., Any], framework: str) -> None:
+        self.of, self._framework = of, framework
+        self._dynamics, self._next = function(of.dynamics), function(of.integrator)
+        self._armature = function(of.armature) if of.servos else None
+
+    def __repr__(self) -> str:
+        return f"{self.of!r} for {self._framework}"
+
+    def __call__(self, q: Any, v: Any, u: Any) -> Motion:
+        servos = {} if self._armature is None else {"armature": self._armature(q, v, u).armature}
+        solved = self._dynamics(q, v, u, **servos)
+        there, fast = self._next(q, v, solved.a)
+        return Motion(there, fast, solved.converged)
 
 
 START = "start"

@@ -15,15 +15,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from linkwork.checks import checked, instance
+from linkwork.checks import checked
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import START, arguments, stepped
+from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
@@ -33,17 +33,7 @@ try:
 except ImportError as missing:
     raise MissingExtra("torch", "torch", "linkwork.learn.torch") from missing
 
-FUNCTION = instance((Function, DiscreteStep), "a function, as lw.forward_dynamics(model) is, or a lw.discrete_step")
-ROLLOUT = instance(Rollout, "a rollout, as lw.rollout(model) is")
 Wrt = tuple[tuple[str, ...], ...]
-
-
-class Motion(NamedTuple):
-    """States after a step or over time: `q`, `v`, and whether the solver of each step has `converged`."""
-
-    q: Any
-    v: Any
-    converged: Any
 
 
 @checked(of=FUNCTION)
@@ -57,7 +47,7 @@ def function(of: Function[Any] | DiscreteStep) -> Callable[..., Any]:
     the function of the normalised quaternion: gradients are orthogonal to it. There are first and second derivatives,
     in reverse; `gradcheck` needs `q` normalised inside of what it checks.
     """
-    return _Step(of) if isinstance(of, DiscreteStep) else _Function(Family(of))
+    return SplitStep(of, function, "PyTorch") if isinstance(of, DiscreteStep) else _Function(Family(of))
 
 
 @checked(of=ROLLOUT)
@@ -93,22 +83,6 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
         return Motion(*(torch.stack(each) for each in zip(*states, strict=True)))
 
     return roll
-
-
-class _Step:
-    """A discrete step: dynamics, then the integrator, each with its own derivatives."""
-
-    def __init__(self, of: DiscreteStep) -> None:
-        self.of = of
-        self._dynamics, self._next = function(of.dynamics), function(of.integrator)
-
-    def __repr__(self) -> str:
-        return f"{self.of!r} for PyTorch"
-
-    def __call__(self, q: Any, v: Any, u: Any) -> Motion:
-        solved = self._dynamics(q, v, u)
-        there, fast = self._next(q, v, solved.a)
-        return Motion(there, fast, solved.converged)
 
 
 class _Function:

@@ -12,7 +12,7 @@ not fit as an error of XLA.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from linkwork.errors import UnsupportedError
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN
 from linkwork.kernels.executable import Executable
+from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
@@ -52,23 +53,11 @@ REFERENCES, PROGRESS, ROWS, END, TABLE = 0, 8, 8 + 8 * WORDS, 16 + 8 * WORDS, 24
 
 
 class Handler:
-    """The machine code of a handler; keep it as long as XLA may call it.
+    """The machine code of a handler of a kernel, in one of its forms; keep it as long as XLA may call it."""
 
-    `given` are the ports of arguments and `outputs` those of results, of the kernel's `dtype`; `settings` are addresses
-    of inputs that are the same in every call, by their places among all inputs.
-    """
-
-    def __init__(
-        self,
-        form: Executable,
-        given: Sequence[Port],
-        outputs: Sequence[Port],
-        settings: Mapping[int, int],
-        dtype: str,
-        threads: int,
-    ) -> None:
-        self.form = form
-        text = _Writer(form, given, outputs, settings, dtype, threads).module()
+    def __init__(self, kernel: Kernel, form: Executable) -> None:
+        self._alive = form, (settings := kernel.settings)
+        text = _Writer(kernel, form, {k: x.ctypes.data for k, x in settings.items()}).module()
         self._linked = Linked(emit([text], Target.host()), ["handler"])
         self.address = self._linked.address("handler")
 
@@ -95,17 +84,14 @@ def _include() -> str:
 
 
 class _Writer:
-    def __init__(
-        self,
-        form: Executable,
-        given: Sequence[Port],
-        outputs: Sequence[Port],
-        settings: Mapping[int, int],
-        dtype: str,
-        threads: int,
-    ) -> None:
-        self.form, self.given, self.outputs, self.settings, self.dtype = form, given, outputs, settings, dtype
-        self.threads = threads
+    """Writes a handler.
+
+    `settings` are addresses of inputs that are the same in every call, by their places among all inputs.
+    """
+
+    def __init__(self, kernel: Kernel, form: Executable, settings: Mapping[int, int]) -> None:
+        self.form, self.given, self.outputs, self.settings = form, kernel.given, kernel.outputs, settings
+        self.dtype, self.threads = str(kernel.dtype), kernel.threads
         self.major, self.minor = version(_include())
         if self.major != MAJOR:
             raise UnsupportedError(

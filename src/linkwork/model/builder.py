@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class Builder:
     _scenery: list[Look] = field(default_factory=list)
     _surroundings: list[Look] = field(default_factory=list)
     _joint_names: set[str] = field(default_factory=set)
+    _at_cuts: dict[str, dict[str, Any]] = field(default_factory=dict)  # what loops' joints have beyond closures
 
     @checked(
         name=NAME,

@@ -16,16 +16,13 @@ import numpy as np
 
 from linkwork.constraints import Closure
 from linkwork.errors import LoadError
+from linkwork.io.recut import BASES
 from linkwork.model import Model
 from linkwork.model.link import Limits, Link
 from linkwork.structure.treatment import chosen
 
 PROMISING = 1.05
 """Trees with so many times the work of the best so far are not traced."""
-
-
-BASES = ("free", "planar", "fixed")
-"""Joints that no motor drives in any robot."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
     x = (q, v),   u = tau,   v+ = v + h a(q, v, u),   q+ = q (+) h v+          (semi-implicit, as `rollout` does it)
 
-where springs and damping are implicit, too: a is that of a model with more armature (model/passive.py).
+where springs and damping are implicit, too: a is that of a model with more armature (model/passive.py). With actuators
+u are their controls, and the armature that servos need depends on how far they are saturated: then it is computed in
+each step, and differentiated with it.
 All in tangent space: rows of A and B, and columns of A, are those of dq (nv, in the chart of `integrate`), then of dv.
 Accelerations are differentiated at the solution (functions/derivatives.py), the rest of the step by its operations.
 """
@@ -33,8 +35,8 @@ from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
-from linkwork.simulation.step import BY_STEP, discretised, stabilised
-from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state
+from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
+from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state, stiff_inputs
 
 
 class StepResult(NamedTuple):
@@ -45,7 +47,7 @@ class StepResult(NamedTuple):
 
 
 class Linearization(NamedTuple):
-    """`q`, `v` after a step, `A` (2 nv, 2 nv) and `B` (2 nv, nv); positions first."""
+    """`q`, `v` after a step, `A` (2 nv, 2 nv), `B` (2 nv, nv) or (2 nv, nu); positions first."""
 
     q: np.ndarray
     v: np.ndarray
@@ -60,13 +62,22 @@ class DiscreteStep:
         self.model, self.dt = model, dt
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
-        self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
-        slopes = Jacobians(self.dynamics, ("q", "v", "tau"))
-        self._slopes = slopes if slopes._loops else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, options) if slopes._loops else LinearStep(self.dynamics, stepped, dt)
-        self.integrator = _next(stepped, dt, options)
         self.parameters = tuple(options["parameters"])
-        self._back = StepReverse(self.dynamics, stepped, dt, ("q", "v", "tau", *self.parameters))
+        self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
+        self.servos = options["actuators"] and any(a.is_servo for a in model.actuators)
+        if self.servos:  # armature is an input that no caller gives
+            self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
+            self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
+        else:
+            self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
+        wrt = ("q", "v", self._control)
+        self.stepped, self.wrt = stepped, wrt
+        slopes = Jacobians(self.dynamics, wrt)
+        looped = slopes._loops and not self.servos
+        self._slopes = slopes if looped else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, self.nu, options) if looped else LinearStep(self.dynamics, stepped, dt, wrt)
+        self.integrator = _next(stepped, dt, options)
+        self._back = StepReverse(self.dynamics, stepped, dt, (*wrt, *self.parameters))
 
     def __repr__(self) -> str:
         return f"<step of {self.dt:g} s of '{self.model.name}', nv={self.model.nv}>"
@@ -76,9 +87,12 @@ class DiscreteStep:
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
     def __call__(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
-        """The state after a step with joint forces `u`."""
+        """The state after a step with joint forces or controls `u`."""
         flat, lead = self._flat(q, v, u, active)
-        found = self.integrator(flat[0], flat[1], self.dynamics(*flat, **self._each(parameters, lead)).a)
+        named = self._each(parameters, lead)
+        if self.servos:
+            named["armature"] = self.armature(*flat[:3]).armature
+        found = self.integrator(flat[0], flat[1], self._solved(self.dynamics, flat, named).a)
         return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
@@ -86,11 +100,28 @@ class DiscreteStep:
         """The state after a step, and its derivatives A by (q, v) and B by u."""
         flat, lead = self._flat(q, v, u, active)
         first, named = self._linear if self._slopes is None else self._slopes, self._each(parameters, lead)
-        found = first(*flat, **named)
+        found = self._solved(first, flat, named)
         if self._slopes is not None:
-            slopes = np.concatenate([found.da_dq, found.da_dv, found.da_dtau], axis=-1)
-            found = self._linear(flat[0], flat[1], found.a, slopes.reshape(-1, 3 * self.model.nv**2))
+            slopes = np.concatenate([found.da_dq, found.da_dv, getattr(found, f"da_d{self._control}")], axis=-1)
+            found = self._linear(flat[0], flat[1], found.a, slopes.reshape(len(slopes), -1))
         return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+
+    @checked(gauss_newton=FLAG)
+    def casadi_external(self, gauss_newton: bool = False) -> Any:
+        """(q, v, u) -> q_next, v_next, lam as an external function of CasADi, with its Jacobians.
+
+        With contact modes, `active` is the last input. `lam` are the constraint forces during the step, left out where
+        there are no constraints. See `Function.casadi_external`. The Jacobians are one kernel, unless there are so many
+        columns that their solves are a loop: then dynamics and integrator have one each, which CasADi multiplies.
+
+        Examples:
+            >>> step = lw.discrete_step(chain(3), dt=1e-2).casadi_external()
+            >>> step.name_in(), step.name_out()
+            (['q', 'v', 'u'], ['q_next', 'v_next'])
+        """
+        from linkwork.simulation.casadi_step import casadi_step
+
+        return casadi_step(self, self._control, self._slopes is not None, gauss_newton)
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY))
     def vjp(
@@ -107,13 +138,14 @@ class DiscreteStep:
         flat, lead = self._flat(q, v, u, active)
         shape = (*lead, self.model.nv)
         weights = (_spread(n, w, shape).reshape(-1, self.model.nv) for n, w in (("w_q", w_q), ("w_v", w_v)))
-        found = self._back(*flat[:3], *weights, *flat[3:], **self._each(parameters, lead))
+        modes = {"active": flat[3]} if len(flat) > 3 else {}
+        found = self._back(*flat[:3], *weights, **modes, **self._each(parameters, lead))
         g = {name: x.reshape((*lead, *x.shape[1:])) for name, x in zip(found._fields, found, strict=True)}
         by = {name: g["g_" + name] for name in self.parameters}
         for name, x in by.items():  # one value for all states has one gradient
             if name not in parameters or np.ndim(parameters[name]) == np.ndim(self.dynamics.defaults[name]):  # type: ignore[arg-type]
                 by[name] = x.sum(tuple(range(len(lead))))
-        return StepGradient(g["g_q"], g["g_v"], g["g_tau"], by)
+        return StepGradient(g["g_q"], g["g_v"], g["g_" + self._control], by)
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
     def rollout(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
@@ -165,7 +197,7 @@ class DiscreteStep:
 
     def _over_time(self, u: Any, active: Any) -> tuple[np.ndarray, Any]:
         """Forces and contact modes at each time."""
-        forces, n = np.asarray(u), self.model.nv
+        forces, n = np.asarray(u), self.nu
         if forces.ndim < 2 or forces.shape[-1] != n or not len(forces):
             raise InputError(f"u has shape {forces.shape}; forces of T steps have (T, ..., {n}), T at least 1")
         if np.ndim(active) < 2:
@@ -173,6 +205,10 @@ class DiscreteStep:
         if len(np.asarray(active)) != len(forces):
             raise InputError(f"active is for {len(np.asarray(active))} steps, and u for {len(forces)}")
         return forces, np.asarray(active)
+
+    def _solved(self, f: Function[Any], flat: list[np.ndarray], named: dict[str, np.ndarray]) -> Any:
+        """A function of the dynamics' inputs; contact modes are given by name."""
+        return f(*flat[:3], **({"active": flat[3]} if len(flat) > 3 else {}), **named)
 
     def _each(self, parameters: Mapping[str, Any], lead: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Parameters as kernels take them: one value, or one for each state."""
@@ -187,7 +223,7 @@ class DiscreteStep:
     def _flat(self, q: Any, v: Any, u: Any, active: Any = None) -> tuple[list[np.ndarray], tuple[int, ...]]:
         """The inputs as batches, and the axes before the last one."""
         m = self.model
-        given = {"q": (q, m.nq), "v": (v, m.nv), "u": (u, m.nv)}
+        given = {"q": (q, m.nq), "v": (v, m.nv), "u": (u, self.nu)}
         if active is not None:
             if "active" not in self.dynamics.inputs:
                 raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
@@ -211,6 +247,7 @@ class DiscreteStep:
     dt=TIME,
     method=optional(NAME),
     modes=FLAG,
+    actuators=FLAG,
     parameters=PARAMETERS,
     stabilisation=either(STABILISATION, FLAG),
     dtype=OPTIONS["dtype"],
@@ -222,6 +259,7 @@ def discrete_step(
     dt: float = 1e-3,
     method: str | None = None,
     modes: bool = False,
+    actuators: bool = False,
     parameters: Sequence[str] = (),
     stabilisation: Stabilisation | bool | None = None,
     dtype: str = "float64",
@@ -233,8 +271,9 @@ def discrete_step(
     and a batch: (T, B, n). A and B are in tangent space, positions first: from q (+) dq and v + dv, with forces u + du,
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
     are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it
-    off for that knot. `parameters` names groups of parameters that become inputs, given by name: all but damping and
-    stiffness.
+    off for that knot. With `actuators=True` `u` are the controls of the model's actuators (nu), and B is by these;
+    servos are implicit, as in rollouts. `parameters` names groups of parameters that become inputs, given by name: all
+    but damping and stiffness.
 
     `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
     there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
@@ -246,13 +285,14 @@ def discrete_step(
         ((6, 6), (6, 3))
     """
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
-    if fixed := {"damping", "stiffness", *(() if extra is None else ("armature",))} & {*parameters}:
+    constant = extra is None and not (actuators and any(a.is_servo for a in model.actuators))
+    if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
         )
     named = Inputs(model, parameters, BY_STEP).named
-    options = {"method": method, "modes": modes, "parameters": named, "dtype": dtype, "threads": threads}
-    return DiscreteStep(model, dt, stabilisation, options)
+    options = {"method": method, "modes": modes, "actuators": actuators, "dtype": dtype, "threads": threads}
+    return DiscreteStep(model, dt, stabilisation, {**options, "parameters": named})
 
 
 def _spread(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -274,6 +314,17 @@ def _stiffened(model: Model, dt: float) -> Model:
     return model
 
 
+def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
+    """(q, v, u) -> the armature of all joints, with what makes springs, damping and servos implicit."""
+
+    def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, x, x["q"], x["v"])["armature"]}
+
+    inputs = {"q": model.nq, "v": model.nv, "u": model.nu}
+    named = {n: options[n] for n in ("dtype", "threads")}
+    return Function("implicit_armature", model, inputs, body, identity=(dt,), **named)
+
+
 def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
     """(q, v, a) -> the next q and v."""
 
@@ -288,40 +339,42 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 class LinearStep(Jacobians):
     """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
 
-    def __init__(self, of: Function[Any], model: Model, dt: float) -> None:
-        Differentiated.__init__(self, "linear_step", of, ("q", "v", "tau"), {})
+    def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
+        Differentiated.__init__(self, "linear_step", of, wrt, {})
         self._stepped, self._dt = model, dt
         if self._identity is not None:
             self._identity = (*self._identity, model, dt)
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         assert isinstance(xp, Tracer)
-        r, n = super()._traced(xp, inputs, symbol), self.model.nv
-        slopes = xp.hstack([r["da_dq"], r["da_dv"], r["da_dtau"]])
+        given = stiff_inputs(self._stepped, self._dt, xp, inputs)
+        r, n = super()._traced(xp, dict(given), symbol), self.model.nv
+        slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
         self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}
-        self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, n)}
-        return _linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
+        self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, self.sizes[self.wrt[-1]])}
+        return linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
 
     def _results(self, names: tuple[str, ...]) -> Results:
         return Results(Linearization)
 
 
-def _linear(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
+def _linear(model: Model, dt: float, nu: int, options: dict[str, Any]) -> Function[Any]:
     """(q, v, a, the derivatives of a by q, v and u) -> the next q and v, A and B."""
     n = model.nv
+    width = 2 * n + nu
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         assert isinstance(xp, Tracer)
-        rows = [x["slopes"][3 * n * k : 3 * n * (k + 1), :].T for k in range(n)]
-        return _linearised(model, dt, xp, x, xp.vstack(rows))
+        rows = [x["slopes"][width * k : width * (k + 1), :].T for k in range(n)]
+        return linearised(model, dt, xp, x, xp.vstack(rows))
 
-    inputs = {"q": model.nq, "v": n, "a": n, "slopes": 3 * n * n}
+    inputs = {"q": model.nq, "v": n, "a": n, "slopes": width * n}
     named = {o: options[o] for o in ("dtype", "threads")}
-    shapes = {"A": (2 * n, 2 * n), "B": (2 * n, n)}
-    return Function("linear_step", model, inputs, body, identity=(dt,), result=Linearization, shapes=shapes, **named)
+    shapes = {"A": (2 * n, 2 * n), "B": (2 * n, nu)}
+    return Function("linear_step", model, inputs, body, identity=(dt, nu), result=Linearization, shapes=shapes, **named)
 
 
-def _linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
+def linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
     """The step from accelerations `a`, whose derivatives by (q, v, u) are `slopes`, and its own."""
     n, a = model.nv, xp.held(x["a"])
     there, after = stepped_state(model, dt, xp, {**x, "a": a})

@@ -25,6 +25,7 @@ from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model
 from linkwork.simulation.integrators import semi_implicit
+from linkwork.simulation.step import stiffened
 
 
 class StepGradient(NamedTuple):
@@ -47,6 +48,7 @@ class StepReverse(Reverse):
             self._identity = (*self._identity, model, dt)
 
     def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        inputs = stiff_inputs(self._stepped, self._dt, xp, inputs)
         p = MotionEquations(self.of, xp, inputs)
         solved = p.solved()
         a = xp.held(solved.a)
@@ -56,7 +58,15 @@ class StepReverse(Reverse):
         needed, residual = p.balance(solved)
         weighted = [*next_state, (needed, -u), (residual, s)]
         out = self._swept(xp, inputs, weighted, [solved.a, a, solved.multipliers])
-        return out | {"g_tau": u}
+        return out | {"g_tau": u} if "tau" in self.wrt else out
+
+
+def stiff_inputs(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The inputs, where armature is one: with what makes springs, damping and servos implicit."""
+    if not ("armature" in x and "u" in x):
+        return x
+    own = {n: y for n, y in x.items() if n != "armature"}
+    return stiffened(model, xp.constant([[dt]])[0, 0], xp, own, x["q"], x["v"])
 
 
 def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:

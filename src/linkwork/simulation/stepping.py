@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
@@ -17,6 +17,7 @@ from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
+from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
@@ -45,7 +46,7 @@ def step(
     model: Model,
     contacts: Sequence[Contact | Pair] = (),
     *,
-    ground: Ground | None = None,
+    ground: Surface | None = None,
     pd: bool = False,
     method: str | None = None,
     actuators: bool = False,
@@ -69,7 +70,8 @@ def step(
 
     - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
       solves many contacts, stacks and large mass ratios in few iterations. "admm" takes ten times as long, and also
-      solves states in which these two run in circles.
+      solves states in which these two run in circles. Unless a method is named, states that the default does not solve
+      are solved once more by "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
@@ -89,7 +91,7 @@ def step(
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
     of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
-    return StepFunction(of, backend, threads)
+    return StepFunction(of, backend, threads, tries_again=method is None and of.second is not None)
 
 
 class StepFunction(Function[StepResult]):
@@ -97,8 +99,8 @@ class StepFunction(Function[StepResult]):
 
     differentiable = False
 
-    def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
-        self.of = of
+    def __init__(self, of: ContactStep, backend: str, threads: int | None, tries_again: bool = False) -> None:
+        self.of, self.tries_again, self.warns = of, tries_again, True
         driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
         names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
@@ -173,6 +175,25 @@ class StepFunction(Function[StepResult]):
         bad = self._odd([*result, result._report[..., :2]], batch)
         if bad:
             raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
-        if not result.converged.all():
+        if self.tries_again and not result.converged.all():
+            self._try_again(result, dict(zip(self.inputs, arrays, strict=True)))
+        if self.warns and not result.converged.all():
             warn_unsolved(self.name, result.converged)
         return result
+
+    def _try_again(self, result: Any, given: dict[str, np.ndarray]) -> None:
+        """Solve what has not converged by the other method from zero, and take that where it is better."""
+        hard = np.flatnonzero(~np.atleast_1d(result.converged))
+        states = {n: np.broadcast_to(x, (result.converged.size, x.shape[-1]))[hard] for n, x in given.items()}
+        states["impulses"] = np.zeros_like(states["impulses"])
+        found = self._second(**{n: x.reshape(len(hard), *self._shapes.get(n, (-1,))) for n, x in states.items()})
+        better = found.residual < np.atleast_1d(result.residual)[hard]
+        for part, new in zip((*result, result._report), (*found, found._report), strict=True):
+            part.reshape(result.converged.size, part.shape[-1])[hard[better]] = new[better]
+
+    @cached_property
+    def _second(self) -> StepFunction:
+        assert self.of.second is not None
+        second = StepFunction(self.of.second, self.backend, self.threads)
+        second.warns = False
+        return second

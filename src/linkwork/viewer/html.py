@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import FLAG, NAME, PATH, POSITIONS, TIME, checked, instance, number, optional, whole, written
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError
 from linkwork.model import Model
@@ -64,7 +64,7 @@ def write_html(
     live: bool = False,
     dt: float | None = None,
     contacts: Sequence[Contact | Pair] | None = None,
-    ground: Ground | None = None,
+    ground: Surface | None = None,
 ) -> Path:
     """Write a page that replays a motion, or shows the model at `q` (default: neutral, loops closed).
 
@@ -196,8 +196,10 @@ def _simulated(live: Live, scene: Scene, facts: dict[str, Any], blob: _Blob) -> 
     if live.ground is not None:
         touching = [{"name": c.name, "what": "contact", "contact": True} for c in live.contacts.values()]
         out["constraints"] = [*facts["constraints"], *touching]
-        if live.ground.axes[2, 2] == 1.0:
+        if isinstance(live.ground, Ground) and live.ground.axes[2, 2] == 1.0:
             out["ground"] = live.ground.height
+        else:
+            out["notes"] = [*facts["notes"], "the ground that contacts touch is not drawn: it is not level"]
     return out
 
 

@@ -1,4 +1,6 @@
-"""A mechanism that a page simulates: its time step and its poses as a WebAssembly module, and what the page must know.
+"""A mechanism that a page simulates: its module, and what the page must know.
+
+The module is WebAssembly, and has two functions: a time step, and where links are.
 
 The step is that of `lw.rollout`: gravity and joint damping are inputs, so are forces on links, by which the page drags
 them. Loops have a stabilisation, so that they stay closed for as long as somebody plays.
@@ -12,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.backends import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Ground, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError
 from linkwork.kernels.trace import Symbol, trace
@@ -37,12 +39,12 @@ class Live(NamedTuple):
     module: Module
     run: Rollout
     q: np.ndarray
-    ground: Ground | None
+    ground: Surface | None
     contacts: dict[int, Contact]  # those with the ground, which are drawn, by their number
 
 
 def live(
-    model: Model, q: np.ndarray, dt: float | None, contacts: Sequence[Contact | Pair] | None, ground: Ground | None
+    model: Model, q: np.ndarray, dt: float | None, contacts: Sequence[Contact | Pair] | None, ground: Surface | None
 ) -> Live:
     """The mechanism, at rest at q."""
     if q.shape != (model.nq,):
@@ -66,7 +68,7 @@ def live(
 
 
 def _poses(
-    model: Model, contacts: Sequence[Contact], ground: Ground | None, xp: Ops, symbol: Symbol
+    model: Model, contacts: Sequence[Contact], ground: Surface | None, xp: Ops, symbol: Symbol
 ) -> dict[str, Array]:
     """What is drawn of a configuration.
 
@@ -88,7 +90,7 @@ def _poses(
     touches = []
     for c in contacts:
         assert ground is not None
-        frame, n = model.frame(c.frame), xp.constant(ground.axes[:, 2:3])
+        frame, n = model.frame(c.frame), ground.under(at(c.frame), xp).axes[:, 2:3]
         R = poses[frame.link][0] @ xp.constant(frame.placement.R)
         touches.append(at(c.frame, c.place(R.T @ n, xp)) - c.radius * n)
     return {

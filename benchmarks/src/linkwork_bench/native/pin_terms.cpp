@@ -15,6 +15,7 @@
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/energy.hpp>
 #include <pinocchio/algorithm/frames.hpp>
+#include <pinocchio/algorithm/regressor.hpp>
 
 using namespace pbpin;
 
@@ -177,6 +178,9 @@ int main(int argc, char ** argv)
   t.run(
     "c", [&](int i) { return pin::nonLinearEffects(m, d, q[S(i)], v[S(i)])[0]; },
     [&] { return MatrixXd(d.nle); });
+  t.run(
+    "regressor", [&](int i) { return pin::computeJointTorqueRegressor(m, d, q[S(i)], v[S(i)], v[S(i)])(0, 0); },
+    [&] { return MatrixXd(d.jointTorqueRegressor); });
   for (const bool world : {false, true})
   {
     const auto convention = world ? pin::Convention::WORLD : pin::Convention::LOCAL;

@@ -22,6 +22,7 @@ from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
 from linkwork.algorithms.common.weights import left_over, met, over_links
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import clusters
@@ -49,7 +50,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], propagated)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
     lam_all = in_order(motion, forces)
-    guard = guard + trusted(motion, balanced(motion, r.tree, tau, fext, vdot, lam_all))
+    guard = guard + trusted(motion, balanced(motion, r.tree, tau, lambda: rnea(motion, vdot, fext), lam_all))
     return vdot + guard[0, 0], lam_all
 
 

@@ -39,8 +39,9 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
         y = y + W @ lam
     vdot = G @ y + g
     guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
-    forces = all_forces(motion, tree, M @ vdot + bias - tau - J.T @ lam, lam)
-    guard = guard + trusted(motion, balanced(motion, tree, tau, fext, vdot, forces))
+    needed = M @ vdot + bias
+    forces = all_forces(motion, tree, needed - tau - J.T @ lam, lam)
+    guard = guard + trusted(motion, balanced(motion, tree, tau, lambda: needed, forces, dense=True))
     return vdot + guard[0, 0], forces
 
 

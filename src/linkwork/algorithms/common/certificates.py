@@ -7,7 +7,7 @@ meet all of them. And a constraint that is embedded cannot be switched off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -54,14 +54,18 @@ def _spare(motion: Motion, c: Cluster) -> list[int]:
     return [r for r in range(rows) if r not in square]
 
 
-def balanced(motion: Motion, tree: ClusterTree, tau: Array, fext: Array | None, vdot: Array, lam: Array) -> Array:
-    """1, or 0 if the equation of motion does not hold.
+def balanced(
+    motion: Motion, tree: ClusterTree, tau: Array, needed: Callable[[], Array], lam: Array, dense: bool = False
+) -> Array:
+    """1, or 0 if the equation of motion does not hold; `needed` gives M vdot + c.
 
-    Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked.
+    Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked. `dense`
+    methods have J of all constraints, others of those in clusters.
     """
     if not any(_linkage(motion, c) for c in tree.clusters):
         return motion.xp.eye(1)
-    return in_balance(motion, tau, fext, vdot, lam, BALANCED)
+    inside = {n for c in tree.clusters for n in c.constraints}
+    return in_balance(motion, tau, needed(), lam, BALANCED, range(len(motion.model.constraints)) if dense else inside)
 
 
 def trusted(motion: Motion, flag: Array) -> Array:

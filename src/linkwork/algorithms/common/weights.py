@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import TINY, dot
-from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
 from linkwork.model import Motion
@@ -130,15 +129,29 @@ def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
     return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))
 
 
-def in_balance(motion: Motion, tau: Array, fext: Array | None, vdot: Array, lam: Array, share: float) -> Array:
-    """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces."""
-    xp, t = motion.xp, motion.model.topology
-    needed, start = rnea(motion, vdot, fext), 0
+def in_balance(
+    motion: Motion, tau: Array, needed: Array, lam: Array, share: float, known: Collection[int] = ()
+) -> Array:
+    """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces.
+
+    `needed` is M vdot + c. J is computed for constraints that are `known`, where it costs nothing because the method
+    has it anyway; forces of the others are propagated together.
+    """
+    xp, t, start = motion.xp, motion.model.topology, 0
     held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
-    for r in constraint_rows(motion):
+    links, joints, relative = dict[int, Array](), dict[int, Array](), True
+    for n, r in enumerate(constraint_rows(motion)):
         part, start = lam[start : start + r.k.shape[0], :], start + r.k.shape[0]
-        for i, J in jacobian_blocks(motion, r.links, r.joints, r.relative).items():
-            held[i] = held[i] + J.T @ part
+        if n in known:
+            for i, J in jacobian_blocks(motion, r.links, r.joints, r.relative).items():
+                held[i] = held[i] + J.T @ part
+            continue
+        relative = relative and r.relative
+        for total, rows in ((links, r.links), (joints, r.joints)):
+            for i, K in rows.items():
+                total[i] = total[i] + part.T @ K if i in total else part.T @ K
+    for i, force in jacobian_blocks(motion, links, joints, relative).items():
+        held[i] = held[i] + force.T
     forces = xp.vstack([xp.zeros(0), *held.values()])
     left = needed - tau - forces
     size = needed.T @ needed + tau.T @ tau + forces.T @ forces

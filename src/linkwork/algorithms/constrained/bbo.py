@@ -18,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from linkwork.algorithms.common.certificates import trusted
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian, articulated
 from linkwork.algorithms.common.propagated import Passed, PropagatedRows, Root
 from linkwork.algorithms.common.recursion import accelerated, node_of
 from linkwork.algorithms.common.supports import Known
 from linkwork.algorithms.common.weights import ROUNDING, in_balance, left_over, met, over_links
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders
 from linkwork.model import Model, Motion
@@ -44,7 +46,7 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     guard, forces = met(motion, *left_over(motion, [over_links(motion, r) for r in rows], a)), in_order(motion, lam)
     if any(e.roots):
         # rows that hardly move in their own loop act on its root as stiff penalties do, and forces lose digits
-        guard = guard + motion.xp.where(in_balance(motion, tau, fext, vdot, forces, ROUNDING) > 0, 0.0, float("nan"))
+        guard = guard + trusted(motion, in_balance(motion, tau, rnea(motion, vdot, fext), forces, ROUNDING))
     return vdot + guard[0, 0], forces
 
 

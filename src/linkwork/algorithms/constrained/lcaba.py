@@ -27,6 +27,7 @@ from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
 from linkwork.algorithms.common.supports import supporting
 from linkwork.algorithms.common.weights import active_only, change_of, left_over, starting
+from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
@@ -130,6 +131,6 @@ def certificate(
 
     def beside(lam: Array, found: Array) -> tuple[Array, Array, Array]:
         vdot, forces = finish(lam, found)
-        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, fext, vdot, forces)
+        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces)
 
     return beside

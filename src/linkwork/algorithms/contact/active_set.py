@@ -1,12 +1,9 @@
 """Contact with friction by sweeps that find the active contacts, and solves of all of these at once.
 
-Gauss-Seidel (gauss_seidel.py) finds quickly which contacts are open, which stick and which slip, with
-s = |u_t| / (mu p_n), but passes impulses on slowly through a stack of bodies. With all of that known the problem is
-linear and symmetric, over the rows A of contacts that are not open:
+Gauss-Seidel (gauss_seidel.py) finds quickly which contacts are open, which stick and which slip, but passes impulses on
+slowly through a stack of bodies. With all of that known the problem is linear and symmetric (at_once.py).
 
-    (G_AA + diag(s, s, 0)) p_A = -g_A,      p = 0 elsewhere
-
-Every iteration makes SWEEPS sweeps and then this solve, and keeps the one of the two results that violates the laws
+Every iteration makes SWEEPS sweeps and then that solve, and keeps the one of the two results that violates the laws
 less. Ten cubes at rest on each other take one iteration, whatever their masses, where sweeps alone take hundreds.
 O(m^3) an iteration.
 
@@ -16,15 +13,13 @@ instead of linearised, so that the matrix is symmetric.
 
 from __future__ import annotations
 
+from linkwork.algorithms.contact.at_once import at_once
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
-from linkwork.algorithms.contact.laws import Held
+from linkwork.algorithms.contact.laws import Cone
 from linkwork.backends.ops import Array
 
 SWEEPS = 4
 """Before each solve: fewer find the active set later, more cost more than the solve."""
-
-DAMPING = 1e-9
-"""Of the way from the impulses of the sweeps, relative to what rows feel: contacts of one body may be redundant."""
 
 
 class ActiveSet(GaussSeidel):
@@ -35,8 +30,17 @@ class ActiveSet(GaussSeidel):
         return self.kept
 
     def first(self) -> tuple[Array, Array]:
-        """The state after one iteration from `start`, and its violation of the laws."""
-        return self.next(self.start)
+        """The state after the first iteration from `start`, and its violation of the laws.
+
+        It is shorter than others: contacts that pushed in the last step are solved at once, and there is one sweep.
+        """
+        xp, problem, m = self.xp, self.problem, self.rows
+        s, cones = self.start[m : self.kept, :], [i for i, law in enumerate(problem.laws) if isinstance(law, Cone)]
+        p = self._split(self._shared(self._split(self.start[0:m, :])))
+        if cones:
+            p = at_once(problem, p, s, xp, cones)
+        x, _ = self._begun(xp.vstack([xp.zeros(0), *p, s]))
+        return x[0 : self.kept, :], self._violation(self._split(x[0:m, :])) / self.speed
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one iteration more, and its violation of the laws, relative to the largest velocity."""
@@ -44,24 +48,23 @@ class ActiveSet(GaussSeidel):
         for _ in range(SWEEPS - 1):
             x, _ = super().next(x)
         swept, s = x[0 : self.rows, :], x[self.rows : self.kept, :]
-        solved = self._solved(self._split(swept), s)
+        solved = xp.vstack(at_once(self.problem, self._split(swept), s, xp))
         before, after = self._violation(self._split(swept)), self._violation(self._split(solved))
         p = xp.where(after < before, solved, swept)
         return xp.vstack([p, s]), xp.where(after < before, after, before) / self.speed
 
-    def _solved(self, p: list[Array], s: Array) -> Array:
-        """The impulses of what is in force of all laws at p, moved to where they are possible."""
-        xp, problem, held, k = self.xp, self.problem, list[Held](), 0
-        for i, law in enumerate(problem.laws):
-            held.append(law.held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0))
-            k += law.memory
-        given = [h.impulse for h in held]
-        H, b = [], []
-        for i, (law, h) in enumerate(zip(problem.laws, held, strict=True)):
-            row = [h.active * other.active * problem.block(i, j, xp) for j, other in enumerate(held)]
-            own = h.active * (h.slip + DAMPING * law.scale) + (1.0 - h.active) * law.scale
-            row[i] = row[i] + xp.eye(law.rows) * own
-            H.append(xp.hstack(row))
-            b.append(h.active * (h.velocity - problem.others(i, given) + DAMPING * law.scale * p[i]))
-        ahead = self._split(xp.factor_spd(xp.vstack(H)).solve(xp.vstack(b)))
-        return xp.vstack([law.inside(h.impulse + x) for law, h, x in zip(problem.laws, held, ahead, strict=True)])
+    def _shared(self, p: list[Array]) -> Array:
+        """Impulses nearer to a solution than p: along what each contact would do alone, by most energy.
+
+        Contacts that could take each other's load share it then; sweeps would give all of it to the first.
+        """
+        xp, problem = self.xp, self.problem
+        u = [problem.others(i, p) for i in range(len(p))]
+        alone = [law.given(p).solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
+        along = falls = xp.zeros(1)
+        for i, (d, x) in enumerate(zip(alone, p, strict=True)):
+            falls = falls - d.T @ (u[i] + problem.G[i, i] @ x)
+            along = along + d.T @ (problem.others(i, alone) - problem.g[i] + problem.G[i, i] @ d)
+        most = xp.where(along > falls, along, falls)
+        far = xp.where(falls > 0, falls / xp.where(falls > 0, most, 1.0), 0.0)
+        return xp.vstack([xp.zeros(0), *(x + far[0, 0] * d for x, d in zip(p, alone, strict=True))])

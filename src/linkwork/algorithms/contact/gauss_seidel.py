@@ -16,7 +16,8 @@ where many share a body, or masses differ by orders of magnitude, sweeps still p
 
 from __future__ import annotations
 
-from linkwork.algorithms.contact.laws import largest
+from linkwork.algorithms.contact.at_once import at_once
+from linkwork.algorithms.contact.laws import Cone, largest
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops
 
@@ -25,6 +26,9 @@ SAFE = 3.0
 
 TINY = 1e-30
 """Added to velocities that errors are relative to, m/s."""
+
+FEW = 4
+"""Contacts up to which a solve of all of them costs less than a sweep or two."""
 
 FARTHEST = 20.0
 """The most that a sweep is extrapolated by."""
@@ -48,8 +52,17 @@ class GaussSeidel:
         return 3 * self.rows + self.memory
 
     def first(self) -> tuple[Array, Array]:
-        """The state after one sweep from `start`, and its change."""
-        return self._begun(self.start)
+        """The state after one sweep from `start`, and its change.
+
+        Of few contacts those that pushed in the last step are first solved at once: if none of them begins to slip or
+        to lift, that is the solution.
+        """
+        m, cones = self.rows, [i for i, law in enumerate(self.problem.laws) if isinstance(law, Cone)]
+        if not 1 < len(cones) <= FEW:
+            return self._begun(self.start)
+        s = self.start[m : self.kept, :]
+        p = at_once(self.problem, self._split(self.start[0:m, :]), s, self.xp, cones)
+        return self._begun(self.xp.vstack([*p, s]))
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one sweep more, and its change, relative to the largest velocity."""
@@ -81,7 +94,7 @@ class GaussSeidel:
         worst = self.xp.zeros(1)
         for i, law in enumerate(self.problem.laws):
             u = self.problem.others(i, p) + self.problem.G[i, i] @ p[i]
-            worst = larger(self.xp, worst, law.violation(p[i], u))
+            worst = larger(self.xp, worst, law.given(p).violation(p[i], u))
         return worst
 
     def _swept(self, p: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -89,7 +102,7 @@ class GaussSeidel:
         xp, parts, memory, k = self.xp, self._split(p), list[list[Array]](), 0
         change = xp.zeros(1)
         for i, law in enumerate(self.problem.laws):
-            new, kept, off = law.solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
+            new, kept, off = law.given(parts).solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
             change = larger(xp, change, law.scale * larger(xp, largest(xp, new - parts[i]), off))
             parts[i] = new
             if law.memory:

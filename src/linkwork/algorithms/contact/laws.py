@@ -7,18 +7,27 @@ With all other impulses given, the velocity of a contact is affine in its own im
     s >= 0 solves |p_t(s)| = mu p_n(s), and s = 0 is sticking: Newton's method on 1 / |p_t|, one step at a time, as for
     the radius of a trust region. The step is exact if the slip does not change the normal force.
 
-`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between.
+`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between. So
+are torsional and rolling friction of a contact, with p_max = p_n of that contact, and rows that are angular velocities
+times their coefficients (lengths): turning about n, t1 and t2 is resisted separately, in a box.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from linkwork.backends.ops import Array, Ops
 
 TINY = 1e-150
 """Added to lengths that may be zero: its square is still a number."""
+
+LEAST = 1e-10
+"""The least mobility along an axis, relative to their mean: in a plane mechanism one of them is zero."""
+
+FASTEST = 1e60
+"""The largest s, relative to the contact's own mobility: without friction there would be no end to it."""
 
 
 class Held(NamedTuple):
@@ -40,12 +49,20 @@ class Cone:
 
     def __init__(self, A: Array, mu: Array, xp: Ops) -> None:
         self.mu, self.xp = mu, xp
-        self.scale = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
+        self.scale = xp.where(mean > 0, mean, 1.0)
+        self.fastest = FASTEST * self.scale
         # the tangential problem with the normal velocity held at zero
-        self.n = 1.0 / A[2, 2]
+        least = LEAST * self.scale
+        self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
         self.c0, self.c1 = A[0, 2] * self.n, A[1, 2] * self.n
-        self.W00, self.W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
+        self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
+
+    def given(self, p: Sequence[Array]) -> Self:
+        """The law where other contacts have the impulses p: it does not depend on these."""
+        return self
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 3 x 1, s for the next time, and how far the impulse with that s is from the cone."""
@@ -61,7 +78,7 @@ class Cone:
         new = s - excess * ratio / xp.where(falls, slope, -1.0)
         # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
         new = xp.where(falls, new, xp.where(excess < 0, 0.0, 2 * s + self.scale))
-        new = xp.where(new > 0, new, 0.0)
+        new = xp.where(new > 0, xp.where(new < self.fastest, new, self.fastest), 0.0)
         # the impulse with that s, moved into the cone while s is not exact
         t0, t1, _, _ = self._slip(w0, w1, new)
         N = self._normal(bn, t0, t1)
@@ -117,18 +134,26 @@ class Cone:
 
 @dataclass(frozen=True)
 class Stop:
-    """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory."""
+    """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory.
+
+    If it is `of` a contact, `p_max` is that one's normal impulse.
+    """
 
     A: Array
     lower: Array
     upper: Array
     p_max: Array
     xp: Ops
+    of: int | None = None
     rows, memory = 1, 0
 
     @property
     def scale(self) -> Array:
         return self.A[0, 0]
+
+    def given(self, p: Sequence[Array]) -> Self:
+        """The law where other contacts have the impulses p."""
+        return self if self.of is None else replace(self, p_max=p[self.of][2, 0])
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 1 x 1, which is exact."""

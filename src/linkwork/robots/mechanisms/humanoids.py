@@ -54,7 +54,7 @@ def humanoid(hands: bool = True, four_bar_legs: bool = False) -> Model:
 
 
 def biped() -> Model:
-    """The four-bar legs of `humanoid` below a trunk: a free base and closed loops; nv = 22, mobility 18, 53 kg.
+    """The four-bar legs of `humanoid` below a trunk: nv = 22, mobility 18, 53 kg.
 
     Links, joints and frames are called as there, the trunk is `pelvis`. Knees are driven by cranks.
     """

@@ -1,0 +1,108 @@
+"""Discrete steps for CasADi as machine code: `step.casadi_external()`.
+
+A step is its dynamics and its integrator, each an external function (functions/casadi_external.py); its Jacobians are one
+more, by the entries of q: with dq/dt = R(q) v and P its pseudoinverse,
+
+    dx+/dx = [R(q+) 0; 0 1] A [P 0; 0 1],    dx+/du = [R(q+) 0; 0 1] B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from linkwork.backends import Array, Ops
+from linkwork.errors import UnsupportedError
+from linkwork.functions.casadi_external import (
+    casadi_external,
+    inputs_of,
+    jacobians_of,
+    load,
+    normalised,
+    to_tangent,
+    with_jacobian,
+)
+from linkwork.functions.differentiated import Differentiated
+from linkwork.functions.jacobians import Jacobians
+from linkwork.kernels.casadi_abi import argument
+from linkwork.kernels.matrices import Tracer
+from linkwork.kernels.program import Port
+from linkwork.model import Model
+from linkwork.simulation.step_gradients import stiff_inputs
+
+if TYPE_CHECKING:
+    from linkwork.simulation.linear_step import DiscreteStep
+
+
+class EntryStep(Jacobians):
+    """(q, v, u) -> the derivatives of the next q, the next v and the constraint forces, by entries."""
+
+    def __init__(self, of: DiscreteStep) -> None:
+        Differentiated.__init__(self, "entry_step", of.dynamics, of.wrt, {})
+        self._stepped, self._dt = of.stepped, of.dt
+        if self._identity is not None:
+            self._identity = (*self._identity, of.stepped, of.dt)
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        return super()._guard(xp, {**inputs, "q": normalised(self.model, inputs["q"], xp)[0]})
+
+    def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
+        from linkwork.simulation.linear_step import linearised
+
+        assert isinstance(xp, Tracer)
+        q, P = to_tangent(self.model, inputs["q"], xp)
+        given = stiff_inputs(self._stepped, self._dt, xp, {**inputs, "q": q})
+        r, n = super()._traced(xp, dict(given), symbol), self.model.nv
+        slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
+        x = linearised(self._stepped, self._dt, xp, {**inputs, "q": q, "a": r["a"]}, slopes)
+        R = rates(self.model, x["q_next"], xp)
+        by = {"q": (x["A"][:, :n], P), "v": (x["A"][:, n:], None), self.wrt[-1]: (x["B"], None)}
+        found = dict[str, Array]()
+        for w, (D, last) in by.items():
+            blocks = {"q_next": R @ D[:n, :], "v_next": D[n:, :], "lam": r[f"dlam_d{w}"]}
+            found |= {f"d{y}_d{w}": block if last is None else block @ last for y, block in blocks.items()}
+        self._shapes.update({name: y.shape for name, y in found.items()})
+        return found
+
+
+def rates(model: Model, q: Array, xp: Ops) -> Array:
+    """R: dq/dt = R v."""
+    t, columns = model.topology, [xp.zeros(model.nq, 0)]
+    for i in t.links:
+        joint, at = model.links[i].joint, t.q_slices[i]
+        for k in range(joint.nv):
+            rate = joint.rate(q[at, :], xp.eye(joint.nv)[:, k : k + 1], xp)
+            columns.append(xp.vstack([xp.zeros(at.start), rate, xp.zeros(model.nq - at.stop)]))
+    return xp.hstack(columns)
+
+
+def casadi_step(of: DiscreteStep, control: str, looped: bool, gauss_newton: bool) -> Any:
+    """See `DiscreteStep.casadi_external`."""
+    if of.parameters:
+        raise UnsupportedError("a step with parameters is not available for CasADi: make it without them")
+    dynamics, move = (casadi_external(f, None, gauss_newton) for f in (of.dynamics, of.integrator))
+    import casadi
+
+    model = of.model
+    sizes = {"q": model.nq, "v": model.nv, "u": of.nu}
+    sizes |= {"active": len(model.constraints)} if "active" in of.dynamics.inputs else {}
+    x = {n: casadi.MX.sym(n, k) for n, k in sizes.items()}
+    given = {control if n == "u" else n: y for n, y in x.items()}
+    if of.servos:
+        given["armature"] = casadi_external(of.armature, None, gauss_newton)(x["q"], x["v"], x["u"])
+    solved = dynamics(**given)
+    then = move(q=x["q"], v=x["v"], a=solved["a"])
+    found = {"q_next": then["q_next"], "v_next": then["v_next"]} | ({"lam": solved["lam"]} if model.rows else {})
+    name = dynamics.name().replace("forward_dynamics", "step")
+    slopes = None if looped else _slopes(of, f"jac_{name}", control, list(sizes), found)
+    return with_jacobian(name, x, found, slopes, gauss_newton, {"active": 1.0})
+
+
+def _slopes(of: DiscreteStep, name: str, control: str, names: list[str], found: Mapping[str, Any]) -> Any:
+    """The kernel of all Jacobians as a function of CasADi."""
+    slopes = EntryStep(of)
+    known = {x.name: x for x in inputs_of(of.dynamics, slopes.kernel)}
+    inputs = [known[control if n == "u" else n] for n in names]
+    outputs = {n: argument(n, Port(n, y.shape[:1]), None) for n, y in found.items()}
+    (loaded,) = load([jacobians_of(name, slopes, inputs, outputs)])
+    return loaded
