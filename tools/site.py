@@ -125,7 +125,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def puppet() -> str:
-    """What the front page shows: a humanoid with four-bar legs hangs by its neck, with springs in its joints."""
+    """What the front page shows: a humanoid with four-bar legs and soft joints hangs by its neck."""
     import linkwork as lw
     from linkwork.robots.mechanisms import humanoid, standing
 

@@ -103,7 +103,7 @@ def _poses(
 
 
 def described(of: Live, size: float) -> dict[str, Any]:
-    """What the page needs to run the module: its ports, the values of all inputs at the start, and what to offer."""
+    """What the page needs to run the module: ports, inputs at the start, and what to offer."""
     step, model = of.run.step, of.run.model
     given = {"q": of.q, "dt": np.array([of.run.dt]), **step.defaults, **step.settings}
     inputs = {n: given.get(n, np.zeros(size)) for n, (_, size) in of.module.ports.items() if not n.endswith("'")}
