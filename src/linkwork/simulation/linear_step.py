@@ -66,6 +66,7 @@ class DiscreteStep:
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.parameters = tuple(options["parameters"])
+        self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
         self.servos = options["actuators"] and any(a.is_servo for a in model.actuators)
         if self.servos:  # armature is an input that no caller gives
