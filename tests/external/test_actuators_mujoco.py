@@ -45,6 +45,14 @@ def test_every_kind(kind: str) -> None:
         assert getattr(verdict, what) < 100, what
 
 
+def test_centres_that_are_off_by_nanometres_are_not_for_mujoco() -> None:
+    """Bodies that count as "simple" have a diagonal mass matrix there; meshes have such centres by rounding."""
+    text = """<mujoco><worldbody><body pos="1 2 3"><freejoint/><inertial pos="-2.4e-9 -7.6e-10 -1.4e-9" mass="34"
+      diaginertia=".13 .13 .13"/></body></worldbody></mujoco>"""
+    assert mujoco.MjModel.from_xml_string(text).body_simple[1]
+    assert judged(text, "numpy").acceleration < 100
+
+
 def test_what_is_not_modelled_is_counted_in_one_warning() -> None:
     strange = '<intvelocity joint="a" kp="1" actrange="-1 1"/><muscle joint="b" lengthrange="0 1"/><motor joint="a"/>'
     text = ARM.format(strange + '<motor joint="b" name="m"/>').replace(

@@ -44,7 +44,8 @@ def test_results_are_new_arrays_that_nobody_else_holds() -> None:
     assert {type(r) for r in results} == {type(results[0])}
     assert results[0]._fields == ("root", "scaled")
     assert len({a.ctypes.data for r in results for a in r}) == 2000
-    assert all(sys.getrefcount(a) == 3 for a in results[0])  # the tuple, the loop, the count itself
+    made_by_python = type(results[0])(np.empty(3), np.empty(3))  # what Python counts itself differs by its version
+    assert [sys.getrefcount(a) for a in results[0]] == [sys.getrefcount(a) for a in made_by_python]
     assert all(a.flags.owndata and a.flags.writeable for a in results[0])
     assert abs(sys.getrefcount(np.dtype("float64")) - dtype - counted) < 100
     assert gc.is_tracked(results[0])

@@ -12,7 +12,7 @@ import pytest
 
 import linkwork as lw
 from helpers import derivative
-from linkwork.errors import InputError, UnsupportedError
+from linkwork.errors import InputError, LinkworkError, UnsupportedError
 from linkwork.robots import mechanisms
 
 jax = pytest.importorskip("jax", reason="these need jax: pip install -e '.[test]'")
@@ -203,7 +203,10 @@ def test_a_hundred_steps_of_cassie():
     Along the gradient: across it differences are small, and rounding grows with the motion.
     """
     pytest.importorskip("mujoco", reason="Cassie is an MJCF file: pip install -e '.[test]'")
-    model = lw.load("cassie")
+    try:
+        model = lw.load("cassie.xml")
+    except LinkworkError as why:
+        pytest.skip(f"cassie.xml is in a folder of LINKWORK_ROBOTS: {why}")
     t, q, sides = model.topology, model.neutral(), ("left", "right")
     for side in sides:
         for name, x in (("hip-pitch", 0.5), ("knee", -1.2), ("tarsus", 1.43), ("foot", -1.6), ("foot-crank", -1.52)):

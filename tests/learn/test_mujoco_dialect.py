@@ -175,7 +175,7 @@ def test_what_cannot_be_is_refused(hinges, floating):
         b.rollout(4, np.zeros((3, 3, 2)))
     with pytest.raises(UnsupportedError, match="control_spec"):
         b.rollout(4, np.zeros((3, 4, 2)), control_spec=int(mujoco.mjtState.mjSTATE_XFRC_APPLIED))
-    with pytest.raises(NotFound, match="qvel"):
+    with pytest.raises(InputError, match="qvel"):
         b.rollout(4, record=("qacc",))
     with pytest.raises(InputError, match="initial_state"):
         ours.rollout(hinges, None, np.zeros(5))

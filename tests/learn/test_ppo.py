@@ -16,6 +16,15 @@ from linkwork.learn.gym import VectorEnv  # noqa: E402
 from linkwork.learn.ppo import Policy, Settings, train  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def single_precision():
+    """Whatever a page of the tutorials has left."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    yield
+    torch.set_default_dtype(before)
+
+
 class Reach(VectorEnv):
     """A hinge without gravity whose speed is to be 1 rad/s; the torque that keeps it there is zero."""
 
@@ -25,7 +34,7 @@ class Reach(VectorEnv):
         super().__init__(lw.rollout(model, dt=0.01, method="aba", threads=1), num_envs, **self.given)
 
     def control(self, actions):
-        return {"tau": 2.0 * actions}
+        return {"tau": 0.5 * actions}
 
     def observation(self):
         return self.v
@@ -39,10 +48,11 @@ def test_a_task_with_a_known_solution():
     policy, history = train(env, 20, seed=1, settings=Settings(horizon=12))
     assert len(history) == 20
     assert history[-1].samples == 20 * 12 * 64
-    assert history[-1].reward > 0.5 * history[0].reward
+    assert history[-1].reward > 0.1 * history[0].reward
     slow, there, fast = policy.act(np.array([[0.0], [1.0], [2.0]], np.float32))[:, 0]
-    assert slow > there > fast
-    assert slow > 0 > fast
+    assert slow > 0.3
+    assert abs(there) < 0.3
+    assert fast < -0.3
 
 
 def test_the_same_seed_gives_the_same_policy():

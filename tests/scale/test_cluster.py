@@ -49,6 +49,21 @@ def test_one_state_by_the_address_and_by_the_cluster(cluster):
     same(scale.rollout(model, cluster=cluster, **OPTIONS)(q, v, tau), here)
 
 
+def test_contacts_with_friction_on_a_terrain(client):
+    """Cubes that hit a slope, a function of the user's: forces, residuals and states are the same to the bit."""
+    b, rng = lw.Builder("cube"), np.random.default_rng(0)
+    b.link("cube", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3) / 600))
+    corners = [lw.Contact("cube", (x, y, -0.05), friction=0.5) for x, y in ((-0.05, 0), (0.05, -0.05), (0.05, 0.05))]
+    options = {"steps": 60, "every": 20, "record": ("forces",), "contacts": corners}
+    options["ground"] = lw.Terrain(lambda x, y: 0.1 * x)
+    model, q, v = b.build(), np.tile([0, 0, 0.08, 0, 0, 0, 1.0], (21, 1)), rng.standard_normal((21, 6))
+    there = scale.rollout(model, cluster=client, shards=4, **options)(q, v)
+    here = lw.rollout(model, **options)(q, v)
+    assert (here.forces != 0).any()
+    for name in ("q", "v", "forces", "residual", "converged"):
+        np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
+
+
 def test_a_custom_constraint_travels_as_operations(client):
     """The function of the user stays here: it could not be sent, not even by name."""
     lock = threading.Lock()

@@ -30,6 +30,14 @@ def test_solves_by_tridiagonal_form(size: int, rank: int) -> None:
         assert np.abs(x - right).max() <= 100 * size * kappa * EPS * np.abs(right).max()
 
 
+def test_columns_that_are_nearly_zero() -> None:
+    """Not reflected, whether their squares are numbers or not."""
+    for tiny in (1e-320, 1e-160, 1e-100, 1e-18):
+        A = np.diag([1.3, 1.2, 0.4, 1.0]) + tiny * (np.ones((4, 4)) - np.eye(4))
+        x = Tridiagonal(A, NUMPY).solve(1.0, np.ones((4, 1)))
+        assert x[:, 0] == pytest.approx(1 / (np.diag(A) + 1), abs=10 * EPS)
+
+
 def test_states_in_which_sweeps_cycle() -> None:
     model, rng = quadruped(), np.random.default_rng(0)
     feet = [n for n in model.frames if n.endswith("foot")]

@@ -57,6 +57,17 @@ def test_the_replay(page, kind: str, tmp_path: Path) -> None:  # type: ignore[no
     check(page, NASTY[kind])
 
 
+def test_the_simulation(page, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Joints have sliders with their names."""
+    model = robot(*NASTY.values())
+    file = lw.write_html(tmp_path / "live.html", model, q=zeros(model), live=True)
+    page.set_viewport_size({"width": 700, "height": 440})
+    page.goto(file.as_uri())
+    page.locator("summary").click()
+    for text in NASTY.values():
+        check(page, text)
+
+
 @pytest.mark.parametrize("kind", NASTY)
 def test_the_panel_has_no_markdown(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a browser: what the page is sent has no tag but ours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from linkwork.cli.arguments import (
     printable,
     terminal,
 )
+from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.viewer.scene import TRIANGLES
 
@@ -38,6 +40,10 @@ def view_command(
     html: Annotated[
         Path | None, typer.Option(help="Write one HTML file that opens offline, instead of starting a viewer.")
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="The HTML file simulates the robot: drag its links, change gravity and torques."),
+    ] = False,
     fps: Annotated[float, typer.Option(help="States per second of the motion that are shown.")] = 50.0,
     triangles: Annotated[int, typer.Option(help="Meshes are decimated to about so many in all.")] = TRIANGLES,
     port: Annotated[int, typer.Option(help="Port of the viewer; the next free one if it is taken.")] = 8080,
@@ -51,14 +57,21 @@ def view_command(
     With --trajectory a motion is played, and the forces of its contacts and loops if --contact and --connect name
     them as they did when it was simulated. With --html the same becomes a file that opens without Linkwork and offline.
 
+    With --live it simulates the robot from rest at --q, for as long as it is open.
+
     [bold]linkwork view talos --html talos.html[/]
+
+    [bold]linkwork view cassie.xml --live --html cassie.html[/]
 
     [bold]linkwork view robot.urdf --contact left_foot -t run.npz[/]
     """
     model = constrained(load_robot(file, base, one), contact, connect)
     run = None if trajectory is None else lw.Trajectory.read(trajectory)
     at = None if q is None else numbers("q", q, model.nq, model.neutral())
-    show(model, run, at, html, fps=fps, triangles=triangles, port=port, host=host, open_browser=open_browser)
+    if live and html is None:
+        raise InputError("--live writes a page: name it with --html FILE")
+    how = partial(show, fps=fps, triangles=triangles, port=port, host=host, open_browser=open_browser)
+    how(model, run, at, html, live=live)
 
 
 def show(
@@ -67,6 +80,7 @@ def show(
     q: np.ndarray | None,
     html: Path | None,
     *,
+    live: bool = False,
     fps: float = 50.0,
     triangles: int = TRIANGLES,
     port: int = 8080,
@@ -76,7 +90,7 @@ def show(
     """Write the page, or serve it until Ctrl-C."""
     console = terminal()
     if html is not None:
-        path = lw.write_html(html, model, run, q=q, fps=fps, triangles=triangles)
+        path = lw.write_html(html, model, run, q=q, fps=fps, triangles=triangles, live=live)
         console.print(
             f"wrote {printable(path)} ({path.stat().st_size / 1e6:.2f} MB): open it in a browser", highlight=False
         )

@@ -12,6 +12,7 @@ from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.pair import Ball, Block, Pair, Rod, touching
 from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
+from linkwork.constraints.terrain import HeightField, Terrain
 
 __all__ = [
     "CUT_JOINTS",
@@ -28,6 +29,7 @@ __all__ = [
     "Distance",
     "EllipsoidContact",
     "Ground",
+    "HeightField",
     "Hinge",
     "LinkRows",
     "Pair",
@@ -35,6 +37,7 @@ __all__ = [
     "Rod",
     "Rows",
     "Stabilisation",
+    "Terrain",
     "Weld",
     "constraint_rows",
     "jacobian",

@@ -28,9 +28,26 @@ if TYPE_CHECKING:
 RESTITUTION = number(0, 1, "between 0 (stays) and 1 (bounces back)")
 
 
+class Plane(NamedTuple):
+    """The plane n^T x = height that a contact sees: its axes [t1 t2 n] as columns."""
+
+    axes: Array
+    height: Array
+
+
+class Surface(Value):
+    """What contacts may touch: a plane (`Ground`), or a terrain."""
+
+    curved = True
+
+    def under(self, place: Array, xp: Ops) -> Plane:
+        """The plane that touches the surface below a place, 3 x 1 in the world."""
+        raise NotImplementedError
+
+
 @checked_class(normal=AXIS, height=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
-class Ground(Value):
+class Ground(Surface):
     """The plane n^T x = height; `normal` n points out of the ground.
 
     Examples:
@@ -40,6 +57,10 @@ class Ground(Value):
 
     normal: object = "z"
     height: float = 0.0
+    curved = False
+
+    def under(self, place: Array, xp: Ops) -> Plane:
+        return Plane(xp.constant(self.axes), self.height)
 
     @cached_property
     def axes(self) -> np.ndarray:
@@ -56,6 +77,7 @@ class Touch(NamedTuple):
     K: dict[int, Array]  # 3 x 6 each
     gap: Array  # a scalar
     axes: Array  # 3 x 3, in world axes
+    turns: dict[int, Array]  # the axes of the links
 
 
 def check_sizes(owner: str, sizes: object) -> None:
@@ -71,6 +93,8 @@ CONTACT = {
     "friction": NOT_NEGATIVE,
     "restitution": RESTITUTION,
     "name": NAME,
+    "torsion": NOT_NEGATIVE,
+    "rolling": NOT_NEGATIVE,
 }
 """The arguments of every contact."""
 
@@ -81,7 +105,8 @@ class Contact(Value):
     """A sphere that may touch the ground: its centre is at `offset` from the origin of `frame`.
 
     `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
-    `restitution` the share of the normal velocity with which it bounces back.
+    `restitution` the share of the normal velocity with which it bounces back. `torsion` and `rolling` (lengths, as in
+    MuJoCo) resist turning about the normal and about the two tangents: with up to these times the normal force.
 
     Examples:
         >>> step = lw.step(quadruped(), [lw.Contact("front_left_foot", radius=0.02, friction=0.8)])
@@ -95,6 +120,8 @@ class Contact(Value):
     friction: float = 0.8
     restitution: float = 0.0
     name: str = ""
+    torsion: float = 0.0
+    rolling: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offset", tuple(float(x) for x in np.asarray(self.offset)))
@@ -112,19 +139,24 @@ class Contact(Value):
         """The centre of the sphere in the axes of the frame, where n is the ground's normal."""
         return xp.constant(np.array(self.offset))
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, frame = motion.xp, motion.model.frame(self.frame)
         link, X = frame.link, frame.placement
         R, p = motion.poses[link]
-        C, n = xp.constant(ground.axes), xp.constant(ground.axes[:, 2:3])
-        turn = xp.constant(X.R)
+        C, height = ground.under(p + R @ xp.constant(X.p), xp)
+        turn, n = xp.constant(X.R), C[:, 2:3]
         centre = R @ (xp.constant(X.p) + turn @ self.place(turn.T @ (R.T @ n), xp))
+        if ground.curved:
+            C, height = ground.under(p + centre, xp)
+            for _ in range(2 if self.radius else 0):
+                C, height = ground.under(p + centre - self.radius * C[:, 2:3], xp)
+            n = C[:, 2:3]
         lever = centre - self.radius * n
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
-        gap = (n.T @ (p + centre))[0, 0] - (self.radius + ground.height)
-        return Touch({link: xp.hstack([CR, turned])}, gap, C)
+        gap = (n.T @ (p + centre))[0, 0] - (self.radius + height)
+        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R})
 
 
-GROUND = instance(Ground, "a linkwork.Ground")
+GROUND = instance(Surface, "a linkwork.Ground, Terrain or HeightField")

@@ -17,7 +17,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
-from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Touch, check_sizes
+from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Surface, Touch, check_sizes
 from linkwork.constraints.rows import rows_jacobian
 from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
@@ -160,17 +160,18 @@ class Pair(Value):
         rate = rows_jacobian(motion, {l: K[2:3, :] for l, K in touch.K.items()}, {})
         return not float(np.abs(rate).max(initial=0.0)) <= STILL * max(1.0, *model.reach)
 
-    def evaluate(self, motion: Motion, ground: Ground) -> Touch:
+    def evaluate(self, motion: Motion, ground: Surface) -> Touch:
         """Rows and distance in this configuration."""
         xp, near = motion.xp, self._nearest(motion)
         C = axes(near.normal, xp)
-        K: dict[int, Array] = {}
+        K, turns = dict[int, Array](), dict[int, Array]()
         for body, point, sign in ((self.a, near.a, 1.0), (self.b, near.b, -1.0)):
             link = motion.model.frame(body.frame).link
             R, p = motion.poses[link]
             if link:
+                turns[link] = sign * R
                 K[link] = sign * xp.hstack([C.T @ R, -(C.T @ xp.cross(point - p, R))])
-        return Touch(K, near.gap, C)
+        return Touch(K, near.gap, C, turns)
 
     def _nearest(self, motion: Motion) -> Nearest:
         a, b, xp = self.a, self.b, motion.xp

@@ -56,7 +56,7 @@ def _units(model: Model, which: tuple[int, ...]) -> list[float]:
 
 
 class Felt(NamedTuple):
-    """The largest mobility of a constraint's rows, the degrees of freedom that move any, and whether one does."""
+    """The largest mobility of a constraint's rows, degrees of freedom that move any, whether one does."""
 
     mobility: float
     support: np.ndarray

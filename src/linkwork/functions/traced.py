@@ -120,8 +120,8 @@ class Traced(Arguments):
 
         Without `name` it is called after its robot and itself: "go1_forward_dynamics". Exports into one folder become
         one library; another function of the same name is an `InputError` there, unless told to `overwrite` it. The
-        header says what the arrays are, in which order and units, how much stack and code it takes, and has the defaults
-        of settings. A function in float32 becomes one of `float`.
+        header says what the arrays are, in which order and units, how much stack and code it takes, and has the
+        defaults of settings. A function in float32 becomes one of `float`.
 
         Examples:
             >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))

@@ -100,7 +100,8 @@ def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
         shape = _geom_shape(m, g) if kind or meets else None
         if shape is not None:
             friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
-            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets)
+            turns = [float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))]
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, *turns)
 
 
 def _geom_place(m: Any, g: int) -> Placement:

@@ -337,7 +337,13 @@ def _polynomial(m: Any, data: np.ndarray, one: int, two: int) -> tuple[float, li
     return ref + float(constant), [float(c) for c in terms]
 
 
+SAME_FRAME = 1
+"""mjSAMEFRAME_BODY: MuJoCo takes the centre of mass for the body's origin, some nanometres off as that may be."""
+
+
 def _inertia(m: Any, i: int) -> BodyInertia:
+    if m.body_sameframe[i] == SAME_FRAME:
+        return BodyInertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i]))
     axes = Placement.from_quaternion(m.body_ipos[i], _xyzw(m.body_iquat[i]))
     return BodyInertia(float(m.body_mass[i]), np.zeros(3), np.diag(m.body_inertia[i])).moved(axes)
 

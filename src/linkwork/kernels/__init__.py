@@ -7,7 +7,8 @@ recorded; ``from_casadi`` reads CasADi functions), ``simplify`` (no dead code), 
 pairs), ``order`` and ``schedule`` (the order of execution, the layout of memory), ``lower``, ``vector_math``,
 ``transpose`` and ``driver`` (LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk, in a
 ``folder`` that is trusted), ``executable`` (in memory), ``task`` (a call, with helpers of the ``pool``), ``kernel``
-(for users). ``iterate`` is for programs with a loop, ``c_source`` and ``c_project`` for export to C.
+(for users). ``iterate`` is for programs with a loop, ``c_source`` and ``c_project`` for export to C, ``wasm``
+for browsers.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def _copied(shape: Shape, to: str, source: str, count: int) -> str:
 
 
 def left_out(zeros: Sequence[bool], lanes: int) -> frozenset[int]:
-    """The elements of an output that need no slot: all zeros in a batch, runs of at least GAP for one state."""
+    """Elements of an output without a slot: all zeros in a batch, runs of at least GAP for one state."""
     if lanes > 1:
         return frozenset(e for e, zero in enumerate(zeros) if zero)
     found: set[int] = set()
@@ -239,7 +239,7 @@ def runs_of(size: int, blank: frozenset[int]) -> tuple[list[tuple[int, int]], li
 
 
 def blocks_of(size: int, blank: frozenset[int], lanes: int) -> tuple[list[int], list[int]]:
-    """First columns of blocks of ``lanes`` columns: those with an element that is not blank, and the others.
+    """First columns of blocks of ``lanes`` columns: those with any element not blank, and the others.
 
     They are whole cache lines of rows that begin on one; the last block ends at the last column. Blank ones are written
     first, so that they may reach over others.
@@ -253,7 +253,7 @@ def blocks_of(size: int, blank: frozenset[int], lanes: int) -> tuple[list[int], 
 
 
 def place_tables(frame: Frame) -> str:
-    """Where ``take_out`` finds the elements of each output, in bytes, up to whole registers; and its blocks."""
+    """Where ``take_out`` finds elements of each output, in bytes, up to whole registers; its blocks."""
     lanes, lines = frame.shape.lanes, []
     for k, places in enumerate(frame.places):
         if k >= len(frame.inputs) and places and lanes > 1:

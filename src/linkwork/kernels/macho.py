@@ -62,7 +62,7 @@ def symbols(data: bytes) -> Symbols:
 
 
 def _sections(data: bytes, at: int, length: int) -> list[tuple[int, ...]]:
-    """Address, size, offset, alignment, offset and number of relocations, flags and reserved words of each."""
+    """Address, size, offset, alignment, offset and number of relocations, flags and the rest of each."""
     *_, count, _ = struct.unpack_from(SEGMENT, data, at)
     first, each = at + struct.calcsize(SEGMENT), struct.calcsize(SECTION)
     need(struct.calcsize(SEGMENT) + count * each <= length)

@@ -19,7 +19,10 @@ def symbols(data: bytes) -> Symbols:
 
 
 def complete(objects: Iterable[bytes], known: Iterable[str], underscore: str = "") -> bool:
-    """Whether all objects are intact, and their undefined symbols in others or, after an ``underscore``, ``known``."""
+    """Whether all objects are intact, and what they do not define is in others or ``known``.
+
+    In object code, known names follow an ``underscore`` where the system has one.
+    """
     try:
         found = [symbols(data) for data in objects]
     except (ValueError, struct.error):

@@ -36,6 +36,8 @@ except ImportError as missing:
 
 
 def _autoreset_mode(value: Any) -> AutoresetMode:
+    if not isinstance(value, AutoresetMode | str):
+        raise Refused
     try:
         return AutoresetMode(value)
     except ValueError:
@@ -137,14 +139,13 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin new episodes: of all lanes, or of those in `options={"reset_mask": (B,) of bool}`."""
         super().reset(seed=None if seed is None else SEED.checked("seed", seed, {}))
-        mask = np.ones(self.num_envs, bool)
-        if options is not None and "reset_mask" in options:
-            mask = np.asarray(options["reset_mask"])
-            if mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
-                raise InputError(
-                    f"options['reset_mask'] is an array of {self.num_envs} truth values, one True at least, not "
-                    f"{shown(options['reset_mask'])}"
-                )
+        if options is not None and not isinstance(options, Mapping):
+            raise InputError(f"options is a dictionary or None, not {shown(options)}")
+        mask = (options or {}).get("reset_mask", np.ones(self.num_envs, bool))
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise InputError(
+                f"options['reset_mask'] is an array of {self.num_envs} truth values, not all False; not {shown(mask)}"
+            )
         self._begin(np.flatnonzero(mask))
         return self._observed(), {}
 

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import FLAG, checked, like, optional, shown, whole
+from linkwork.checks import FLAG, Kind, Refused, checked, choice, finite_array, like, optional, several, shown, whole
 from linkwork.constraints.contact import GROUND, Contact, Ground
 from linkwork.constraints.pair import CONTACTS
-from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
+from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.interop.mujoco_ import mujoco as coordinates
 from linkwork.io.mjcf import read_compiled
@@ -52,6 +52,16 @@ WORLD = {"xquat": (1, 0, 0, 0), "xmat": (1, 0, 0, 0, 1, 0, 0, 0, 1)}
 
 CTRL, FORCES = int(mj.mjtState.mjSTATE_CTRL), int(mj.mjtState.mjSTATE_QFRC_APPLIED)
 FULL, INTEGRATION = int(mj.mjtState.mjSTATE_FULLPHYSICS), int(mj.mjtState.mjSTATE_INTEGRATION)
+PHYSICS = int(mj.mjtState.mjSTATE_PHYSICS)
+
+
+def _recorded(value: Any) -> Any:
+    if isinstance(value, str | int | mj.mjtState) and value in ("time", "qpos", "qvel", FULL, PHYSICS):
+        return value
+    raise Refused
+
+
+RECORD = several(Kind("'time', 'qpos', 'qvel', mjSTATE_FULLPHYSICS or mjSTATE_PHYSICS", _recorded))
 MJMODEL = like("an mujoco.MjModel", "njnt", "qpos0", "opt", "geom_type")
 COUNT = whole(0, 10**9, "a whole number of at least 0")
 
@@ -180,6 +190,7 @@ class Batch:
         part = self.state[:, start : start + mj.mj_stateSize(self.model, bit)]
         return part[:, 0] if name == "time" else part
 
+    @checked(name=choice("field that Linkwork binds", (*STATE, *DERIVED)))
     def bind(self, name: str) -> np.ndarray:
         """A live (nsim, ...) array of a field.
 
@@ -189,8 +200,6 @@ class Batch:
         """
         if name in self._fields:
             return self._fields[name]
-        if name not in DERIVED:
-            raise not_found("field that Linkwork binds", name, (*STATE, *DERIVED))
         if name not in self._bound:
             count = self.model.nsite if name.startswith("site") else self.model.nbody
             self._bound[name] = np.zeros((self.nsim, count, *DERIVED[name]))
@@ -213,7 +222,7 @@ class Batch:
     def reset(self, ids: Any = None, keyframe: Any = -1, stage: int = 0) -> None:
         """Put simulations back to the model's start, or to a keyframe, one for all or one for each."""
         m, lanes = self.model, self._lanes(ids)
-        keys = np.asarray(keyframe)
+        keys = _array("keyframe", keyframe)
         whole = keys.dtype.kind in "iu" and keys.shape in ((), (len(lanes),))
         if not whole or ((keys < -1) | (keys >= m.nkey)).any():
             raise InputError(
@@ -227,7 +236,7 @@ class Batch:
             self.ctrl[at] = m.key_ctrl[k]
         self._derive(lanes)
 
-    @checked(nstep=whole(1, 10**9, "a number of steps, at least 1"), control_spec=COUNT)
+    @checked(nstep=whole(1, 10**9, "a number of steps, at least 1"), control_spec=COUNT, record=RECORD)
     def rollout(
         self,
         nstep: int,
@@ -242,20 +251,18 @@ class Batch:
         `control` (n, nstep, c) is what `control_spec` says: ctrl, qfrc_applied, or both one behind the other.
         """
         lanes = self._lanes(ids)
-        for item in record:
-            if item not in ("time", "qpos", "qvel") and item not in (FULL, int(mj.mjtState.mjSTATE_PHYSICS)):
-                raise not_found("item that Linkwork records", item, ("time", "qpos", "qvel", "mjSTATE_FULLPHYSICS"))
+        if out is not None and not isinstance(out, Mapping):
+            raise InputError(f"out is a dictionary of arrays, or None, not {shown(out)}")
         start = self.time[lanes].copy()
         qpos, qvel = self._rolled(lanes, nstep, 1, control, control_spec)
         t = start[:, None] + self.model.opt.timestep * np.arange(1, nstep + 1)
         parts = {"time": t, "qpos": qpos, "qvel": qvel, FULL: np.concatenate([t[..., None], qpos, qvel], axis=-1)}
-        parts[int(mj.mjtState.mjSTATE_PHYSICS)] = parts[FULL][..., 1:]
+        parts[PHYSICS] = parts[FULL][..., 1:]
         found = {}
         for item in record:
             found[item] = parts[item if isinstance(item, str) else int(item)]
             if out is not None and item in out:
-                out[item][...] = found[item]
-                found[item] = out[item]
+                found[item] = _written("out", out[item], found[item])
         return found
 
     def _rolled(
@@ -292,7 +299,7 @@ class Batch:
 
     def _lanes(self, ids: Any) -> np.ndarray:
         """Simulations by their numbers, sorted and unique, or by a mask."""
-        x = np.arange(self.nsim) if ids is None else np.asarray(ids)
+        x = np.arange(self.nsim) if ids is None else _array("ids", ids)
         if x.dtype == bool and x.shape == (self.nsim,):
             return np.flatnonzero(x)
         inside = x.ndim == 1 and (not x.size or (x.dtype.kind in "iu" and x.min() >= 0 and x.max() < self.nsim))
@@ -326,18 +333,19 @@ def rollout(
     solver and pool (`initial_warmstart`, `chunk_size`, `persistent_pool`) has no effect.
     """
     first = np.atleast_2d(_numbers("initial_state", initial_state))
-    shape: tuple[int, ...] = np.shape(control) if control is not None else ()
+    control = None if control is None else _numbers("control", control)
+    shape: tuple[int, ...] = () if control is None else control.shape
     steps = nstep or (shape[-2] if len(shape) > 1 else 1)
     count = max(len(first), shape[0] if len(shape) == 3 else 1)
     if first.shape not in ((1, 1 + model.nq + model.nv), (count, 1 + model.nq + model.nv)):
         raise InputError(f"initial_state has shape {first.shape}; it needs (1 or {count}, {1 + model.nq + model.nv})")
     sims = Batch(model, count, len(data) if isinstance(data, list | tuple) else 1, contacts=contacts, ground=ground)
     sims.state[:, : first.shape[1]] = first
-    found = sims.rollout(steps, control, control_spec, [FULL], out=None if state is None else {FULL: state})[FULL]
-    if sensordata is None:
-        sensordata = np.empty((count, steps, model.nsensordata))
-    sensordata[...] = np.nan
-    return found, sensordata
+    found = sims.rollout(steps, control, control_spec, [FULL])[FULL]
+    if state is not None:
+        found = _written("state", state, found)
+    sensors = np.full((count, steps, model.nsensordata), np.nan)
+    return found, sensors if sensordata is None else _written("sensordata", sensordata, sensors)
 
 
 def _controls(m: Any, control: Any, spec: int, count: int, steps: int) -> dict[str, np.ndarray]:
@@ -356,12 +364,26 @@ def _controls(m: Any, control: Any, spec: int, count: int, steps: int) -> dict[s
 
 def _numbers(name: str, value: Any) -> np.ndarray:
     try:
-        x = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is an array of numbers, not {shown(value)}") from None
-    if not np.isfinite(x).all():
-        raise InputError(f"{name} has entries that are NaN or infinite")
-    return x
+        return finite_array(value)
+    except Refused as why:
+        raise InputError(f"{name} is an array of finite numbers, not {shown(value)} ({why})") from None
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    """Whatever is given, as an array."""
+    try:
+        return np.asarray(value)
+    except Exception:  # objects may do what they like
+        raise InputError(f"{name} is an array, not {shown(value)}") from None
+
+
+def _written(name: str, to: Any, values: np.ndarray) -> np.ndarray:
+    """The user's own array with these values."""
+    fits = isinstance(to, np.ndarray) and to.shape == values.shape and to.dtype == values.dtype and to.flags.writeable
+    if not fits:
+        raise InputError(f"{name} is a writable array of {values.dtype} with shape {values.shape}, not {shown(to)}")
+    to[...] = values
+    return np.asarray(to)
 
 
 def _ground(m: Any) -> Ground | None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.checks import FUNCTION, checked, instance, optional, whole
+from linkwork.checks import FUNCTION, checked, checked_class, instance, number, optional, whole
 from linkwork.errors import InputError, MissingExtra
 from linkwork.learn.gym import VectorEnv
 
@@ -72,6 +72,20 @@ class Policy(nn.Module):  # type: ignore[misc]
             return self.mean(self.normalised(torch.as_tensor(observation))).numpy()  # type: ignore[no-any-return]
 
 
+COUNT, SHARE = whole(1, 10**6, "a whole number of at least 1"), number(0.0, 1.0, "a number from 0 to 1")
+
+
+@checked_class(
+    horizon=COUNT,
+    epochs=COUNT,
+    minibatches=COUNT,
+    discount=SHARE,
+    smoothing=SHARE,
+    clip=SHARE,
+    rate=number(1e-8, 1.0, "a number from 1e-8 to 1"),
+    entropy=SHARE,
+    change=number(1e-8, 1.0, "a number from 1e-8 to 1"),
+)
 @dataclass(frozen=True)
 class Settings:
     """Of the algorithm; a horizon is in steps of the environment."""
@@ -190,7 +204,7 @@ def _epoch(policy: Policy, optimiser: torch.optim.Optimizer, flat: list[torch.Te
     change = 0.0
     for batch in torch.randperm(len(flat[0])).chunk(s.minibatches):
         x, action, chance, advantage, expected = (y[batch] for y in flat)
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        advantage = (advantage - advantage.mean()) / ((advantage.std() if len(batch) > 1 else 0.0) + 1e-8)
         distribution, value = policy(x)
         log_ratio = distribution.log_prob(action).sum(-1) - chance
         ratio = log_ratio.exp()

@@ -85,7 +85,7 @@ class Collider:
     """A shape that may touch others, at a place on its link.
 
     `friction` is Coulomb's coefficient, None where the file gives none. As in MuJoCo, two shapes touch if the `kind` of
-    one has a bit in common with what the other one `meets`.
+    one has a bit in common with what the other one `meets`. `torsion` and `rolling` are those of `lw.Contact`.
     """
 
     shape: Shape
@@ -94,6 +94,8 @@ class Collider:
     friction: float | None = None
     kind: int = 1
     meets: int = 1
+    torsion: float = 0.0
+    rolling: float = 0.0
 
     def moved(self, X: Placement) -> Collider:
         """In the frame in which this link frame has placement X."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -57,7 +58,8 @@ def contacts(model: Model, links: Sequence[str] | None = None, *, friction: floa
         for k, collider in enumerate(model.links[i].colliders):
             if collider.kind & 1 or collider.meets & 1:
                 name = f"{model.links[i].name}/{collider.name or k}"
-                out += _of(collider, model.links[i].name, name, _friction(collider, friction))
+                found = _of(collider, model.links[i].name, name, _friction(collider, friction))
+                out += [replace(c, torsion=collider.torsion, rolling=collider.rolling) for c in found]
     return out
 
 

@@ -16,9 +16,9 @@ from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning
+from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.backends import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.errors import warn_unsolved
 from linkwork.functions.actuation import check_actuators
@@ -52,7 +52,7 @@ class ContactStep:
 
     model: Model
     contacts: tuple[Contact | Pair, ...]
-    ground: Ground
+    ground: Surface
     tolerance: float
     max_iterations: int
     pd: bool = False
@@ -71,7 +71,7 @@ class ContactStep:
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        return {"impulses": 4 * len(self.contacts) + len(stops), "worst": 1}
+        return {"impulses": 4 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops), "worst": 1}
 
     @property
     def inputs(self) -> dict[str, int]:
@@ -97,7 +97,8 @@ class ContactStep:
     @property
     def second(self) -> ContactStep | None:
         """The step for states that this one does not solve."""
-        if self.solver == "admm" or len(self.contacts) > MANY:
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        if self.solver == "admm" or 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) > MANY:
             return None
         return replace(self, solver="admm", max_iterations=MOST["admm"])
 
@@ -257,20 +258,20 @@ SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet, "admm": Admm}
 FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
 
-MANY = 16
-"""Contacts above which nothing is tried again: the program of ADMM grows with the cube of their number."""
+MANY = 32
+"""Rows above which nothing is tried again: the program of ADMM grows with the cube of their number."""
 
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 200, "admm": 2000}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
 def contact_step(
     model: Model,
     contacts: Sequence[Contact | Pair],
-    ground: Ground,
+    ground: Surface,
     *,
     pd: bool = False,
     extras: tuple[str, ...] = (),

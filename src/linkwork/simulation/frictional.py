@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
 from linkwork.model import Model
 from linkwork.simulation.advance import driving
@@ -21,7 +21,7 @@ class Scene(NamedTuple):
 
     model: Model
     contacts: Sequence[Contact | Pair]
-    ground: Ground
+    ground: Surface
     method: str | None
     backend: str
     actuators: bool

@@ -38,6 +38,9 @@ from linkwork.model.model import MODEL
 from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
 from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state, stiff_inputs
 
+APART_FROM = 200_000
+"""Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
+
 
 class StepResult(NamedTuple):
     """The configuration `q` and velocity `v` after a step."""
@@ -47,7 +50,7 @@ class StepResult(NamedTuple):
 
 
 class Linearization(NamedTuple):
-    """`q`, `v` after a step, `A` (2 nv, 2 nv) and `B` (2 nv, nv), or (2 nv, nu) by controls; positions first."""
+    """`q`, `v` after a step, `A` (2 nv, 2 nv), `B` (2 nv, nv) or (2 nv, nu); positions first."""
 
     q: np.ndarray
     v: np.ndarray
@@ -74,9 +77,9 @@ class DiscreteStep:
         wrt = ("q", "v", self._control)
         self.stepped, self.wrt = stepped, wrt
         slopes = Jacobians(self.dynamics, wrt)
-        looped = slopes._loops and not self.servos
-        self._slopes = slopes if looped else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, self.nu, options) if looped else LinearStep(self.dynamics, stepped, dt, wrt)
+        apart = slopes.solving > APART_FROM and not self.servos
+        self._slopes = slopes if apart else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, self.nu, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt)
         self.integrator = _next(stepped, dt, options)
         self._back = StepReverse(self.dynamics, stepped, dt, (*wrt, *self.parameters))
 
@@ -339,6 +342,8 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 
 class LinearStep(Jacobians):
     """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
+
+    _by_products = False
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
         Differentiated.__init__(self, "linear_step", of, wrt, {})

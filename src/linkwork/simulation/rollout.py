@@ -32,7 +32,7 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
@@ -276,7 +276,7 @@ def rollout(
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
     contacts: Sequence[Contact | Pair] | None = None,
-    ground: Ground | None = None,
+    ground: Surface | None = None,
     limit: float = 1e6,
     parameters: Sequence[str] = (),
     actuators: bool = False,

@@ -41,7 +41,7 @@ from linkwork.checks import (
 from linkwork.closure.assembly import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, SingularError, StepError, listing
 from linkwork.functions.actuation import check_actuators
@@ -110,7 +110,7 @@ def simulate(
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
     contacts: Sequence[Contact | Pair] | None = None,
-    ground: float | Ground | None = None,
+    ground: float | Surface | None = None,
     restitution: float = 0.0,
     every: int = 1,
     actuators: bool = False,
@@ -149,11 +149,11 @@ def simulate(
         >>> run.q.shape
         (101, 3)
     """
-    if isinstance(ground, Ground) and contacts is None:
+    if isinstance(ground, Surface) and contacts is None:
         raise InputError("a Ground needs contacts: give contacts=, as of lw.contacts(model), or the height of a plane")
     if actuators:
         check_actuators(model)
-    height = None if isinstance(ground, Ground) else ground
+    height = None if isinstance(ground, Surface) else ground
     options = _Options(
         *(dt, duration, integrator, iterations, projection, height, restitution, every, backend),
         actuators,
@@ -170,7 +170,7 @@ def simulate(
     if contacts is not None:
         given = {"prox": prox, "stabilisation": stabilisation or None}
         options.check_contacts([n for n, x in given.items() if x is not None])
-        plane = ground if isinstance(ground, Ground) else Ground(height=ground or 0.0)
+        plane = ground if isinstance(ground, Surface) else Ground(height=ground or 0.0)
         act = partial(_drive, model, controller, options)
         scene = Scene(model, contacts, plane, method, backend, actuators)
         return simulate_contacts(scene, q, v, act, dt, options.steps, every, progress)

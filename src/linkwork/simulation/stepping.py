@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, checked, choice, optional
-from linkwork.constraints.contact import GROUND, Contact, Ground
+from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.function import Function
@@ -46,7 +46,7 @@ def step(
     model: Model,
     contacts: Sequence[Contact | Pair] = (),
     *,
-    ground: Ground | None = None,
+    ground: Surface | None = None,
     pd: bool = False,
     method: str | None = None,
     actuators: bool = False,
@@ -71,7 +71,7 @@ def step(
     - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
       solves many contacts, stacks and large mass ratios in few iterations. "admm" takes ten times as long, and also
       solves states in which these two run in circles. Unless a method is named, states that the default does not solve
-      are solved once more by "admm" (up to 16 contacts).
+      are solved once more by "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
@@ -182,7 +182,7 @@ class StepFunction(Function[StepResult]):
         return result
 
     def _try_again(self, result: Any, given: dict[str, np.ndarray]) -> None:
-        """Solve what has not converged by the other method, from zero impulses, and take that where it is better."""
+        """Solve what has not converged by the other method from zero, and take that where it is better."""
         hard = np.flatnonzero(~np.atleast_1d(result.converged))
         states = {n: np.broadcast_to(x, (result.converged.size, x.shape[-1]))[hard] for n, x in given.items()}
         states["impulses"] = np.zeros_like(states["impulses"])

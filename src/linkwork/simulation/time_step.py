@@ -62,8 +62,13 @@ class TimeStep(Protocol):
         ...
 
     @property
+    def traced(self) -> Any:
+        """The step as a program."""
+        ...
+
+    @property
     def cached_program(self) -> Any:
-        """The step as a program, or its cached sketch."""
+        """The same, or its cached sketch."""
         ...
 
     def __call__(self, xp: Ops, x: Mapping[str, Array]) -> dict[str, Array]:

@@ -22,9 +22,9 @@ def at_fork(
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Bound processor time and memory (in bytes) of this process and forbid it to write files, where possible.
+    """Bound processor time and memory (in bytes) of this process, and forbid it to write files.
 
-    macOS refuses a bound on memory; the others hold there nevertheless.
+    Windows has no such bounds. macOS refuses the one on memory; the others hold there nevertheless.
     """
     with suppress(ImportError):
         import resource

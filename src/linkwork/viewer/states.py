@@ -141,16 +141,16 @@ def _states(
             out.rotations[k, i], out.positions[k, i] = R, p[:, 0]
         out.com[k] = _centre(model, out.positions[k], out.rotations[k])
         for m, (c, n, start) in enumerate(rows):
-            out.ends[k, m] = [_at(model, frame, out.positions[k], out.rotations[k]) for frame in _ends(c)]
+            out.ends[k, m] = [_at(model, frame, out.positions[k], out.rotations[k]) for frame in closure_ends(c)]
             if lam is not None and active is not None:
-                l = model.frame(_ends(c)[0]).link
+                l = model.frame(closure_ends(c)[0]).link
                 on_first = np.asarray(c.evaluate(motion).links[l]).T @ lam[k, start : start + c.rows]
                 out.forces[k, m] = out.rotations[k, l] @ on_first[:3]
                 out.active[k, m] = active[k, n] > 0
     return out
 
 
-def _ends(c: Constraint) -> tuple[str, str]:
+def closure_ends(c: Constraint) -> tuple[str, str]:
     return c.a, c.b  # type: ignore[attr-defined]
 
 

@@ -9,7 +9,7 @@ from linkwork_bench.commands.show import terminal
 
 @measuring("peers", "threads", "compiling")
 def contact(*, how: Measuring) -> None:
-    """Steps per second of a quadruped standing on the ground, against MuJoCo's mj_step (one thread)."""
+    """Steps per second of robots standing on the ground, against MuJoCo's mj_step (one thread)."""
     facts = how.begun()
     found = suite.measured(how.settings.rounds, how.settings.budget, how.conditions)
     suite.save(how.json, facts, found)

@@ -1,18 +1,18 @@
-"""A symmetric matrix as Q T Q^T with T tridiagonal, for solves with many multiples of the identity added.
+"""A symmetric matrix as Q T Q^T, T tridiagonal: solves with any multiple of the identity added.
 
     (A + rho I) x = b   is   (T + rho I) y = Q^T b,   x = Q y
 
-Householder's reduction, without pivots and without a branch: a column that is zero already has no reflection. Golub and
-Van Loan, Matrix computations, 8.3.1. O(4/3 m^3) once; then O(4 m^2) for every rho and b, where a factorisation costs
-O(m^3 / 3) for every rho.
+Householder's reduction, without pivots and without a branch: a column that is zero (to 15 digits) already has no
+reflection. Golub and Van Loan, Matrix computations, 8.3.1. O(4/3 m^3) once; then O(4 m^2) for every rho and b, where a
+factorisation costs O(m^3 / 3) for every rho.
 """
 
 from __future__ import annotations
 
 from linkwork.backends.ops import Array, Ops
 
-TINY = 1e-150
-"""Added to lengths that may be zero: its square is still a number."""
+LEAST = 1e-30
+"""The square of the shortest column that counts, relative to the mean of the diagonal."""
 
 
 class Tridiagonal:
@@ -23,20 +23,22 @@ class Tridiagonal:
         self.diagonal: list[Array] = []
         self.beside: list[Array] = []
         self.reflections: list[tuple[Array, Array]] = []  # v and beta of I - beta v v^T
+        mean = sum((A[k, k] for k in range(self.size)), start=0.0) / max(self.size, 1)
+        least = LEAST * mean * mean
         for _ in range(self.size - 2):
             self.diagonal.append(A[0, 0])
             x, A = A[1:, 0:1], A[1:, 1:]
             x0, square = x[0, 0], (x.T @ x)[0, 0]
-            length = xp.sqrt(square + TINY * TINY)
+            counts = square > least
+            length = xp.sqrt(xp.where(counts, square, 1.0))
             away = xp.where(x0 < 0, -length, length)
             v = xp.vstack([x[0:1, :] + away, x[1:, :]])
-            beta = 1.0 / (length * (length + xp.where(x0 < 0, -x0, x0)))
-            beta = xp.where(square > 0, beta, 0.0)
+            beta = xp.where(counts, 1.0 / (length * (length + xp.where(x0 < 0, -x0, x0))), 0.0)
             w = beta * (A @ v)
             w = w - (beta / 2 * (w.T @ v)[0, 0]) * v
             A = xp.symmetric(A - v @ w.T - w @ v.T)
             self.reflections.append((v, beta))
-            self.beside.append(-away)
+            self.beside.append(xp.where(counts, -away, x0))
         if self.size > 1:
             self.beside.append(A[1, 0])
             self.diagonal.append(A[0, 0])

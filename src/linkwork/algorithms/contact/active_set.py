@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from linkwork.algorithms.contact.at_once import at_once
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.laws import Cone
 from linkwork.backends.ops import Array
 
 SWEEPS = 4
@@ -29,9 +30,17 @@ class ActiveSet(GaussSeidel):
         return self.kept
 
     def first(self) -> tuple[Array, Array]:
-        """The state after one iteration from `start`, and its violation of the laws."""
-        p = self._split(self.start[0 : self.rows, :])
-        return self.next(self.xp.vstack([self._shared(p), self.start[self.rows : self.kept, :]]))
+        """The state after the first iteration from `start`, and its violation of the laws.
+
+        It is shorter than others: contacts that pushed in the last step are solved at once, and there is one sweep.
+        """
+        xp, problem, m = self.xp, self.problem, self.rows
+        s, cones = self.start[m : self.kept, :], [i for i, law in enumerate(problem.laws) if isinstance(law, Cone)]
+        p = self._split(self._shared(self._split(self.start[0:m, :])))
+        if cones:
+            p = at_once(problem, p, s, xp, cones)
+        x, _ = self._begun(xp.vstack([xp.zeros(0), *p, s]))
+        return x[0 : self.kept, :], self._violation(self._split(x[0:m, :])) / self.speed
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one iteration more, and its violation of the laws, relative to the largest velocity."""
@@ -45,13 +54,13 @@ class ActiveSet(GaussSeidel):
         return xp.vstack([p, s]), xp.where(after < before, after, before) / self.speed
 
     def _shared(self, p: list[Array]) -> Array:
-        """Impulses nearer to a solution than p: along what every contact would do alone, as far as takes most energy.
+        """Impulses nearer to a solution than p: along what each contact would do alone, by most energy.
 
         Contacts that could take each other's load share it then; sweeps would give all of it to the first.
         """
         xp, problem = self.xp, self.problem
         u = [problem.others(i, p) for i in range(len(p))]
-        alone = [law.solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
+        alone = [law.given(p).solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
         along = falls = xp.zeros(1)
         for i, (d, x) in enumerate(zip(alone, p, strict=True)):
             falls = falls - d.T @ (u[i] + problem.G[i, i] @ x)

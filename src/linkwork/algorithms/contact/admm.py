@@ -75,7 +75,10 @@ class Admm(GaussSeidel):
         p = self.tridiagonal.solve(rho, rho * y + z - self.g)
         u = z + rho * (y - p)
         aims = self._split((p - z / rho) / self.units)
-        new = xp.vstack([law.near(a, rho * law.scale) for law, a in zip(self.problem.laws, aims, strict=True)])
+        found: list[Array] = []
+        for law, a in zip(self.problem.laws, aims, strict=True):
+            found.append(law.given(found).near(a, rho * law.scale))
+        new = xp.vstack([xp.zeros(0), *found])
         q = self.units * new
         z = z + rho * (q - p)
         error = largest(xp, self.units * (p - q)) + largest(xp, self.units * (u - z))

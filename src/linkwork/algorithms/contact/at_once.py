@@ -1,4 +1,4 @@
-"""The impulses of several contacts at once, where it is known which are open, which stick and which slip.
+"""The impulses of several contacts at once, where it is known which are open, stick and slip.
 
 With s = |u_t| / (mu p_n) of those that slip the problem is linear and symmetric, over the rows A of what is in force:
 
@@ -27,7 +27,7 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     held, k = dict[int, Held](), 0
     for i, law in enumerate(problem.laws):
         if i in solved:
-            held[i] = law.held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0)
+            held[i] = law.given(p).held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0)
         k += law.memory
     given = [held[i].impulse if i in held else p[i] for i in range(len(p))]
     H, b = [], []

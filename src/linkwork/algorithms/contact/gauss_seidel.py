@@ -94,7 +94,7 @@ class GaussSeidel:
         worst = self.xp.zeros(1)
         for i, law in enumerate(self.problem.laws):
             u = self.problem.others(i, p) + self.problem.G[i, i] @ p[i]
-            worst = larger(self.xp, worst, law.violation(p[i], u))
+            worst = larger(self.xp, worst, law.given(p).violation(p[i], u))
         return worst
 
     def _swept(self, p: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -102,7 +102,7 @@ class GaussSeidel:
         xp, parts, memory, k = self.xp, self._split(p), list[list[Array]](), 0
         change = xp.zeros(1)
         for i, law in enumerate(self.problem.laws):
-            new, kept, off = law.solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
+            new, kept, off = law.given(parts).solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
             change = larger(xp, change, law.scale * larger(xp, largest(xp, new - parts[i]), off))
             parts[i] = new
             if law.memory:

@@ -7,13 +7,16 @@ With all other impulses given, the velocity of a contact is affine in its own im
     s >= 0 solves |p_t(s)| = mu p_n(s), and s = 0 is sticking: Newton's method on 1 / |p_t|, one step at a time, as for
     the radius of a trust region. The step is exact if the slip does not change the normal force.
 
-`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between.
+`Stop`, a joint with limits and dry friction: |p| <= p_max while lower < u < upper, more of it only to stay between. So
+are torsional and rolling friction of a contact, with p_max = p_n of that contact, and rows that are angular velocities
+times their coefficients (lengths): turning about n, t1 and t2 is resisted separately, in a box.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 from linkwork.backends.ops import Array, Ops
 
@@ -56,6 +59,10 @@ class Cone:
         W00, W11 = A[0, 0] - self.c0 * A[0, 2], A[1, 1] - self.c1 * A[1, 2]
         self.W00, self.W11 = (xp.where(w > least, w, least) for w in (W00, W11))
         self.W01 = A[0, 1] - self.c0 * A[1, 2]
+
+    def given(self, p: Sequence[Array]) -> Self:
+        """The law where other contacts have the impulses p: it does not depend on these."""
+        return self
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 3 x 1, s for the next time, and how far the impulse with that s is from the cone."""
@@ -127,18 +134,26 @@ class Cone:
 
 @dataclass(frozen=True)
 class Stop:
-    """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory."""
+    """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory.
+
+    If it is `of` a contact, `p_max` is that one's normal impulse.
+    """
 
     A: Array
     lower: Array
     upper: Array
     p_max: Array
     xp: Ops
+    of: int | None = None
     rows, memory = 1, 0
 
     @property
     def scale(self) -> Array:
         return self.A[0, 0]
+
+    def given(self, p: Sequence[Array]) -> Self:
+        """The law where other contacts have the impulses p."""
+        return self if self.of is None else replace(self, p_max=p[self.of][2, 0])
 
     def solved(self, b: Array, s: Array) -> tuple[Array, Array, Array]:
         """The impulse, 1 x 1, which is exact."""

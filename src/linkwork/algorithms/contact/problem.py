@@ -14,6 +14,7 @@ over the recovery time; for a contact that bounces, restitution times the veloci
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,7 @@ from linkwork.algorithms.contact.laws import Cone, Law, Stop, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact, Surface, Touch
 from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
@@ -77,7 +78,7 @@ def contact_problem(
     tau: Array,
     h: Array,
     contacts: Sequence[Contact | Pair],
-    ground: Ground,
+    ground: Surface,
     friction: Array,
     turn: Array,
     dry: Array | None = None,
@@ -93,9 +94,11 @@ def contact_problem(
     v_free = motion.v + h * (a_free + turn)
 
     touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
+    turns = turning_rows(contacts)
     J = [_columns(jacobian_blocks(motion, touch.K, {}), motion) for touch in touches]
+    J += [_columns(jacobian_blocks(motion, _spin(touches[k], axis, by, xp), {}), motion) for k, axis, by in turns]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
-    G = mobility.gram(J, [3] * len(contacts) + [1] * len(joints))
+    G = mobility.gram(J, [3] * len(contacts) + [1] * (len(turns) + len(joints)))
     g = [times([c], v_free, xp) for c in J]
 
     laws: list[Law] = []
@@ -110,7 +113,9 @@ def contact_problem(
             offset = xp.where(hits, c.restitution * before, offset)
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(G[k, k], friction[k, 0], xp))
-    for k, i in enumerate(joints, start=len(contacts)):
+    for n, (k, _, _) in enumerate(turns, start=len(contacts)):
+        laws.append(Stop(G[n, n], -math.inf, math.inf, 0.0, xp, of=k))
+    for k, i in enumerate(joints, start=len(contacts) + len(turns)):
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
         below, above = limits.lower - q, limits.upper - q
         lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
@@ -125,6 +130,21 @@ def contact_problem(
         return a_free + mobility.applied(impulse) / h
 
     return Problem(G, g, laws, [touch.axes for touch in touches], speed, impulse, accelerations, mobility.opened)
+
+
+def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
+    """Contacts that resist turning: number, axis (0, 1 tangential, 2 the normal), coefficient."""
+    out = []
+    for k, c in enumerate(contacts):
+        if isinstance(c, Contact):
+            out += [(k, axis, by) for axis, by in ((2, c.torsion), (0, c.rolling), (1, c.rolling)) if by]
+    return out
+
+
+def _spin(touch: Touch, axis: int, by: float, xp: Ops) -> dict[int, Array]:
+    """The row of the angular velocity about one of the contact's axes, times a length."""
+    along = by * touch.axes[:, axis : axis + 1].T
+    return {i: xp.hstack([xp.zeros(1, 3), along @ R]) for i, R in touch.turns.items()}
 
 
 def turning(model: Model, v: Array, xp: Ops) -> Array:

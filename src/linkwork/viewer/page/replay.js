@@ -157,10 +157,13 @@ precision mediump float;
 void main() {}`;
 
 const NUMBER = `#version 300 es
-precision mediump float;
+precision highp float;
 uniform vec4 colour;
 out vec4 pixel;
-void main() { pixel = colour; }`;
+void main() {
+  float high = gl_FragCoord.z * 255.0, low = fract(high) * 255.0;
+  pixel = colour.a > 0.0 ? colour : vec4(floor(high) / 255.0, floor(low) / 255.0, fract(low), 1.0);
+}`;
 
 // ---- drawing
 
@@ -289,8 +292,10 @@ class Motion {
     this.ends = view(buffer, scene.ends);
     this.forces = scene.forces ? view(buffer, scene.forces) : null;
     this.active = view(buffer, scene.active);
+    this.normals = scene.normals ? view(buffer, scene.normals) : null;
     this.links = scene.links.length; this.constraints = scene.constraints.length;
     this.duration = this.t[this.t.length - 1];
+    this.pushing = this.loopForces = !!this.forces;
   }
 
   // the two states around a time, and the share of the second
@@ -325,7 +330,8 @@ class Motion {
     for (let c = 0; c < this.constraints; c++) {
       const ends = this.mixed(this.ends, 6, c, where);
       constraints.push({ a: ends.slice(0, 3), b: ends.slice(3), contact: scene.constraints[c].contact,
-        active: this.active[where[0] * this.constraints + c] > 0,
+        active: this.active[where[0] * this.constraints + c] > 0, slips: this.active[where[0] * this.constraints + c] === 2,
+        friction: scene.constraints[c].friction, normal: this.normals ? this.mixed(this.normals, 3, c, where) : null,
         force: this.forces ? this.mixed(this.forces, 3, c, where) : [0, 0, 0] });
     }
     return { links, constraints, com: this.mixed(this.com, 3, 0, where) };
@@ -338,22 +344,23 @@ const THEMES = {
   light: { back: [0.933, 0.945, 0.957], ink: [0.35, 0.40, 0.46], floor: [0.985, 0.988, 0.992, 0.75] },
   dark: { back: [0.071, 0.086, 0.110], ink: [0.42, 0.48, 0.56], floor: [0.115, 0.135, 0.165, 0.85] },
 };
-const FORCE = [0.92, 0.36, 0.12, 1], LOOP = [0.55, 0.30, 0.85, 1], CONTACT = [0.12, 0.62, 0.42, 1];
+const OPENING = 0.6;  // the angle that the camera sees, from top to bottom
+const FORCE = [0.92, 0.36, 0.12, 1], LOOP = [0.55, 0.30, 0.85, 1], CONTACT = [0.12, 0.62, 0.42, 1], SLIP = [0.90, 0.72, 0.10, 1];
 const AXES = [[0.86, 0.20, 0.22, 1], [0.25, 0.66, 0.28, 1], [0.20, 0.42, 0.90, 1]];
 const ICONS = { play: '<svg viewBox="0 0 10 10"><path d="M1.5 0 9.5 5 1.5 10z"/></svg>',
   pause: '<svg viewBox="0 0 10 10"><path d="M1 0h3v10H1zM6 0h3v10H6z"/></svg>' };
 
 async function main() {
-  const buffer = await bytes(), motion = new Motion(buffer), painter = new Painter(byId("view")), gl = painter.gl;
+  const buffer = await bytes(), motion = scene.live ? await Live.from(buffer) : new Motion(buffer), painter = new Painter(byId("view")), gl = painter.gl;
   const parts = scene.parts.map((p) => ({ ...p, mesh: painter.mesh(view(buffer, p.vertices), view(buffer, p.normals), view(buffer, p.faces)),
     place: framed([1, 0, 0], [0, 1, 0], [0, 0, 1], p.low, p.span) }));
   const shaft = painter.turned([[0, 0], [1, 0], [1, 1], [0, 1]]), cone = painter.turned([[0, 0], [1, 0], [0, 1]]);
   const ball = painter.ball();
   const plane = painter.mesh(new Float32Array([-1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 1, 0]),
     new Float32Array([0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]), new Uint16Array([0, 1, 2, 0, 2, 3]));
-  const size = scene.size;
+  const size = scene.size, start = motion.at(0).com;
   const shown = { links: true, inertias: false, joints: false, frames: false, constraints: motion.constraints > 0,
-    forces: !!scene.forces, "centre of mass": false, shadows: true, follow: travels() };
+    forces: motion.pushing, "centre of mass": false, shadows: true, follow: travels() };
   let time = 0, playing = false, repeat = true, speed = 1, last = 0, forceScale = 1, drawn = 0, stale = true;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   let theme = dark.matches ? "dark" : "light";
@@ -368,7 +375,7 @@ async function main() {
     return 0.6 * size / (largest || 1);
   });
   function legend() {
-    const kinds = [[true, "contacts"], [false, "loops"]].filter(([kind]) => scene.constraints.some((c) => c.contact === kind));
+    const kinds = [[true, "contacts"], [false, "loops"]].filter(([kind]) => (kind || motion.loopForces) && scene.constraints.some((c) => c.contact === kind));
     byId("legend").textContent = kinds.map(([kind, name]) =>
       `${name}: 0.1 m = ${(0.1 / (forceScale * perNewton[Number(kind)])).toPrecision(2) * 1} N`).join("\n");
   }
@@ -379,8 +386,9 @@ async function main() {
 
   // a robot that falls or walks away leaves any view that shows where it started: the camera goes with it
   function travels() {
+    if (scene.live) return scene.live.travels;
     let far = 0;
-    for (const t of motion.t) far = Math.max(far, length(sub(motion.at(t).com, motion.at(0).com)));
+    for (const t of motion.t) far = Math.max(far, length(sub(motion.at(t).com, start)));
     return far > 1.5 * size;
   }
 
@@ -399,18 +407,18 @@ async function main() {
   const middle = low[0] < Infinity ? times(add(low, high), 0.5) : motion.at(0).com;
   const radius = low[0] < Infinity ? Math.max(length(sub(high, low)) / 2, 0.02) : size;
   const first = () => ({ target: [...middle], yaw: 0.62, pitch: 0.24, distance: radius * (motion.t.length > 1 ? 3.9 : 3.5) });
-  let camera = first();
+  let camera = first(), slack = [0, 0, 0];
 
   function matrices() {
     const { yaw, pitch, distance } = camera;
-    const follow = shown.follow ? sub(motion.at(time).com, motion.at(0).com) : [0, 0, 0];
+    const follow = shown.follow ? add(sub(motion.at(time).com, start), slack) : [0, 0, 0];
     const target = add(camera.target, follow);
     const eye = add(target, times([Math.cos(pitch) * Math.cos(yaw), Math.cos(pitch) * Math.sin(yaw), Math.sin(pitch)], distance));
-    const lens = perspective(0.6, canvas.width / canvas.height, distance / 100, distance * 60 + 20 * radius);
+    const near = distance / 100, far = distance * 60 + 20 * radius, lens = perspective(OPENING, canvas.width / canvas.height, near, far);
     const centre = add(middle, follow), sun = unit([0.72, -0.22, 1.05]);
     const spread = radius * 1.6 + length(sub(motion.at(time).com, centre));
     const light = product(parallel(spread, 0.1 * spread, 6 * spread), looking(add(centre, times(sun, 3 * spread)), centre, [0, 1, 0]));
-    return { eye, target, sun, light, camera: product(lens, looking(eye, target, [0, 0, 1])) };
+    return { eye, target, sun, light, near, far, camera: product(lens, looking(eye, target, [0, 0, 1])) };
   }
 
   // everything that is drawn: mesh, matrix, colour, and how
@@ -435,14 +443,23 @@ async function main() {
       for (let i = 0; i < 3; i++) arrow(p, times([m[4 * i], m[4 * i + 1], m[4 * i + 2]], (l ? 0.07 : 0.14) * size), 0.0028 * size, AXES[i]);
     }
     for (const c of state.constraints) {
-      const colour = c.contact ? CONTACT : LOOP;
+      const colour = c.slips ? SLIP : c.contact ? CONTACT : LOOP;
       if (shown.constraints && c.active) {
         overlay(ball, framed([1, 0, 0], [0, 1, 0], [0, 0, 1], c.a, [0.016 * size, 0.016 * size, 0.016 * size]), colour);
         const gap = sub(c.b, c.a);
+        if (c.friction && c.normal) {
+          const n = unit(c.normal), high = 0.06 * size;  // the friction cone, with its tip at the contact
+          overlay(cone, along(add(c.a, times(n, high)), times(n, -1), c.friction * high, high), [...colour.slice(0, 3), 0.3]);
+        }
         if (!c.contact && length(gap) > 0.002 * size) overlay(shaft, along(c.a, gap, 0.005 * size, length(gap)), colour);
       }
       if (shown.forces && c.active && length(c.force) > 0)
         arrow(c.a, times(c.force, forceScale * perNewton[Number(c.contact)]), 0.0075 * size, c.contact ? FORCE : LOOP);
+    }
+    if (motion.grabbed) {
+      const from = motion.held(), gap = sub(motion.grabbed.target, from);
+      overlay(ball, framed([1, 0, 0], [0, 1, 0], [0, 0, 1], from, [0.014 * size, 0.014 * size, 0.014 * size]), FORCE);
+      if (length(gap) > 0) overlay(shaft, along(from, gap, 0.004 * size, length(gap)), FORCE);
     }
     if (shown["centre of mass"]) {
       const r = 0.022 * size, flat = [state.com[0], state.com[1], scene.ground + 0.002 * size];
@@ -500,18 +517,34 @@ async function main() {
   }
 
   // which link is under a pixel: draw the links in colours that are their numbers, and read one
-  function pick(x, y) {
-    const state = motion.at(time), view = matrices();
+  const pixel = new Uint8Array(4);
+  function numbered(x, y, colour) {
+    const view = matrices(), ratio = canvas.width / canvas.clientWidth;
     gl.clearColor(0, 0, 0, 1); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     painter.use(painter.number, view);
-    for (const i of items(state)) if (i.solid) {
-      painter.use(painter.number, { model: i.model, turn: i.turn, colour: [((i.link + 1) & 255) / 255, ((i.link + 1) >> 8) / 255, 0, 1] });
+    for (const i of items(motion.at(time))) if (i.solid) {
+      painter.use(painter.number, { model: i.model, turn: i.turn, colour: colour(i.link + 1) });
       painter.draw(i.mesh);
     }
-    const pixel = new Uint8Array(4), ratio = canvas.width / canvas.clientWidth;
     gl.readPixels(Math.round(x * ratio), Math.round(canvas.height - y * ratio), 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, pixel);
     stale = true;
-    return pixel[0] + 256 * pixel[1] - 1;
+    return pixel;
+  }
+  function pick(x, y) {
+    const [low, high] = numbered(x, y, (n) => [(n & 255) / 255, (n >> 8) / 255, 0, 1]);
+    return low + 256 * high - 1;
+  }
+
+  // how far from the camera's plane that link is there, and the place that is so far behind a pixel
+  function depth(x, y) {
+    const [high, middle, low] = numbered(x, y, () => [0, 0, 0, 0]), { near, far } = matrices();
+    return far * near / (far - (high + (middle + low / 255) / 255) / 255 * (far - near));
+  }
+  function behind(x, y, far) {
+    const { eye, target } = matrices(), ahead = unit(sub(target, eye)), right = unit(cross(ahead, [0, 0, 1]));
+    const half = Math.tan(OPENING / 2), across = (2 * x / canvas.clientWidth - 1) * half * canvas.width / canvas.height;
+    const up = times(cross(right, ahead), (1 - 2 * y / canvas.clientHeight) * half);
+    return add(eye, times(add(ahead, add(times(right, across), up)), far));
   }
 
   // where a point of the world is on the page
@@ -527,7 +560,7 @@ async function main() {
 
   function refresh() {
     scrub.value = time;
-    byId("clock").textContent = `${seconds(time)} / ${seconds(motion.duration)} s`;
+    byId("clock").textContent = scene.live ? `${seconds(motion.time)} s` : `${seconds(time)} / ${seconds(motion.duration)} s`;
     stale = true;
   }
   function seek(to) { time = Math.min(Math.max(to, 0), motion.duration); refresh(); }
@@ -550,16 +583,16 @@ async function main() {
   byId("facts").textContent = scene.facts;
   if (scene.notes.length) { byId("notes").textContent = scene.notes.join(" "); byId("notes").hidden = false; }
   for (const name of Object.keys(shown)) {
-    if (name === "forces" && !scene.forces) continue;
+    if (name === "forces" && !motion.pushing) continue;
     if (name === "constraints" && !motion.constraints) continue;
-    if (name === "follow" && motion.t.length < 2) continue;
+    if (name === "follow" && motion.t.length < 2 && !scene.live) continue;
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox"; box.checked = shown[name]; box.id = `show-${name.replaceAll(" ", "-")}`;
     box.onchange = () => { shown[name] = box.checked; stale = true; };
     label.append(box, name[0].toUpperCase() + name.slice(1));
     byId("toggles").append(label);
   }
-  if (scene.forces) {
+  if (motion.pushing) {
     byId("scaling").hidden = false;
     byId("scale").oninput = (e) => { forceScale = Math.pow(10, Number(e.target.value) / 2); legend(); stale = true; };
     legend();
@@ -587,10 +620,17 @@ async function main() {
       byId("ticks").append(tick);
     }
   }
-  setPlaying(false); setTheme(theme); refresh();
+  const again = () => { motion.restart(); slack = [0, 0, 0]; refresh(); };
+  const report = scene.live ? offer(motion, again) : null;
+  if (scene.live) {
+    byId("bar").hidden = false;
+    play.onclick = () => setPlaying(!playing);
+    byId("speed").onchange = (e) => { speed = Number(e.target.value); };
+  }
+  setPlaying(!!scene.live); setTheme(theme); refresh();
 
   const pointers = new Map();
-  let travelled = 0;
+  let travelled = 0, reach = 0;
   const turnBy = (dx, dy) => {
     camera.yaw -= dx * 0.008;
     camera.pitch = Math.min(Math.max(camera.pitch + dy * 0.008, -1.55), 1.55);
@@ -603,12 +643,20 @@ async function main() {
   };
   const zoomBy = (factor) => { camera.distance = Math.min(Math.max(camera.distance * factor, 0.05 * radius), 40 * radius); };
   canvas.oncontextmenu = (e) => e.preventDefault();
-  canvas.onpointerdown = (e) => { canvas.setPointerCapture(e.pointerId); pointers.set(e.pointerId, e); travelled = 0; byId("picked").hidden = true; };
+  canvas.onpointerdown = (e) => {
+    canvas.setPointerCapture(e.pointerId); pointers.set(e.pointerId, e); travelled = 0; byId("picked").hidden = true;
+    let link = -1;
+    if (scene.live && pointers.size === 1 && e.button === 0 && !e.shiftKey) link = pick(e.clientX, e.clientY);
+    if (link < 1) return;
+    reach = depth(e.clientX, e.clientY);
+    motion.grab(link, behind(e.clientX, e.clientY, reach));
+  };
   canvas.onpointermove = (e) => {
     const before = pointers.get(e.pointerId);
     if (!before) return;
     const dx = e.clientX - before.clientX, dy = e.clientY - before.clientY;
     travelled += Math.abs(dx) + Math.abs(dy);
+    if (motion.grabbed) { motion.grabbed.target = behind(e.clientX, e.clientY, reach); pointers.set(e.pointerId, e); stale = true; return; }
     if (pointers.size === 2) {
       const other = [...pointers.values()].find((p) => p.pointerId !== e.pointerId);
       const gap = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY);
@@ -619,6 +667,7 @@ async function main() {
   };
   canvas.onpointerup = canvas.onpointercancel = (e) => {
     pointers.delete(e.pointerId);
+    if (motion.grabbed) { motion.release(); stale = true; }
     if (e.type !== "pointerup" || travelled > 4) return;
     const link = pick(e.clientX, e.clientY), label = byId("picked");
     label.hidden = link < 0;
@@ -627,7 +676,10 @@ async function main() {
     label.textContent = [name, joint, `${mass.toPrecision(3)} kg`].filter(Boolean).join("\n");
     label.style.left = `${e.clientX}px`; label.style.top = `${e.clientY}px`;
   };
-  canvas.addEventListener("wheel", (e) => { e.preventDefault(); zoomBy(Math.exp(e.deltaY * 0.0012)); stale = true; }, { passive: false });
+  canvas.addEventListener("wheel", (e) => {
+    if (window !== window.top && !e.ctrlKey) return;  // within another page the wheel is for that one
+    e.preventDefault(); zoomBy(Math.exp(e.deltaY * 0.0012)); stale = true;
+  }, { passive: false });
   canvas.ondblclick = () => { camera = first(); stale = true; };
   document.onkeydown = (e) => {
     if (e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey || e.altKey) return;
@@ -636,13 +688,21 @@ async function main() {
       ArrowLeft: () => seek(time > steps[k] ? steps[k] : steps[Math.max(k - 1, 0)]),
       Home: () => seek(0), End: () => seek(motion.duration), r: byId("reset").onclick, d: byId("theme").onclick,
       l: () => byId("loop").click() };
-    if (actions[e.key] && motion.t.length > (e.key === "r" || e.key === "d" ? 0 : 1)) { actions[e.key](e); e.preventDefault(); }
+    if (scene.live) Object.assign(actions, { Home: again, ArrowRight: null, ArrowLeft: null, End: null, l: null });
+    if (actions[e.key] && motion.t.length > (scene.live || e.key === "r" || e.key === "d" ? 0 : 1)) { actions[e.key](e); e.preventDefault(); }
   };
   new ResizeObserver(resize).observe(canvas);
   resize();
 
   function frame(now) {
-    if (playing) {
+    if (playing && scene.live) {
+      const before = motion.at().com;
+      report(last ? motion.advance((now - last) / 1000, speed) : 0);
+      // the camera stands still while a link is dragged, and then catches up
+      slack = motion.grabbed ? add(slack, sub(before, motion.at().com)) : times(slack, last ? Math.exp((last - now) / 300) : 1);
+      last = now;
+      refresh();
+    } else if (playing) {
       if (last) time += speed * (now - last) / 1000;
       last = now;
       if (time >= motion.duration) {
@@ -658,7 +718,7 @@ async function main() {
   // for scripts and tests: what is there, and where it is now
   window.linkwork = { scene, seek, play: () => setPlaying(true), pause: () => setPlaying(false),
     get time() { return time; }, get playing() { return playing; }, get drawn() { return drawn; },
-    get camera() { return camera; }, state: () => motion.at(time), pick, project };
+    get camera() { return camera; }, state: () => motion.at(time), pick, project, live: scene.live ? motion : null };
 }
 
 main().catch((problem) => {
