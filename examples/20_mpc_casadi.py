@@ -3,8 +3,8 @@
     min sum_k 1/2 |r(x_k, u_k)|^2,    x_{k+1} = f(x_k, u_k, phase_k),    contact forces in their friction pyramids
 
 Solved by fatrop or ipopt. Every 20 ms the plan is made anew, from the state of a simulation with real contacts.
-Linkwork's step with its Jacobians is an external function of CasADi: machine code, no graph. Second derivatives count as
-zero (Gauss and Newton).
+Linkwork's step with its Jacobians is an external function of CasADi: machine code, no graph. Second derivatives count
+as zero (Gauss and Newton).
 """
 
 import time

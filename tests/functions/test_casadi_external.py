@@ -11,6 +11,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.errors import InputError, UnsupportedError
+from linkwork.functions.casadi_external import EntryJacobians
 from linkwork.kernels.stub_library import elf
 from linkwork.kernels.target import Target
 from linkwork.model import Builder
@@ -93,6 +94,21 @@ def test_derivatives_by_quaternions(length: float) -> None:
     assert close(found[names.index("jac_a_tau")], ours.da_dtau)
     assert close(found[names.index("jac_lam_v")], ours.dlam_dv)
     assert found[names.index("jac_a_active")].nnz() == 0
+
+
+def test_columns_by_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As larger robots have them: the same derivatives as by straight-line code."""
+    model = flier()
+    fd, x = lw.forward_dynamics(model, modes=True), state(model)
+    straight = EntryJacobians(fd, ("q", "v", "tau"))(*x)
+    monkeypatch.setattr("linkwork.functions.jacobians.PRODUCTS_FROM", 0)
+    other = EntryJacobians(fd, ("q", "v", "tau"))
+    other._identity = None  # not that from the cache
+    assert other._by_products
+    products = other(*x)
+    assert products.da_dq.shape == (model.nv, model.nq)
+    for name in straight._fields:
+        assert close(getattr(products, name), getattr(straight, name), 1e3), name
 
 
 def test_a_step_is_linearised_by_one_kernel() -> None:

@@ -24,7 +24,9 @@ from linkwork.backends import Array, Ops
 from linkwork.errors import InputError, MissingExtra
 from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.function import Function
-from linkwork.functions.jacobians import Jacobians
+from linkwork.functions.jacobians import Jacobians, Symbol
+from linkwork.functions.motion_equations import MotionEquations
+from linkwork.functions.solver_function import SolverFunction
 from linkwork.kernels.casadi_abi import Argument, External, Externals, argument, jacobian, zeros_of
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.stub_library import write
@@ -43,13 +45,21 @@ class EntryJacobians(Jacobians):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         if "q" not in inputs:
             return super()._traced(xp, inputs, symbol)
-        q, P = to_tangent(self.model, inputs["q"], xp)
+        q, self._P = to_tangent(self.model, inputs["q"], xp)
         found = super()._traced(xp, {**inputs, "q": q}, symbol)
+        if isinstance(self.of, SolverFunction):
+            return found  # solved for right-hand sides by entries
         for n in found:
-            if n == "right_q" or (n.startswith("d") and n.endswith("_dq")):
-                found[n] = found[n] @ P
+            if n.endswith("_dq"):
+                found[n] = found[n] @ self._P
                 self._shapes[n] = (*self._shapes[n][:-1], self.model.nq)
         return found
+
+    def _solutions(
+        self, p: MotionEquations, solved: Any, sides: Mapping[str, tuple[Array, Array]], symbol: Symbol
+    ) -> dict[str, Array]:
+        by_entries = {w: (b @ self._P, r @ self._P) if w == "q" else (b, r) for w, (b, r) in sides.items()}
+        return super()._solutions(p, solved, by_entries, symbol)
 
 
 def normalised(model: Model, q: Array, xp: Ops) -> tuple[Array, Array]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class EntryStep(Jacobians):
     """(q, v, u) -> the derivatives of the next q, the next v and the constraint forces, by entries."""
 
+    _by_products = False  # straight-line code goes on through the step
+
     def __init__(self, of: DiscreteStep) -> None:
         Differentiated.__init__(self, "entry_step", of.dynamics, of.wrt, {})
         self._stepped, self._dt = of.stepped, of.dt
@@ -77,7 +79,7 @@ def rates(model: Model, q: Array, xp: Ops) -> Array:
     return xp.hstack(columns)
 
 
-def casadi_step(of: DiscreteStep, control: str, looped: bool, gauss_newton: bool) -> Any:
+def casadi_step(of: DiscreteStep, control: str, apart: bool, gauss_newton: bool) -> Any:
     """See `DiscreteStep.casadi_external`."""
     if of.parameters:
         raise UnsupportedError("a step with parameters is not available for CasADi: make it without them")
@@ -95,7 +97,7 @@ def casadi_step(of: DiscreteStep, control: str, looped: bool, gauss_newton: bool
     then = move(q=x["q"], v=x["v"], a=solved["a"])
     found = {"q_next": then["q_next"], "v_next": then["v_next"]} | ({"lam": solved["lam"]} if model.rows else {})
     name = dynamics.name().replace("forward_dynamics", "step")
-    slopes = None if looped else _slopes(of, f"jac_{name}", control, list(sizes), found)
+    slopes = None if apart else _slopes(of, f"jac_{name}", control, list(sizes), found)
     return with_jacobian(name, x, found, slopes, gauss_newton, {"active": 1.0})
 
 

@@ -115,8 +115,8 @@ class DiscreteStep:
         """(q, v, u) -> q_next, v_next, lam as an external function of CasADi, with its Jacobians.
 
         With contact modes, `active` is the last input. `lam` are the constraint forces during the step, left out where
-        there are no constraints. See `Function.casadi_external`. The Jacobians are one kernel, unless there are so many
-        columns that their solves are a loop: then dynamics and integrator have one each, which CasADi multiplies.
+        there are no constraints. See `Function.casadi_external`. The Jacobians are one kernel; for
+        humanoids, dynamics and integrator have one each, which CasADi multiplies.
 
         Examples:
             >>> step = lw.discrete_step(chain(3), dt=1e-2).casadi_external()
