@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import InputError, UnsupportedError
+from linkwork.errors import InputError, KernelError, UnsupportedError
 from linkwork.functions.casadi_external import EntryJacobians
 from linkwork.kernels.stub_library import elf
 from linkwork.kernels.target import Target
@@ -210,3 +211,25 @@ def test_a_library_written_byte_by_byte(tmp_path: Path) -> None:
         assert function(0.7) == {"sin": np.sin, "cos": np.cos, "floor": np.floor}[name.split("_")[0]](0.7)
     with pytest.raises(AttributeError):
         library.tan_1  # noqa: B018
+
+
+def test_where_a_compiler_makes_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on systems that load no ELF; without one, a sentence says so."""
+    model = chain(4)
+    monkeypatch.setattr("linkwork.kernels.stub_library.LOADS_ELF", False)
+    if shutil.which("cc"):
+        q = model.random_q(0)
+        theirs = lw.mass_matrix(model).casadi_external()
+        assert close(theirs(q), lw.mass_matrix(model)(q).M)
+        assert theirs.jacobian()(q, 0).shape == (model.nv**2, model.nq)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(KernelError, match="needs a C compiler"):
+        lw.integrate(model).casadi_external()
+
+
+def test_equal_functions_share_machine_code() -> None:
+    from linkwork.functions.casadi_external import _LOADED
+
+    before = lw.mass_matrix(chain(3)).casadi_external(), len(_LOADED)
+    assert lw.mass_matrix(chain(3)).casadi_external() is not before[0]
+    assert len(_LOADED) == before[1]

@@ -86,8 +86,8 @@ def to_tangent(model: Model, q: Array, xp: Ops) -> tuple[Array, Array]:
     return q, xp.vstack(rows)
 
 
-_ALIVE: list[Externals] = []
-"""Machine code that CasADi may call: it does not say when its last copy of a function is gone."""
+_LOADED: dict[Any, tuple[Externals, list[Any]]] = {}
+"""Machine code that CasADi may call: it does not say when its last copy of a function is gone. Equal ones share it."""
 
 
 def casadi_external(of: Function[Any], wrt: Sequence[str] | None = None, gauss_newton: bool = False) -> Any:
@@ -163,14 +163,15 @@ def load(functions: Sequence[External]) -> list[Any]:
     """External functions as those of CasADi."""
     import casadi
 
-    made = Externals(functions)
-    with tempfile.TemporaryDirectory(prefix="linkwork-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / f"{functions[0].name}.so"
-        write(path, made.addresses)
-        library = casadi.Importer(str(path), "dll")
-        loaded = [casadi.external(f.name, library) for f in functions]
-    _ALIVE.append(made)
-    return loaded
+    key = tuple(f.content for f in functions)
+    if key not in _LOADED:
+        made = Externals(functions)
+        with tempfile.TemporaryDirectory(prefix="linkwork-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder) / f"{functions[0].name}.so"
+            write(path, made.addresses)
+            library = casadi.Importer(str(path), "dll")
+            _LOADED[key] = made, [casadi.external(f.name, library) for f in functions]
+    return _LOADED[key][1]
 
 
 def with_jacobian(

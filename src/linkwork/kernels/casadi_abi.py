@@ -111,6 +111,12 @@ class External:
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What it computes, for comparisons."""
+        settings = tuple((k, x.tobytes()) for k, x in self.kernel.settings.items())
+        return self.name, self.kernel.program.digest, settings, self.inputs, self.outputs
+
 
 class Externals:
     """The machine code of external functions; keep it as long as CasADi may call it."""
