@@ -33,6 +33,11 @@ def test_every_public_name_has_its_place(site):
         assert f'id="linkwork.{name}"' in text, name
 
 
+def test_the_front_page_has_a_mechanism_to_play_with(site):
+    assert 'src="live.html"' in (site / "index.html").read_text()
+    assert '"live":{' in (site / "live.html").read_text()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_in_a_browser(site, page, scheme):
     class Quiet(SimpleHTTPRequestHandler):

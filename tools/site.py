@@ -1,6 +1,6 @@
 """Pages of the site that are made when it is built.
 
-The reference, the front page, sources and examples, diagrams.
+The reference, the front page with a mechanism to play with, sources and examples, diagrams.
 
 A hook of MkDocs (mkdocs.yml). The reference has every public name of `linkwork`, on a page for the package that it
 comes from; a name that is new there is on the site without further ado.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tempfile
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ from linkwork.robots.mechanisms import *
 COPIED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 OUTSIDE = re.compile(r"\]\((?:\.\./)*((?:(?:examples|src|tools|tests|benchmarks)/|CITATION|LICENSE)[^)#\s]*)\)")
 """Links to files that are no pages."""
+LIVE = '<iframe class="live" src="live.html" title="A humanoid that hangs on a hook: drag its limbs"></iframe>'
 LINK = re.compile(r"(\]\()(docs/)?([A-Za-z0-9_./-]+)")
 
 
@@ -118,7 +120,29 @@ def on_files(files: Files, config: Any) -> Files:
         _sources(text, made)
     for path, text in made.items():
         files.append(File.generated(config, path, content=text))
+    files.append(File.generated(config, "live.html", content=puppet()))
     return files
+
+
+def puppet() -> str:
+    """What the front page shows: a humanoid with four-bar legs and soft joints hangs by its neck."""
+    import linkwork as lw
+    from linkwork.robots.mechanisms import humanoid, standing
+
+    model = humanoid(hands=False, four_bar_legs=True)
+    q = standing(model)
+    for i in model.topology.links:
+        link = model.links[i]
+        if link.joint.kind == "revolute" and not link.name.endswith(("crank", "rod")):
+            stiffness = 0.15 * min(link.limits.effort, 50.0)
+            model = model.with_springs(link.joint_name, stiffness, q[model.topology.q_slices[i]])
+            model = model.with_damping(link.joint_name, 0.1 * stiffness)
+    place = lw.forward_kinematics(model, frames=["neck"])(q).positions[0]
+    model = model.with_frame("hook", placement=lw.Placement.at(place))
+    model = model.with_constraints(lw.Connect("neck", "hook"))
+    with tempfile.TemporaryDirectory() as folder:
+        title = "Drag its limbs: simulated in your browser"
+        return lw.write_html(Path(folder) / "live.html", model, q=q, live=True, title=title).read_text()
 
 
 def _sources(text: str, made: dict[str, str]) -> None:
@@ -140,6 +164,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     up = "../" * page.file.src_uri.count("/")
     markdown = OUTSIDE.sub(lambda m: f"]({up}files/{m[1]}.md)" if (ROOT / m[1]).is_file() else m[0], markdown)
     markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md").replace("](../README.md", "](index.md")
+    markdown = markdown.replace("<!-- live -->", LIVE)
     for name, diagram in (("layers", layers), ("machine code", machine_code)):
         markdown = markdown.replace(f"<!-- diagram: {name} -->", diagram())
     return markdown

@@ -242,7 +242,10 @@ def _sign(known: Mapping[str, int]) -> bytes:
 
 
 def _sincos(known: Mapping[str, int]) -> bytes:
-    """Sine and cosine of the number at the first address, at the other two; as in the exported C (``c_source``)."""
+    """Sine and cosine of the number at the first address, at the other two.
+
+    As in the exported C (``c_source``).
+    """
     sine_at, cosine_at = _get(1), _get(2)
     names = {name: 3 + k for k, name in enumerate(("x", "y", "k", "r1", "t1", "r2", "t2", "r", "t", "z", "s", "c"))}
     quarter = 3 + len(names)

@@ -215,8 +215,10 @@ def _simulated(live: Live, scene: Scene, facts: dict[str, Any], blob: _Blob) -> 
     if live.ground is not None:
         touching = [{"name": c.name, "what": "contact", "contact": True} for c in live.contacts.values()]
         out["constraints"] = [*facts["constraints"], *touching]
-        if live.ground.axes[2, 2] == 1.0:
+        if isinstance(live.ground, Ground) and live.ground.axes[2, 2] == 1.0:
             out["ground"] = live.ground.height
+        else:
+            out["notes"] = [*facts["notes"], "the ground that contacts touch is not drawn: it is not level"]
     return out
 
 

@@ -1,4 +1,6 @@
-"""A mechanism that a page simulates: its time step and its poses as a WebAssembly module, and what the page must know.
+"""A mechanism that a page simulates: its module, and what the page must know.
+
+The module is WebAssembly, and has two functions: a time step, and where links are.
 
 The step is that of `lw.rollout`: gravity and joint damping are inputs, so are forces on links, by which the page drags
 them. Loops have a stabilisation, so that they stay closed for as long as somebody plays.
@@ -37,7 +39,7 @@ class Live(NamedTuple):
     module: Module
     run: Rollout
     q: np.ndarray
-    ground: Ground | None
+    ground: Surface | None
     contacts: dict[int, Contact]  # those with the ground, which are drawn, by their number
 
 
@@ -68,7 +70,7 @@ def live(
 
 
 def _poses(
-    model: Model, contacts: Sequence[Contact], ground: Ground | None, xp: Ops, symbol: Symbol
+    model: Model, contacts: Sequence[Contact], ground: Surface | None, xp: Ops, symbol: Symbol
 ) -> dict[str, Array]:
     """What is drawn of a configuration.
 
@@ -90,7 +92,7 @@ def _poses(
     touches = []
     for c in contacts:
         assert ground is not None
-        frame, n = model.frame(c.frame), xp.constant(ground.axes[:, 2:3])
+        frame, n = model.frame(c.frame), ground.under(at(c.frame), xp).axes[:, 2:3]
         R = poses[frame.link][0] @ xp.constant(frame.placement.R)
         touches.append(at(c.frame, c.place(R.T @ n, xp)) - c.radius * n)
     return {
@@ -103,7 +105,7 @@ def _poses(
 
 
 def described(of: Live, size: float) -> dict[str, Any]:
-    """What the page needs to run the module: its ports, the values of all inputs at the start, and what to offer."""
+    """What the page needs to run the module: ports, inputs at the start, and what to offer."""
     step, model = of.run.step, of.run.model
     given = {"q": of.q, "dt": np.array([of.run.dt]), **step.defaults, **step.settings}
     inputs = {n: given.get(n, np.zeros(size)) for n, (_, size) in of.module.ports.items() if not n.endswith("'")}

@@ -676,7 +676,10 @@ async function main() {
     label.textContent = [name, joint, `${mass.toPrecision(3)} kg`].filter(Boolean).join("\n");
     label.style.left = `${e.clientX}px`; label.style.top = `${e.clientY}px`;
   };
-  canvas.addEventListener("wheel", (e) => { e.preventDefault(); zoomBy(Math.exp(e.deltaY * 0.0012)); stale = true; }, { passive: false });
+  canvas.addEventListener("wheel", (e) => {
+    if (window !== window.top && !e.ctrlKey) return;  // within another page the wheel is for that one
+    e.preventDefault(); zoomBy(Math.exp(e.deltaY * 0.0012)); stale = true;
+  }, { passive: false });
   canvas.ondblclick = () => { camera = first(); stale = true; };
   document.onkeydown = (e) => {
     if (e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey || e.altKey) return;
