@@ -787,6 +787,8 @@ def _motions(folder: Any) -> Iterator[Call]:
             "fps": 50.0,
             "triangles": 100,
             "title": "a",
+            "contacts": None,
+            "ground": None,
         },
     )
     yield Call("write_html at", lw.write_html, {"path": folder / "b.html", "model": robot(), "q": robot().neutral()})

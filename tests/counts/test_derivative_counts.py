@@ -21,12 +21,14 @@ def standing(talos):
     return talos.with_constraints(lw.surface("leg_left_6_link"), lw.surface("leg_right_6_link"))
 
 
-BOUNDS = {"rnea": 29_850, "forward": 109_100, "vjp": 22_400, "constrained vjp": 31_700}
+BOUNDS = {"rnea": 29_850, "forward": 113_700, "vjp": 22_400, "constrained vjp": 31_700}
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_talos(talos, standing, name):
-    """rnea: 61 700 by plain forward differentiation (35 900 by q and 41 400 by v, apart); aba: 201 400."""
+    """Straight-line code takes 109 000 for forward, and 1.3 of the time that products take.
+
+    rnea: 61 700 by plain forward differentiation (35 900 by q and 41 400 by v, apart); aba: 201 400."""
     function = {
         "rnea": lambda: lw.inverse_dynamics(talos).derivatives(("q", "v")),
         "forward": lambda: lw.forward_dynamics(talos, method="aba").derivatives(),

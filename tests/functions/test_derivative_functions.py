@@ -132,19 +132,52 @@ def test_products_of_short_chains(links):
     assert_close(back.g_q @ dq + back.g_v @ dv + back.g_tau @ dtau, w @ expected, 1e3, scale=size, eps=FIVE_POINT)
 
 
-def test_loops_over_columns_equal_straight_lines(model, fd, monkeypatch):
+def test_products_of_matrices_equal_straight_lines(model, fd, monkeypatch):
     from linkwork.functions import jacobians
+    from linkwork.kernels.products import ProductProgram
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
     straight = fd.derivatives()
-    monkeypatch.setattr(jacobians, "LOOPS_FROM", 0)
-    loops = fd.derivatives()
-    loops._identity = None  # or the program of the other one is found by its content
-    assert loops.program.columns == 3 * model.nv
+    monkeypatch.setattr(jacobians, "PRODUCTS_FROM", 0)
+    products = fd.derivatives()
+    products._identity = None  # or the program of the other one is found by its content
+    assert isinstance(products.program, ProductProgram)
     for one in (states, [x[0] for x in states]):
-        for mine, theirs in zip(loops(*one), straight(*one), strict=True):
+        for mine, theirs in zip(products(*one), straight(*one), strict=True):
             assert_close(mine, theirs, 1e4, scale=float(np.abs(theirs).max()))
-    assert loops(*[x[0] for x in states])._fields == straight(*[x[0] for x in states])._fields
+    assert products(*[x[0] for x in states])._fields == straight(*[x[0] for x in states])._fields
+
+
+TREES = ("revolute", "spherical", "universal")
+HELD = {
+    "a loop between limbs": lambda m: m.with_constraints(lw.Connect("f3", "f5"), lw.point("f2")),
+    "rows of the trunk alone": lambda m: m.with_constraints(lw.point("f2"), lw.point("f8")),
+    "redundant": lambda m: m.with_constraints(lw.surface("f4"), lw.point("f4"), lw.surface("f5")),
+    "none": lambda m: m,
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_trunk_and_limbs(held, base, monkeypatch):
+    """Derivatives by trunk and limbs are those by the factors of the whole matrix, modes included."""
+    from linkwork.functions import jacobians
+
+    model = HELD[held](random_model(4, 9, TREES, base=base))
+    modes = bool(model.rows) and held != "redundant"
+    state = random_state(model, 5)
+    given = (*state, np.array([1.0, 0.3][: len(model.constraints)])) if modes else state
+    made = []
+    for least in (0, 10**12):
+        monkeypatch.setattr(jacobians, "PRODUCTS_FROM", least)
+        f = lw.forward_dynamics(model, backend="numpy", modes=modes, method="prox_ltl" if model.rows else None)
+        d = f.derivatives(("q", "v", "tau"))
+        d._identity = None
+        made.append(d(*given))
+    kappa = 1e9 if held == "redundant" else 1e4  # the least singular value that counts; the rows' condition, 230
+    for name, mine, theirs in zip(made[0]._fields, *made, strict=True):
+        if held != "redundant" or name == "da_dtau":
+            assert_close(mine, theirs, kappa, scale=float(np.abs(theirs).max()) if theirs.size else 1.0)
 
 
 def test_external_forces(model):

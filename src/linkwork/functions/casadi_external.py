@@ -158,7 +158,12 @@ def load(functions: Sequence[External]) -> list[Any]:
 
 
 def with_jacobian(
-    name: str, x: Mapping[str, Any], y: Mapping[str, Any], slopes: Any, gauss_newton: bool, defaults: Mapping[str, float]
+    name: str,
+    x: Mapping[str, Any],
+    y: Mapping[str, Any],
+    slopes: Any,
+    gauss_newton: bool,
+    defaults: Mapping[str, float],
 ) -> Any:
     """A function of CasADi, of symbols to expressions, with a function for its Jacobians."""
     import casadi

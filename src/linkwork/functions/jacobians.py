@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from linkwork.algorithms.derivatives.forward_derivatives import forward_derivatives
+from linkwork.algorithms.derivatives.forward_derivatives import Solver, forward_derivatives
 from linkwork.algorithms.derivatives.implicit import Implicit
+from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
@@ -16,16 +17,17 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.differentiated import Differentiated, by_columns
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
+from linkwork.functions.limb_columns import Columns, limb_columns
 from linkwork.functions.motion_equations import MotionEquations
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from linkwork.functions.row_slopes import row_slopes
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.joints import Joint
-from linkwork.kernels.columns import COLUMN, FOUND, Group, columns
 from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.matrices import Tracer
-from linkwork.kernels.program import Port, Program
+from linkwork.kernels.products import ProductProgram
+from linkwork.kernels.program import Program
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
@@ -36,10 +38,11 @@ if TYPE_CHECKING:
 
 Symbol = Callable[[str, int], Array]
 
-LOOPS_FROM = 200_000
-"""Operations of all solves for columns from which these are a loop. Measured on Talos with two feet: a loop compiles in
-0.4 of the time, and takes 0.6 of the time of straight-line code for one state, but 1.5 in batches; a quadruped on four
-points, 60 000 operations, 0.8 and 1.2."""
+PRODUCTS_FROM = 50_000
+"""Operations of all solves for columns from which these are products of matrices (kernels/products.py). Measured on a
+quadruped with no to four feet on the ground: with 40 000, straight-line code takes 0.8 of their time in batches and as
+much for one state; with 60 000 1.1 and 1.3 of it; on a humanoid on two feet 2.1 and 1.2, and twice as long to
+compile."""
 
 
 class Jacobians(Differentiated):
@@ -50,6 +53,8 @@ class Jacobians(Differentiated):
 
     def __init__(self, of: Function[Any], wrt: Sequence[str] | None) -> None:
         super().__init__("derivatives", of, wrt, {})
+
+    _columns: Columns | None = None
 
     def _results(self, names: tuple[str, ...]) -> Results:
         from linkwork.kernels.kernel import Results
@@ -67,32 +72,32 @@ class Jacobians(Differentiated):
         else:
             return self._by_operations(xp, inputs)
         for n, x in out.items():
-            self._shapes[n] = x.shape if n.startswith(("d", "right")) else x.shape[:1]
+            self._shapes.setdefault(n, x.shape if n.startswith("d") else x.shape[:1])
         return out
 
     @cached_property
-    def _loops(self) -> bool:
-        """Whether columns are solved for in a loop: many of them, each with many operations, and no jump."""
+    def _by_products(self) -> bool:
+        """Whether columns are products of matrices: many of them, each with many operations, and no jump."""
+        return self.solving > PRODUCTS_FROM
+
+    @cached_property
+    def solving(self) -> int:
+        """About how many operations solving for all columns takes; 0 where it must be straight-line code."""
         if not isinstance(self.of, SolverFunction) or (self.of.rows is not None and self.of.rows.at is not None):
-            return False
+            return 0
         n, m, parent = self.model.nv, self.model.rows, self.model.topology.dof_parent
         depth = [0] * n
         for k in range(n):
             depth[k] = depth[parent[k]] + 1 if parent[k] >= 0 else 0
-        each = 4 * sum(depth) + 2 * m * (m + n)
-        return sum(self.sizes.values()) * each > LOOPS_FROM
+        return sum(self.sizes.values()) * (4 * sum(depth) + 2 * m * (m + n))
 
     def _looped(self, program: Program) -> Any:
-        if not self._loops:
+        if not self._by_products:
             return program
-        (first, second), n, m = self.outputs, self.model.nv, self.model.rows
-        widths = {port.name: port.shape[-1] for port in program.outputs}
-        groups = [
-            Group(f"right_{w}", (Port(f"d{first}_d{w}", (n, k)), Port(f"d{second}_d{w}", (m, k))))
-            for w, k in ((w, widths[f"right_{w}"]) for w in self.wrt)
-        ]
+        first, second = self.outputs
         names = [f"d{x}_d{w}" for x in (first, second) for w in self.wrt]
-        return columns(program, groups, [first, second, *names])
+        assert self._columns is not None
+        return ProductProgram(program, self._columns.products, self._columns.further, [first, second, *names]).check()
 
     def _by_operations(self, xp: Ops, inputs: dict[str, Array]) -> dict[str, Array]:
         """Any function."""
@@ -154,7 +159,8 @@ class Jacobians(Differentiated):
         differentiate = partial(row_slopes, v=inputs["v"])
         tau = p.tau if p.passive is None else p.tau + p.passive
         given = (p.motion, tau, p.forces, differentiate, p.softness, p.active)
-        solved, s = forward_derivatives(*given, sparse=not self._loops)
+        solver: Solver = LimbSolution if self._by_products else partial(Implicit, columns=2 * n, sparse=True)
+        solved, s = forward_derivatives(*given, solver=solver)
         passive = self._slopes_of(xp, p.passive, inputs)
         sides = {
             "q": lambda: (passive("q") - s.force_q, -s.row_q),
@@ -169,7 +175,7 @@ class Jacobians(Differentiated):
         """The same with the equations differentiated operation by operation: for joints of the user's own."""
         xp = p.xp
         assert isinstance(xp, Tracer)
-        solved = p.solved()
+        solved = p.solved_by(LimbSolution) if self._by_products else p.solved()
         needed, residual = p.balance(solved)
         seeds, places = self._seeds(xp, p.inputs)
         seeds.update({r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None})
@@ -184,16 +190,19 @@ class Jacobians(Differentiated):
         return self._solutions(p, solved, {w: sides[w] for w in self.wrt}, symbol)
 
     def _solutions(
-        self, p: MotionEquations, solved: Implicit, sides: Mapping[str, tuple[Array, Array]], symbol: Symbol
+        self,
+        p: MotionEquations,
+        solved: Implicit | LimbSolution,
+        sides: Mapping[str, tuple[Array, Array]],
+        symbol: Symbol,
     ) -> dict[str, Array]:
-        """The solution, and what it becomes for each of these right-hand sides: in a loop, or all at once."""
+        """The solution, and what it becomes for each of these right-hand sides: by products, or all at once."""
         (first, second), xp = self.outputs, p.xp
         out = {first: p.inputs["v"] + solved.a if p.jump else solved.a, second: solved.lam}
-        if self._loops:
-            one = symbol(COLUMN, self.model.nv + self.model.rows)
-            x, y = solved.solve(one[: self.model.nv, :], one[self.model.nv :, :])
-            rights = {f"right_{w}": xp.vstack([b, r]) for w, (b, r) in sides.items()}
-            return {**out, **rights, FOUND: xp.vstack([x, y * solved.roots])}
+        if isinstance(solved, LimbSolution):
+            self._columns = limb_columns(solved, sides, first, second)
+            self._shapes.update({n: x.shape for n, x in self._columns.given.items()})
+            return {**out, **self._columns.given}
         firsts, seconds = dict[str, Array](), dict[str, Array]()
         for w, (b, r) in sides.items():
             x, y = solved.solve(b, r)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from linkwork.algorithms.derivatives.implicit import Implicit
+from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
@@ -14,6 +15,8 @@ from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import in_place
+
+S = TypeVar("S", Implicit, LimbSolution)
 
 
 class MotionEquations:
@@ -43,14 +46,18 @@ class MotionEquations:
         return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
 
     def solved(self) -> Implicit:
-        """The solution, by link recursions."""
-        c = rnea(self.motion, None, self.fext, self.passive)
-        return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
+        """The solution."""
+        return self.solved_by(Implicit)
 
-    def balance(self, solved: Implicit) -> tuple[Array, Array]:
+    def solved_by(self, solver: type[S]) -> S:
+        """The solution by one of the solvers, with M and c by link recursions."""
+        c = rnea(self.motion, None, self.fext, self.passive)
+        return solver(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
+
+    def balance(self, solved: Implicit | LimbSolution) -> tuple[Array, Array]:
         """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""
-        motion, xp, f = self.motion, self.xp, solved.factor
-        needed = rnea(motion, solved.a, self.fext, self.passive) - f.rows_to_joints(solved.multipliers, solved.columns)
+        motion, xp = self.motion, self.xp
+        needed = rnea(motion, solved.a, self.fext, self.passive) - solved.joint_forces
         a, residual = motion.accelerations(solved.a), [xp.zeros(0)]
         for r in solved.rows:
             total = sum((K @ a[l] for l, K in r.links.items()), -r.k)

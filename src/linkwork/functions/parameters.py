@@ -7,6 +7,7 @@ What is not named stays constant, and folds away.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from linkwork.checks import choice, several
 from linkwork.constraints import CentreOfMass
 from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
+from linkwork.model.memo import cached
 from linkwork.model.parameters import UNITS
 
 GROUPS = (*UNITS, "softness")
@@ -59,14 +61,16 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
         return ""
     slack = INDEFINITE if value.dtype == np.float64 else INDEFINITE**0.5
     each = value.reshape(-1, model.nlinks, 10).astype(float)
-    for i, own in enumerate(model.parameters().inertia):
-        if _possible(own) and any((x < 0).any() for x in _signs(each[:, i].T, own, slack)):
-            what = "mass" if (each[:, i, 0] < 0).any() else "moment of inertia about its centre of mass"
-            return (
-                f"'inertia' gives link '{model.links[i + 1].name}' a negative {what}, which no body has; its ten "
-                "numbers are [m  m c  Ixx Ixy Iyy Ixz Iyz Izz], about the link's origin"
-            )
-    return ""
+    units, checked = _own_inertias(model)
+    wrong = checked & np.any([(x[0] < 0).any(axis=0) for x in _signs(each.transpose(2, 0, 1), units, slack)], axis=0)
+    if not wrong.any():
+        return ""
+    i = int(np.argmax(wrong))
+    what = "mass" if (each[:, i, 0] < 0).any() else "moment of inertia about its centre of mass"
+    return (
+        f"'inertia' gives link '{model.links[i + 1].name}' a negative {what}, which no body has; its ten numbers are "
+        "[m  m c  Ixx Ixy Iyy Ixz Iyz Izz], about the link's origin"
+    )
 
 
 def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
@@ -75,27 +79,31 @@ def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
             good = xp.where(inputs[name][k : k + 1, :] < 0, nan, good)
-    for i, own in enumerate(model.parameters().inertia if "inertia" in inputs else ()):
+    units, checked = _own_inertias(model)
+    for i in np.flatnonzero(checked) if "inertia" in inputs else ():
         given = inputs["inertia"][10 * i : 10 * i + 10, :]
-        for x in _signs(given, own, threshold(xp, INDEFINITE)) if _possible(own) else ():
+        for x in _signs(given, float(units[i]), threshold(xp, INDEFINITE)):
             good = xp.where(x < 0, nan, good)
     return good
 
 
-def _possible(own: np.ndarray) -> bool:
-    return all(x[0, 0] >= 0 for x in _signs(own[:, None], own, INDEFINITE))
+@cached
+def _own_inertias(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """A unit for each link's inertia, against under- and overflow, and whether its own inertia is possible."""
+    own = model.parameters().inertia.T
+    size = own[0] * (own[4] + own[6] + own[9])
+    usual = (size > 1e-100) & (size < 1e100)
+    units = np.where(usual, 1 / np.where(usual, size, 1.0), 1.0)
+    return units, np.all([x[0] >= 0 for x in _signs(own, units, INDEFINITE)], axis=0)
 
 
-def _signs(row: Array, own: np.ndarray, slack: float) -> tuple[Array, ...]:
+def _signs(row: Array, unit: Any, slack: float) -> tuple[Array, ...]:
     """What is not negative if a body has this inertia: its mass, and minors of I about c.
 
         m I_c = m I - (h.h E - h h^T)
 
-    The moments of I count as larger by `slack`; the unit is that of the link's `own` inertia, against under- and
-    overflow. Of a body without mass, the trace of I decides.
+    The moments of I count as larger by `slack`. Of a body without mass, the trace of I decides.
     """
-    unit = float(own[0] * (own[4] + own[6] + own[9]))
-    unit = 1 / unit if 1e-100 < unit < 1e100 else 1.0
     mass, *rest = (row[k : k + 1, :] for k in range(10))
     x, y, z = (h * unit**0.5 for h in rest[:3])
     xx, xy, yy, xz, yz, zz = rest[3:]

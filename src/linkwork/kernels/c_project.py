@@ -12,15 +12,15 @@ from pathlib import Path
 from linkwork.errors import InputError, listing
 from linkwork.kernels.c_size import sentence
 from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
-from linkwork.kernels.columns import ColumnProgram
 from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Program
 
 PROJECT = "CMakeLists.txt"
 
 
 def export(
-    program: Program | IterativeProgram | ColumnProgram,
+    program: Program | IterativeProgram | ProductProgram,
     directory: str | Path,
     name: str | None = None,
     about: Sequence[str] = (),
@@ -57,7 +57,7 @@ def export(
 
 
 def c_header(
-    program: Program | IterativeProgram | ColumnProgram,
+    program: Program | IterativeProgram | ProductProgram,
     name: str | None = None,
     about: Sequence[str] = (),
     defaults: Mapping[str, float] | None = None,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from linkwork.kernels.columns import ColumnProgram
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Program
 from linkwork.kernels.schedule import arranged
 
@@ -31,16 +31,16 @@ class Size(NamedTuple):
     code: int
 
 
-def sentence(program: Program | IterativeProgram | ColumnProgram, dtype: str) -> str:
+def sentence(program: Program | IterativeProgram | ProductProgram, dtype: str) -> str:
     """The line of a header."""
     size = estimated(program, dtype)
     stack, code = (f"{max(1, round(n / 100)) / 10:g} kB" for n in size)
     return f"No allocation, no static state. Stack: {stack} at most, code: about {code} (Cortex-M7, gcc -O2)."
 
 
-def estimated(program: Program | IterativeProgram | ColumnProgram, dtype: str) -> Size:
+def estimated(program: Program | IterativeProgram | ProductProgram, dtype: str) -> Size:
     """What a function takes, without the functions of the C library that it calls."""
-    if isinstance(program, ColumnProgram):
+    if isinstance(program, ProductProgram):
         program = program.unrolled()
     state, each = 0, SIZES[dtype]
     if isinstance(program, IterativeProgram):

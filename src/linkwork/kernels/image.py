@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from linkwork.kernels.columns import COLUMN, FOUND, SHARED, ColumnProgram, Loop, loop_module
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, left_out, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
+from linkwork.kernels.products import ProductProgram, Tile, product_module
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
@@ -69,13 +69,13 @@ class Image:
     cost: int  # instructions per tile of that many states
 
 
-def build(program: Program | IterativeProgram | ColumnProgram, options: Options) -> Image:
+def build(program: Program | IterativeProgram | ProductProgram, options: Options) -> Image:
     """Fuse, schedule and lower; modules are compiled as soon as they are written."""
     with emitter(options.target) as modules, collector_paused():
         if isinstance(program, IterativeProgram):
             needs = lower_iterative(program, options, modules)
-        elif isinstance(program, ColumnProgram):
-            needs = lower_columns(program, options, modules)
+        elif isinstance(program, ProductProgram):
+            needs = lower_products(program, options, modules)
         else:
             needs = lower(program, options, modules)
         return Image(tuple(modules.objects()), needs.workspace, options.lanes, needs.cost)
@@ -140,42 +140,20 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     return Needs(workspace, cost)
 
 
-def lower_columns(program: ColumnProgram, options: Options, modules: Modules) -> Needs:
-    """Write the modules of a program with a loop over columns: start, body, and the loop around the body.
-
-    For one state the body works on as many columns at once as a register holds, in a part of the workspace of its own.
-    """
+def lower_products(program: ProductProgram, options: Options, modules: Modules) -> Needs:
+    """Write the modules of a program that ends in products: its start, and the products."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
-    start = schedule(fuse(program.start), options.chunk, options.held, layout, "")
-    # room for registers that reach beyond the last column
-    lanes = options.target.lanes("float64" if options.scalar == "double" else "float32")
-    wide = Shape(options.scalar, lanes) if options.lanes == 1 else shape
-    step = wide.lanes // shape.lanes
-    lefts = {g.right: layout.region(sum(p.size for p in g.outputs) + step) for g in program.groups}
-    layout.region(step)
-    inner = layout if step == 1 else Layout(lanes)
-    body = schedule(fuse(program.body), options.chunk, options.held, inner, "'")
-    base = -(-layout.size * shape.bytes // 64) * 64 if step > 1 else 0
-    workspace = -(-(base + (inner.size * wide.bytes if step > 1 else layout.size * shape.bytes)) // 64) * 64
+    start = schedule(fuse(program.start), options.chunk, options.held, layout, "", keep=False)
+    slots = {n: layout.port(n, port.size) for n, port in program.matrices.items()}
+    workspace = -(-layout.size * shape.bytes // 64) * 64
     write_chunks(start, "start", options, modules)
-    same = range(inner.named[SHARED], inner.named[SHARED] + program.body.inputs[0].size) if step > 1 else range(0)
-    write_chunks(body, "body", replace(options, lanes=wide.lanes), modules, same)
-    rights = {g.right: layout.named[g.right] for g in program.groups}
-    loops = [Loop(rights[g.right] * shape.bytes, lefts[g.right] * shape.bytes, g.width) for g in program.groups]
-    slots = inner.named[SHARED], inner.named[COLUMN], inner.named[FOUND + "'"]
-    modules.append(loop_module(body, loops, shape, wide, layout.named[SHARED] * shape.bytes, slots, base))
-    found = dict(zip(program.start.outputs, start.outputs, strict=True))
-    for g in program.groups:
-        first = lefts[g.right]
-        for port in g.outputs:
-            found[port] = tuple(range(first, first + port.size))
-            first += port.size
-    places = (*places_of(layout, program.inputs), *(found[port] for port in program.outputs))
+    lanes = options.target.lanes("float64" if options.scalar == "double" else "float32")
+    modules.append(product_module(program, slots, Tile.of(shape, lanes, options.target.registers)))
+    places = (*places_of(layout, program.inputs), *places_of(layout, program.outputs))
     frame = Frame(program.inputs, program.outputs, places, shape, workspace)
-    calls = [*step_calls(start, shape, options.register, "start"), "  call void @columns(ptr %ws, ptr %ws)"]
-    turns = sum(-(-g.width // step) for g in program.groups)
-    cost = cost_of([start], (*program.inputs, *program.outputs)) + turns * cost_of([body], program.body.inputs)
-    modules.append(driver_module(frame, calls, [*chunk_names(start, "start"), "columns"], cost))
+    calls = [*step_calls(start, shape, options.register, "start"), "  call void @products(ptr %ws, ptr %ws)"]
+    cost = cost_of([start], (*program.inputs, *program.outputs)) + sum(p.operations for p in program.products)
+    modules.append(driver_module(frame, calls, [*chunk_names(start, "start"), "products"], cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost)
@@ -186,11 +164,11 @@ def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], .
     return tuple(tuple(range(layout.named[p.name], layout.named[p.name] + p.size)) for p in ports)
 
 
-def write_chunks(plan: Schedule, prefix: str, options: Options, modules: Modules, same: range = range(0)) -> None:
-    """The modules of a schedule's code; `same` as in `lower_chunk`."""
+def write_chunks(plan: Schedule, prefix: str, options: Options, modules: Modules) -> None:
+    """The modules of a schedule's code."""
     for k, step in enumerate(plan.steps):
         if isinstance(step, Code):
-            modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape, same))
+            modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape))
 
 
 def sine_module(options: Options) -> str:

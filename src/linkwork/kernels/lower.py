@@ -72,9 +72,9 @@ STRAIGHT = "; straight-line code\n"
 """The first line of a chunk, which distinguishes it from loops (compile.py)."""
 
 
-def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape, same: range = range(0)) -> str:
-    """The IR module of one code step. The slots `same` hold one number for all lanes each, side by side."""
-    return STRAIGHT + _Chunk(schedule, shape, places_of_constants(schedule, step), same).module(step, name)
+def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
+    """The IR module of one code step."""
+    return STRAIGHT + _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
 
 
 def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:
@@ -91,8 +91,8 @@ def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:
 
 
 class _Chunk:
-    def __init__(self, schedule: Schedule, shape: Shape, constants: dict[float, int], same: range) -> None:
-        self.schedule, self.shape, self.constants, self.same = schedule, shape, constants, same
+    def __init__(self, schedule: Schedule, shape: Shape, constants: dict[float, int]) -> None:
+        self.schedule, self.shape, self.constants = schedule, shape, constants
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self.name: dict[int, str] = {}  # node -> its value in this chunk
@@ -190,8 +190,6 @@ define void @{name}(ptr %base, ptr %again) #0 {{
             return self.constant(rest[0])
         if i in self.masks:
             text = self.emit(f"uitofp {self.shape.mask} {self.masks[i]} to {self.shape.vector}")
-        elif self.schedule.loads[i] in self.same:
-            text = self.number_for_all(self.schedule.loads[i])
         else:
             place = self.address(self.schedule.loads[i], "%again")
             text = self.emit(f"load {self.shape.vector}, ptr {place}, align {self.shape.bytes}")
@@ -205,12 +203,6 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         address = self.emit(f"getelementptr i8, ptr %constants, i64 {self.constants[value] * self.shape.size}")
         number = self.emit(f"load {self.shape.scalar}, ptr {address}, align {self.shape.size}, !invariant.load !0")
         return self.spread(number)
-
-    def number_for_all(self, slot: int) -> str:
-        """One number for all lanes, loaded."""
-        offset = self.same.start * self.shape.bytes + (slot - self.same.start) * self.shape.size
-        address = self.emit(f"getelementptr i8, ptr %again, i64 {offset}")
-        return self.spread(self.emit(f"load {self.shape.scalar}, ptr {address}, align {self.shape.size}"))
 
     def spread(self, number: str) -> str:
         """A number in all lanes."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from linkwork.errors import KernelError
 from linkwork.kernels.target import Target
-from linkwork.system.code import architecture
+from linkwork.system.code import LOADS_ELF, architecture
 
 PAGE = 1 << 16
 """A multiple of the page size of every processor."""
@@ -33,7 +32,7 @@ HASH, STRTAB, SYMTAB, STRSZ, SYMENT, SONAME = 4, 5, 6, 10, 11, 14
 
 def write(path: Path, functions: Mapping[str, int]) -> None:
     """Write a library of these functions, names and addresses."""
-    if sys.platform == "linux":
+    if LOADS_ELF:
         path.write_bytes(elf(functions, architecture(Target.host().triple)))
         return
     compiler = next((found for name in ("cc", "clang", "gcc") if (found := shutil.which(name))), None)

@@ -38,6 +38,9 @@ from linkwork.model.model import MODEL
 from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
 from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state, stiff_inputs
 
+APART_FROM = 200_000
+"""Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
+
 
 class StepResult(NamedTuple):
     """The configuration `q` and velocity `v` after a step."""
@@ -63,6 +66,7 @@ class DiscreteStep:
         self._recipe = {"dt": dt, "stabilisation": stabilisation, **options}
         stepped = discretised(stabilised(model, stabilisation, dt), dt)
         self.parameters = tuple(options["parameters"])
+        self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
         self.servos = options["actuators"] and any(a.is_servo for a in model.actuators)
         if self.servos:  # armature is an input that no caller gives
@@ -73,9 +77,9 @@ class DiscreteStep:
         wrt = ("q", "v", self._control)
         self.stepped, self.wrt = stepped, wrt
         slopes = Jacobians(self.dynamics, wrt)
-        looped = slopes._loops and not self.servos
-        self._slopes = slopes if looped else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, self.nu, options) if looped else LinearStep(self.dynamics, stepped, dt, wrt)
+        apart = slopes.solving > APART_FROM and not self.servos
+        self._slopes = slopes if apart else None  # straight-line code goes on through the step
+        self._linear = _linear(stepped, dt, self.nu, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt)
         self.integrator = _next(stepped, dt, options)
         self._back = StepReverse(self.dynamics, stepped, dt, (*wrt, *self.parameters))
 
@@ -338,6 +342,8 @@ def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
 
 class LinearStep(Jacobians):
     """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
+
+    _by_products = False
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
         Differentiated.__init__(self, "linear_step", of, wrt, {})

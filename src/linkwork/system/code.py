@@ -18,6 +18,9 @@ import ctypes.util
 import sys
 from collections.abc import Iterable
 
+LOADS_ELF = sys.platform == "linux"
+"""Whether shared libraries are ELF files: macOS and Windows load formats of their own."""
+
 MEMORY = ("memcpy", "memset", "memmove")
 ROUNDING = ("floor", "ceil", "floorf", "ceilf")
 """Functions that LLVM calls for instructions a processor lacks: x86 before SSE 4.1 cannot round."""

@@ -33,6 +33,7 @@ from linkwork.viewer import live as simulated
 from linkwork.viewer.live import Live
 from linkwork.viewer.scene import TRIANGLES, Scene, make_scene
 from linkwork.viewer.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
+from linkwork.viewer.touches import Touches, with_touches
 
 MOTION = optional(instance(Trajectory, "a linkwork.Trajectory"))
 FPS = number(1e-6, 1e6, "a number of states per second above 0")
@@ -71,7 +72,8 @@ def write_html(
     `path` is the file, `trajectory` the motion, `title` what stands above it (default: the model's name).
     `fps` states per second of motion are kept; meshes are thinned out to about `triangles` in all. Links are drawn from
     the visuals of the robot's file, or as inertia ellipsoids, bones and joint axes where it has none. Quaternions in
-    `q` are [x y z w]. Needs no package beyond the core ones.
+    `q` are [x y z w]. With the `contacts` (and `ground`) that the motion was simulated with, their places, forces and
+    friction cones are drawn, in another colour where they slip. Needs no package beyond the core ones.
 
     With `live` the page simulates the mechanism from rest at `q`, as WebAssembly: links are dragged with the mouse,
     gravity, damping and joint forces have sliders. Its steps are those of `lw.rollout` with `dt` (default: 1 ms),
@@ -88,11 +90,15 @@ def write_html(
         raise InputError("give a trajectory or a configuration q, not both")
     if live and trajectory is not None:
         raise InputError("a live page has no trajectory: it starts from a configuration q")
-    if not live and not (dt is None and contacts is None and ground is None):
-        raise InputError("dt=, contacts= and ground= are for live=True: a replay simulates nothing")
-    scene = make_scene(model, triangles=triangles)
+    if not live and dt is not None:
+        raise InputError("dt= is for live=True: a replay simulates nothing")
+    if not live and (contacts is not None or ground is not None) and (trajectory is None or contacts is None):
+        raise InputError("contacts= and ground= are for live=True, or for the trajectory that was simulated with both")
+    scene, touches = make_scene(model, triangles=triangles), None
     if trajectory is not None:
         states = states_of(model, trajectory, fps)
+        if contacts is not None:
+            states, touches = with_touches(states, model, trajectory, contacts, ground or Ground())
     elif q is not None:
         at = np.asarray(q, dtype=float)
         states = states_at(model, at)
@@ -101,15 +107,22 @@ def write_html(
         scene, states = replace(scene, notes=(*scene.notes, *notes)), states_at(model, at)
     out = Path(path)
     playing = simulated.live(model, at, dt, contacts, ground) if live else None
-    text = page(scene, states, trajectory, title or model.name, playing)
+    text = page(scene, states, trajectory, title or model.name, playing, touches)
     written(out, lambda: out.write_text(text, encoding="utf-8"))
     return out
 
 
-def page(scene: Scene, states: States, trajectory: Trajectory | None, title: str, live: Live | None = None) -> str:
+def page(
+    scene: Scene,
+    states: States,
+    trajectory: Trajectory | None,
+    title: str,
+    live: Live | None = None,
+    touches: Touches | None = None,
+) -> str:
     """The text of the page."""
     blob = _Blob()
-    facts = _described(scene, states, trajectory, title, blob)
+    facts = _described(scene, states, trajectory, title, blob, touches)
     if live is not None:
         facts |= _simulated(live, scene, facts, blob)
     described = json.dumps(facts, separators=(",", ":"), allow_nan=False)
@@ -157,9 +170,11 @@ def _without_folders(note: str) -> str:
     return re.sub(r"(?<![\w.:/])(?:[A-Za-z]:)?[/\\](?:[^\s'\"/\\]+[/\\])*([^\s'\"/\\]+)", r"\1", note)
 
 
-def _described(scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob) -> dict[str, Any]:
+def _described(
+    scene: Scene, states: States, trajectory: Trajectory | None, title: str, blob: _Blob, touches: Touches | None
+) -> dict[str, Any]:
     model, t = scene.model, states.t - states.t[0]
-    forces = trajectory is not None and has_forces(model, trajectory)
+    forces = touches is not None or (trajectory is not None and has_forces(model, trajectory))
     notes = [_without_folders(note) for note in scene.notes]
     if trajectory is not None and not forces and trajectory.lam.shape[1]:
         notes.append("the motion has forces of constraints that this model does not have: they are not shown")
@@ -180,7 +195,9 @@ def _described(scene: Scene, states: States, trajectory: Trajectory | None, titl
         "positions": blob.add(states.positions, "f4"),
         "quaternions": blob.add(np.round(quaternions(states.rotations) * 32767), "i2"),
         "com": blob.add(states.com, "f4"),
-        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named],
+        "constraints": [{"name": c.name, "what": c.describe(), "contact": is_contact(c)} for c in states.named]
+        + (touches.contacts if touches else []),
+        "normals": blob.add(touches.normals, "f4") if touches else None,
         "ends": blob.add(states.ends, "f4"),
         "forces": blob.add(states.forces, "f4") if forces else None,
         "active": blob.add(states.active, "u1"),

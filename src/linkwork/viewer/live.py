@@ -59,6 +59,8 @@ def live(
         raise InputError(f"a live page starts from one configuration ({model.nq},), not from {q.shape}")
     if not model.nv:
         raise InputError(f"'{model.name}' has no joint that moves: there is nothing to simulate live")
+    if ground is not None and not isinstance(ground, Ground):
+        raise InputError("the ground of a live page is a plane (lw.Ground)")
     run = rollout(
         model,
         dt=TIME_STEP if dt is None else dt,

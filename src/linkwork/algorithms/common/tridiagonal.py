@@ -1,4 +1,4 @@
-"""A symmetric matrix as Q T Q^T with T tridiagonal, for solves with multiples of the identity added.
+"""A symmetric matrix as Q T Q^T, T tridiagonal: solves with any multiple of the identity added.
 
     (A + rho I) x = b   is   (T + rho I) y = Q^T b,   x = Q y
 

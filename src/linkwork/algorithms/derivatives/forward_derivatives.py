@@ -16,12 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from linkwork.algorithms.derivatives.implicit import Implicit
+from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives, placed, rnea_derivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
+
+Solver = Callable[..., Implicit | LimbSolution]
+"""What solves the equations of a motion, from M, c, joint forces, softness and modes."""
 
 
 class RowSlopes(NamedTuple):
@@ -55,11 +59,11 @@ def forward_derivatives(
     differentiate: Differentiate,
     softness: Sequence[Array] | None = None,
     active: Array | None = None,
-    sparse: bool = True,
-) -> tuple[Implicit, Slopes]:
+    solver: Solver = Implicit,
+) -> tuple[Implicit | LimbSolution, Slopes]:
     """The solution for joint forces and `forces` on links, and what its columns come from.
 
-    Forces are in link coordinates. With `sparse`, solves make use of zeros in columns, one by one.
+    Forces are in link coordinates. `solver` makes the solution, of the motion, M, c, joint forces, softness and modes.
     """
     motion, xp, t = motion.classical, motion.xp, motion.model.topology
     rooted = Rooted(motion)
@@ -67,7 +71,7 @@ def forward_derivatives(
     # the solution
     M = assemble(motion, rooted.mass())
     c = rooted.tau(rooted.forces(rooted.accelerations(None), forces), None)
-    solved = Implicit(motion, M, c, tau, softness, active, columns=2 * t.nv, sparse=sparse)
+    solved = solver(motion, M, c, tau, softness, active)
 
     # the tree with constraint forces as external ones, then the rows
     felt = dict(forces)

@@ -7,7 +7,7 @@ columns of derivatives. O(n d^2 + m d^2 + m^2 d + m^3) to factor, O(n d + m^2) f
 
 Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R the multipliers come from
 
-    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^3)  for singular values s^2 >> R,   W -> 0  for s^2 << R
+    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^2)  for singular values s^2 >> R,   W -> 0  for s^2 << R
 
 that is, from a pseudo-inverse without singular values. With `softness`, R is that, and W = E.
 """
@@ -22,7 +22,7 @@ from linkwork.algorithms.constrained.kkt_factor import KKTFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.rows import constraint_rows
+from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.constraints.units import units
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
@@ -53,7 +53,9 @@ class Implicit:
         self.many, self.sparse = columns > motion.model.rows, sparse
         self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
         self.columns = [joint_columns(motion, r) for r in self.rows]
-        self.factor = KKTFactor(M, self.columns, self._damping(), motion.model.topology.dof_parent, self.xp)
+        self.factor = KKTFactor(
+            M, self.columns, damping(self.motion, self.rows, self.softness), motion.model.topology.dof_parent, self.xp
+        )
         k, z = joint_targets(motion, self.rows), self._through(tau - c)
         y = self._multipliers(k - self.factor.forces_to_rows(z))
         if softness is None and self.rows:
@@ -72,18 +74,16 @@ class Implicit:
         """The multipliers of each constraint."""
         return split(self.multipliers, self.rows)
 
+    @property
+    def joint_forces(self) -> Array:
+        """J^T y."""
+        return self.factor.rows_to_joints(self.multipliers, self.columns)
+
     def solve(self, b: Array, r: Array) -> tuple[Array, Array]:
         """x and y, for columns."""
         z = self._through(b)
         y = self._multipliers(r - self.factor.forces_to_rows(z))
         return self._accelerations(z, y), y
-
-    def _damping(self) -> list[Array]:
-        if self.softness is not None:
-            return list(self.softness)
-        least = threshold(self.xp, REDUNDANT)
-        effective = zip(self.rows, units(self.motion.model), strict=True)
-        return [self.xp.zeros(r.k.shape[0]) + least / unit for r, unit in effective]
 
     def _multipliers(self, r: Array) -> Array:
         """W r."""
@@ -91,7 +91,7 @@ class Implicit:
             return r
         if self.many:
             return self._W @ r
-        E, R = self.factor.constraints.solve, self.xp.vstack(self._damping())
+        E, R = self.factor.constraints.solve, self.xp.vstack(damping(self.motion, self.rows, self.softness))
         first = E(r)
         if self.softness is not None:
             return first
@@ -104,7 +104,7 @@ class Implicit:
         E, xp = self.factor.constraints.inverse(), self.xp
         if self.softness is not None:
             return E
-        ER = E * xp.vstack(self._damping()).T
+        ER = E * xp.vstack(damping(self.motion, self.rows, self.softness)).T
         second = xp.symmetric(ER @ E)
         return E + second - 2 * xp.symmetric(ER @ second)
 
@@ -129,3 +129,11 @@ class Implicit:
             for j, n in f.joints.inverse_L[i].items():
                 x[i] = x[i] + n * w[j : j + 1, :]
         return self.xp.vstack([z[0:0, :], *x])
+
+
+def damping(motion: Motion, rows: Sequence[ConstraintRows], softness: Sequence[Array] | None) -> list[Array]:
+    """R of each constraint: its softness, or as little as redundant rows need."""
+    if softness is not None:
+        return list(softness)
+    least = threshold(motion.xp, REDUNDANT)
+    return [motion.xp.zeros(r.k.shape[0]) + least / unit for r, unit in zip(rows, units(motion.model), strict=True)]

@@ -292,6 +292,7 @@ class Motion {
     this.ends = view(buffer, scene.ends);
     this.forces = scene.forces ? view(buffer, scene.forces) : null;
     this.active = view(buffer, scene.active);
+    this.normals = scene.normals ? view(buffer, scene.normals) : null;
     this.links = scene.links.length; this.constraints = scene.constraints.length;
     this.duration = this.t[this.t.length - 1];
     this.pushing = this.loopForces = !!this.forces;
@@ -329,7 +330,8 @@ class Motion {
     for (let c = 0; c < this.constraints; c++) {
       const ends = this.mixed(this.ends, 6, c, where);
       constraints.push({ a: ends.slice(0, 3), b: ends.slice(3), contact: scene.constraints[c].contact,
-        active: this.active[where[0] * this.constraints + c] > 0,
+        active: this.active[where[0] * this.constraints + c] > 0, slips: this.active[where[0] * this.constraints + c] === 2,
+        friction: scene.constraints[c].friction, normal: this.normals ? this.mixed(this.normals, 3, c, where) : null,
         force: this.forces ? this.mixed(this.forces, 3, c, where) : [0, 0, 0] });
     }
     return { links, constraints, com: this.mixed(this.com, 3, 0, where) };
@@ -343,7 +345,7 @@ const THEMES = {
   dark: { back: [0.071, 0.086, 0.110], ink: [0.42, 0.48, 0.56], floor: [0.115, 0.135, 0.165, 0.85] },
 };
 const OPENING = 0.6;  // the angle that the camera sees, from top to bottom
-const FORCE = [0.92, 0.36, 0.12, 1], LOOP = [0.55, 0.30, 0.85, 1], CONTACT = [0.12, 0.62, 0.42, 1];
+const FORCE = [0.92, 0.36, 0.12, 1], LOOP = [0.55, 0.30, 0.85, 1], CONTACT = [0.12, 0.62, 0.42, 1], SLIP = [0.90, 0.72, 0.10, 1];
 const AXES = [[0.86, 0.20, 0.22, 1], [0.25, 0.66, 0.28, 1], [0.20, 0.42, 0.90, 1]];
 const ICONS = { play: '<svg viewBox="0 0 10 10"><path d="M1.5 0 9.5 5 1.5 10z"/></svg>',
   pause: '<svg viewBox="0 0 10 10"><path d="M1 0h3v10H1zM6 0h3v10H6z"/></svg>' };
@@ -441,10 +443,14 @@ async function main() {
       for (let i = 0; i < 3; i++) arrow(p, times([m[4 * i], m[4 * i + 1], m[4 * i + 2]], (l ? 0.07 : 0.14) * size), 0.0028 * size, AXES[i]);
     }
     for (const c of state.constraints) {
-      const colour = c.contact ? CONTACT : LOOP;
+      const colour = c.slips ? SLIP : c.contact ? CONTACT : LOOP;
       if (shown.constraints && c.active) {
         overlay(ball, framed([1, 0, 0], [0, 1, 0], [0, 0, 1], c.a, [0.016 * size, 0.016 * size, 0.016 * size]), colour);
         const gap = sub(c.b, c.a);
+        if (c.friction && c.normal) {
+          const n = unit(c.normal), high = 0.06 * size;  // the friction cone, with its tip at the contact
+          overlay(cone, along(add(c.a, times(n, high)), times(n, -1), c.friction * high, high), [...colour.slice(0, 3), 0.3]);
+        }
         if (!c.contact && length(gap) > 0.002 * size) overlay(shaft, along(c.a, gap, 0.005 * size, length(gap)), colour);
       }
       if (shown.forces && c.active && length(c.force) > 0)

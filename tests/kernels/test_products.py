@@ -1,0 +1,100 @@
+"""Programs that end in products: NumPy, straight-line code, and machine code of any width agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkwork.kernels import Kernel, Port, Program
+from linkwork.kernels.c_source import c_source
+from linkwork.kernels.products import Factor, Mirror, Product, ProductProgram, Rows
+from linkwork.kernels.trace import trace
+
+
+def products(rows: int, inner: int, width: int) -> ProductProgram:
+    """x = A B in every second row and from the second column on, y += A^T[1:] x, and s = A A^T by its lower half."""
+
+    def body(xp, symbol):
+        u = symbol("u", 3)
+        A = xp.vstack([xp.hstack([(i + 1) * u[k % 3, 0] + i * k for k in range(inner)]) for i in range(rows)])
+        B = xp.vstack([xp.hstack([xp.sin(u[(k + c) % 3, 0]) for c in range(width)]) for k in range(inner)])
+        return {"v": 2 * u, "A": A, "AT": A.T, "B": B, "y": xp.constant(np.ones((inner, width + 1)))}
+
+    shapes = {"A": (rows, inner), "AT": (inner, rows), "B": (inner, width), "y": (inner, width + 1)}
+    whole, across = tuple(range(rows)), tuple(range(inner))
+    x = Rows(tuple(("x", 2 * i) for i in whole), 1)
+    steps = [
+        Product(x, Factor("A", whole, across), Rows(tuple(("B", k) for k in across)), width),
+        Product(Rows(tuple(("y", k) for k in across[1:]), 1), Factor("A", across[1:], whole, True), x, width, add=True),
+        *(
+            Product(Rows((("s", i),)), Factor("A", (i,), across), Rows(tuple(("AT", k) for k in across)), i + 1)
+            for i in whole
+        ),
+        Mirror("s", tuple((i, j) for i in whole for j in whole[i + 1 :])),
+        Product(Rows((("x", 1),), 0), Factor("A", (0,), ()), Rows(()), width + 1),
+    ]
+    further = [Port("x", (2 * rows, width + 1)), Port("s", (rows, rows))]
+    return ProductProgram(trace("products", body, shapes=shapes), steps, further, ["v", "y", "x", "s"]).check()
+
+
+def judged(u: np.ndarray, rows: int, inner: int, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    A = np.array([[(i + 1) * u[k % 3] + i * k for k in range(inner)] for i in range(rows)])
+    B = np.array([[np.sin(u[(k + c) % 3]) for c in range(width)] for k in range(inner)])
+    y = np.ones((inner, width + 1))
+    y[1:, 1:] += A.T[1:] @ (A @ B)
+    return A @ B, y, A @ A.T
+
+
+SIZES = [(1, 2, 1), (5, 3, 8), (9, 4, 13), (2, 7, 30)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_are_what_they_say(sizes):
+    program = products(*sizes)
+    u = np.random.default_rng(0).normal(size=(4, 3))
+    whole, straight = program.interpret(u), program.unrolled().interpret(u)
+    assert isinstance(program.unrolled(), Program)
+    for mine, theirs in zip(whole, straight, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-12)
+    for b in range(4):
+        x, y, s = judged(u[b], *sizes)
+        np.testing.assert_allclose(whole[2][b][::2, 1:], x, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(whole[1][b], y, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(whole[3][b], s, rtol=1e-12, atol=1e-12)
+        assert not whole[2][b][1].any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("lanes", [1, 2, None])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_machine_code(sizes, lanes, dtype):
+    program = products(*sizes)
+    kernel = Kernel(program, lanes=lanes, dtype=dtype, threads=1)
+    u = np.random.default_rng(1).normal(size=(19, 3)).astype(dtype)
+    expected = program.interpret(u, dtype=dtype)
+    tolerance = 1e-13 if dtype == "float64" else 1e-5
+    written = [slice(None), slice(None), slice(None, None, 2), slice(None)]
+    for rows, mine, theirs in zip(written, kernel(u), expected, strict=True):
+        assert mine.shape == theirs.shape
+        scale = max(1.0, np.abs(theirs).max())
+        first = 1 if rows.step else 0
+        np.testing.assert_allclose(mine[:, rows][..., first:], theirs[:, rows][..., first:], atol=tolerance * scale)
+    for rows, mine, theirs in zip(written, kernel(u[7]), expected, strict=True):
+        scale = max(1.0, np.abs(theirs).max())
+        first = 1 if rows.step else 0
+        np.testing.assert_allclose(mine[rows][..., first:], theirs[7][rows][..., first:], atol=tolerance * scale)
+
+
+def test_operations_and_c():
+    program = products(5, 3, 8)
+    assert program.operations == program.start.operations + sum(p.operations for p in program.products)
+    assert "void products(" in c_source(program)
+
+
+def test_results_that_are_no_numbers_are_found():
+    kernel = Kernel(products(5, 3, 8), threads=1)
+    u = np.random.default_rng(2).normal(size=(5, 3))
+    u[3, 1] = np.nan
+    result, fine = kernel.judged([u])
+    assert not fine
+    assert np.isfinite(result.s[[0, 1, 2, 4]]).all()
