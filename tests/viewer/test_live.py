@@ -181,7 +181,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         "no trajectory": {"trajectory": run, "live": True},
         "one configuration": {"q": np.zeros((2, 3)), "live": True},
         "for live=True": {"dt": 1e-3},
-        "a replay simulates nothing": {"contacts": [lw.Contact("link3")]},
+        "contacts= and ground= are for": {"contacts": [lw.Contact("link3")]},
         "ground= is for contacts": {"live": True, "ground": lw.Ground()},
         "dt": {"live": True, "dt": 0.0},
         "live": {"live": "yes"},
