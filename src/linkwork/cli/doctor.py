@@ -32,6 +32,7 @@ EXTRAS = {
     "usd": ("usd-core", "pxr", "USD files"),
     "jax": ("jax", "jax", "functions for JAX"),
     "torch": ("torch", "torch", "functions for PyTorch"),
+    "gym": ("gymnasium", "gymnasium", "Gymnasium environments"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }
 """Extra: its package, the module in that, and what it is for."""
