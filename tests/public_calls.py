@@ -476,6 +476,8 @@ def _factories() -> Iterator[Call]:
     yield Call("Function.derivatives()", slopes, {"q": q, "v": v, "tau": v})
     yield Call("Function.vjp()", back, {"q": q, "v": v, "tau": v, "w_a": v, "w_lam": np.ones(3)})
     yield Call("Function.casadi", prox_fd.casadi, {"iterations": 3})
+    external = lw.mass_matrix(a).casadi_external
+    yield Call("Function.casadi_external", external, {"wrt": ["q"], "gauss_newton": True})
     traced = lw.forward_dynamics(m, method="prox_ltl", backend="casadi")
     yield Call("Function() by CasADi", traced, {"q": q, "v": v, "tau": v})
     two = {n: np.stack([x, x, x]) for n, x in {"q": q, "v": v, "tau": v}.items()}
@@ -940,6 +942,8 @@ def _others(folder: Any) -> Iterator[Call]:
     yield Call(
         "export", lw.forward_dynamics(arm(), method="aba").export, {"directory": folder / "c", "overwrite": True}
     )
+    small = {"model": arm(), "directory": folder / "acados", "name": "arm", "method": "aba"}
+    yield Call("export_acados", lw.export_acados, {**small, "modes": False, "overwrite": True})
     if zoo.names():
         yield Call("zoo.find", zoo.find, {"name": zoo.names()[0]})
 

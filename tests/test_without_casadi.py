@@ -102,6 +102,8 @@ model = chain(2)
 fd, prox = lw.forward_dynamics(model), lw.forward_dynamics(model.with_constraints(lw.point("link2")), method="prox_ltl")
 for call in (
     fd.casadi,
+    fd.casadi_external,
+    lw.discrete_step(model).casadi_external,
     prox.casadi,
     lambda: lw.forward_dynamics(model, backend="casadi")(*np.zeros((3, 2))),
     lambda: model.with_constraints(lw.Custom(phi, model.joint_names[:1])),

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
+    from linkwork.functions.acados import export_acados
     from linkwork.functions.actuation import actuation
     from linkwork.functions.base_parameters import base_parameters, excitation
     from linkwork.functions.configurations import difference, integrate
@@ -151,6 +152,7 @@ __all__ = [
     "energy",
     "excitation",
     "expand",
+    "export_acados",
     "factored_solve",
     "forward_dynamics",
     "forward_kinematics",
@@ -220,6 +222,7 @@ MODULES = {
         "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
+    "functions.acados": ("export_acados",),
     "functions.actuation": ("actuation",),
     "functions.configurations": ("difference", "integrate"),
     "functions.base_parameters": ("base_parameters", "excitation"),

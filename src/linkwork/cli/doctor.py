@@ -33,6 +33,7 @@ EXTRAS = {
     "jax": ("jax", "jax", "functions for JAX"),
     "torch": ("torch", "torch", "functions for PyTorch"),
     "gym": ("gymnasium", "gymnasium", "Gymnasium environments"),
+    "crocoddyl": ("crocoddyl", "crocoddyl", "action models for Crocoddyl"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }
 """Extra: its package, the module in that, and what it is for."""

@@ -50,6 +50,9 @@ def export_command(
     dtype: Annotated[str | None, typer.Option(help="float64 (double) or float32 (float).")] = None,
     contact: ContactOption = None,
     connect: ConnectOption = None,
+    acados: Annotated[
+        bool, typer.Option("--acados", help="Write explicit dynamics with sensitivities, as acados takes them.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace another function of the same name.")] = False,
 ) -> None:
     """Write a function as standalone C99, with a header.
@@ -58,6 +61,13 @@ def export_command(
     """
     model = constrained(load_robot(file, base, one), contact, connect)
     known = factories()
+    if acados:
+        others = {"--function": function != "forward_dynamics", "--frame": frame, "--term": term}
+        for option, set_ in {**others, "--reference": reference, "--dtype": dtype}.items():
+            if set_:
+                raise InputError(f"--acados has no option {option}: it writes forward dynamics in double")
+        _told(output, lw.export_acados(model, output, name, method=method, modes=bool(contact), overwrite=force))
+        return
     if function not in known:
         raise not_found("function to export", function, known)
     options = {"method": method, "frames": frame, "names": term, "reference": reference, "dtype": dtype}
@@ -68,7 +78,11 @@ def export_command(
             raise InputError(f"{function} has no option {option}; leave it out")
         if n not in given and n in takes and takes[n].default is Parameter.empty:
             raise InputError(f"{function} needs {option}")
-    written = known[function](model, **given).export(output, name, overwrite=force)
+    _told(output, known[function](model, **given).export(output, name, overwrite=force))
+
+
+def _told(output: Path, written: list[Path]) -> None:
+    """Print the paths that were written."""
     for path in written:
         console.print(printable(path), soft_wrap=True)
     if all(path.name != PROJECT for path in written):

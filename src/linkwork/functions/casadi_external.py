@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class EntryJacobians(Jacobians):
 
 
 def normalised(model: Model, q: Array, xp: Ops) -> tuple[Array, Array]:
-    """q with its quaternions, and [cos sin] of planar joints, divided by their lengths; and what entries were."""
+    """q with quaternions and [cos sin] of planar joints divided by their lengths, and these lengths."""
     lengths = xp.constant(np.ones((model.nq, 1)))
     for i in model.topology.links:
         for part in model.unit_parts(i):
@@ -121,11 +122,16 @@ def inputs_of(of: Function[Any], kernel: Kernel) -> list[Argument]:
 
 
 def jacobians_of(
-    name: str, slopes: Function[Any], inputs: Sequence[Argument], outputs: Mapping[str, Argument]
+    name: str,
+    slopes: Function[Any],
+    inputs: Sequence[Argument],
+    outputs: Mapping[str, Argument],
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> External:
-    """The Jacobians d{output}_d{input} of a function as CasADi asks for them: one for each pair, zero if there is none.
+    """The Jacobians d{output}_d{input} of a function as CasADi asks for them: one for each pair.
 
-    Its inputs are those of the function, then its results, which are not needed.
+    Its inputs are those of the function, then its results, which are not needed. `called` are inputs with another name
+    in the kernel.
     """
     kernel, zeros = slopes.kernel, zeros_of(slopes._content, slopes.kernel)
     places = {port.name: k for k, port in enumerate(kernel.inputs)}
@@ -138,7 +144,7 @@ def jacobians_of(
                 blocks.append(Argument(block, (y.shape[0] * y.shape[1], x.shape[0] * x.shape[1])))
             else:
                 blocks.append(jacobian(block, y, x, *known, zeros.get(known[0].name, frozenset())))
-    given = [replace(x, port=places.get(x.name)) for x in inputs]
+    given = [replace(x, port=places.get(called.get(x.name, x.name))) for x in inputs]
     given += [Argument(f"out_{y.name}", y.shape) for y in outputs.values()]
     return External(name, kernel, tuple(given), tuple(blocks))
 
@@ -172,8 +178,8 @@ def with_jacobian(
     if slopes is not None:
         if gauss_newton:  # the derivatives of derivatives are zero
             names = slopes.name_in(), slopes.name_out()
-            given = [casadi.MX.sym(n, slopes.sparsity_in(n)) for n in names[0]]
-            constant = {"is_diff_in": [False] * len(given), "never_inline": True}
+            given: list[Any] = [casadi.MX.sym(n, slopes.sparsity_in(n)) for n in names[0]]
+            constant: dict[str, Any] = {"is_diff_in": [False] * len(given), "never_inline": True}
             slopes = casadi.Function(slopes.name(), given, slopes.call(given), *names, constant)
         options |= {"custom_jacobian": slopes, "jac_penalty": 0}
     return casadi.Function(name, list(x.values()), list(y.values()), list(x), list(y), options)

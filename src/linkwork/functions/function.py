@@ -219,14 +219,14 @@ class Function(Traced, Generic[R]):
 
     @checked(wrt=WRT, gauss_newton=FLAG)
     def casadi_external(self, wrt: Sequence[str] | None = None, gauss_newton: bool = False) -> Any:
-        """The machine code, with its derivatives, as an external function of CasADi: for ipopt, fatrop and others.
+        """The machine code with its derivatives as an external function of CasADi, for ipopt, fatrop, ...
 
         It has the inputs and outputs of this function by name; those with a default are inputs, too. Derivatives are
         compiled as well, by the inputs `wrt` (default: all but contact modes and forces to start from; others count as
         constants). There are first derivatives. With `gauss_newton=True` second ones count as zero, so that the exact
         Hessian which a solver asks for is that of Gauss and Newton; without, let the solver approximate it.
         Quaternions in `q` are divided by their length. What cannot be computed is NaN. On Linux no compiler is needed,
-        elsewhere a C compiler. The function serves this process: CasADi must not save it, see `export` for that.
+        elsewhere a C compiler. The function serves this process and cannot be saved by CasADi; `export` writes C.
 
         Examples:
             >>> fd = lw.forward_dynamics(chain(3)).casadi_external()

@@ -35,7 +35,7 @@ ASKED = ("n_in", "n_out", "default_in", "name_in", "name_out", "sparsity_in", "s
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output of an external function: a matrix, of which these entries (row, column) are not zero.
+    """An input or output of an external function: a matrix, `entries` (row, column) of which are not zero.
 
     `port` is the input or output of the kernel with its values, and `places` where that has each entry; None: it has
     none.
@@ -88,7 +88,7 @@ def _row_by_row(x: Argument) -> list[int]:
 
 
 def zeros_of(content: str | None, kernel: Kernel) -> dict[str, frozenset[int]]:
-    """The entries of each output that are zero in every state; `content` is what the program was traced from."""
+    """The entries of each output that are zero in every state; `content` is that of the program."""
 
     def found() -> dict[str, Any]:
         program = getattr(kernel.program, "whole", kernel.program)
@@ -151,7 +151,9 @@ exit:
 
 
 class _Writer:
-    """Writes one function. `settings` are addresses of inputs of the kernel that no call gives, by their places.
+    """Writes one function.
+
+    `settings` are addresses of inputs of the kernel that no call gives, by their places.
 
     Its memory `w`, from the next cache line on: the context of `run_bound`, the workspace, then one array for each
     output of the kernel and for each input that is a matrix.
@@ -207,24 +209,23 @@ done:"""
         for k, address in self.settings.items():
             yield _stored(f"setting{k}", "%base", table + 16 * k, f"inttoptr (i64 {address} to ptr)")
             yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
-        for i, argument in enumerate(self.function.inputs):
-            k = argument.port
-            if k is None:
+        for i, given in enumerate(self.function.inputs):
+            if given.port is None:
                 continue
+            k = given.port
             yield f"""  %at{i} = getelementptr ptr, ptr %arg, i64 {i}
   %given{i} = load ptr, ptr %at{i}, align 8
   %none{i} = icmp eq ptr %given{i}, null
   %x{i} = select i1 %none{i}, ptr @{name}.zeros, ptr %given{i}"""
             source = f"%x{i}"
             if ("in", k) in self.arrays:  # a matrix: from columns to rows
-                rows, columns = argument.shape
-                order = [c * rows + r for r in range(rows) for c in range(columns)]
+                size = given.shape[0] * given.shape[1]
                 yield f"  %array{i} = getelementptr i8, ptr %base, i64 {self.arrays['in', k]}"
-                yield f"  call void @gather(ptr %x{i}, ptr %array{i}, ptr @{name}.order{i}, i64 {len(order)})"
+                yield f"  call void @gather(ptr %x{i}, ptr %array{i}, ptr @{name}.order{i}, i64 {size})"
                 source = f"%array{i}"
             yield _stored(f"input{k}", "%base", table + 16 * k, source)
             yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
-        covered = {*self.settings, *(argument.port for argument in self.function.inputs)}
+        covered = {*self.settings, *(given.port for given in self.function.inputs)}
         first = len(self.function.kernel.inputs)
         for k in sorted(set(range(first)) - covered):
             yield _stored(f"input{k}", "%base", table + 16 * k, f"@{name}.zeros")
@@ -236,6 +237,7 @@ done:"""
 
     def _write(self) -> Iterator[str]:
         """The entries of the results that CasADi asks for."""
+        name = self.function.name
         for k, result in enumerate(self.function.outputs):
             if result.port is None or not result.entries:
                 continue
@@ -244,16 +246,16 @@ done:"""
   %unasked{k} = icmp eq ptr %result{k}, null
   br i1 %unasked{k}, label %next{k}, label %move{k}
 move{k}:
-  call void @gather(ptr %out{result.port}, ptr %result{k}, ptr @{self.function.name}.places{k}, i64 {len(result.entries)})
+  call void @gather(ptr %out{result.port}, ptr %result{k}, ptr @{name}.places{k}, i64 {len(result.entries)})
   br label %next{k}
 next{k}:"""
 
     def _questions(self) -> Iterator[str]:
         """The functions that CasADi asks, and the tables that they and this one read."""
         f, name = self.function, self.function.name
-        for i, argument in enumerate(f.inputs):
-            if argument.port is not None and ("in", argument.port) in self.arrays:
-                rows, columns = argument.shape
+        for i, given in enumerate(f.inputs):
+            if given.port is not None and ("in", given.port) in self.arrays:
+                rows, columns = given.shape
                 yield _table(f"{name}.order{i}", [c * rows + r for r in range(rows) for c in range(columns)])
         for k, result in enumerate(f.outputs):
             if result.port is not None and result.entries:
@@ -261,10 +263,10 @@ next{k}:"""
         for way, arguments in (("in", f.inputs), ("out", f.outputs)):
             count = len(arguments)
             yield f"define i64 @{name}_n_{way}() #0 {{\n  ret i64 {count}\n}}"
-            for k, argument in enumerate(arguments):
-                text = argument.name
+            for k, each in enumerate(arguments):
+                text = each.name
                 yield f'@{name}.{way}{k} = internal constant [{len(text) + 1} x i8] c"{text}\\00", align 1'
-                yield _table(f"{name}.{way}{k}.sparsity", argument.sparsity)
+                yield _table(f"{name}.{way}{k}.sparsity", each.sparsity)
             for asked, suffix in (("name", ""), ("sparsity", ".sparsity")):
                 pointers = ", ".join(f"ptr @{name}.{way}{k}{suffix}" for k in range(count))
                 yield f"@{name}.{asked}s_{way} = internal constant [{count} x ptr] [{pointers}], align 8"

@@ -23,6 +23,9 @@ PAGE = 1 << 16
 MACHINES = {"x86_64": 62, "aarch64": 183}
 """ELF's numbers of processors."""
 
+SHARED = 3
+"""ELF's number of shared libraries."""
+
 LOAD, DYNAMIC, STACK = 1, 2, 0x6474E551
 """Kinds of segments."""
 
@@ -76,8 +79,8 @@ def elf(functions: Mapping[str, int], processor: str) -> bytes:
         return struct.pack("<IIQQQQQQ", kind, flags, at, at, at, length, length, alignment)
 
     out = struct.pack(
-        "<4sBBBB8sHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, b"", 3, MACHINES[processor], 1, 0, header, 0, 0, 64, 56, 4, 64,
-        0, 0,
+        "<4sBBBB8sHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 0, b"", SHARED, MACHINES[processor],
+        1, 0, header, 0, 0, 64, 56, 4, 64, 0, 0,
     )  # fmt: skip
     out += segment(LOAD, 5, 0, end, PAGE)
     out += segment(LOAD, 6, at_dynamic, len(dynamic), PAGE)

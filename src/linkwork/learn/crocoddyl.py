@@ -1,4 +1,4 @@
-"""Linkwork's steps as action models of Crocoddyl, which its solvers (FDDP, BoxFDDP, ...) take as any others.
+"""Linkwork's steps as action models of Crocoddyl, for its solvers: FDDP, BoxFDDP and others.
 
     import linkwork.learn.crocoddyl as lc
 

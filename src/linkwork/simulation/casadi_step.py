@@ -1,7 +1,7 @@
 """Discrete steps for CasADi as machine code: `step.casadi_external()`.
 
-A step is its dynamics and its integrator, each an external function (functions/casadi_external.py); its Jacobians are one
-more, by the entries of q: with dq/dt = R(q) v and P its pseudoinverse,
+A step is its dynamics and its integrator, each an external function (functions/casadi_external.py); its Jacobians are
+one more, by the entries of q: with dq/dt = R(q) v and P the pseudoinverse of R,
 
     dx+/dx = [R(q+) 0; 0 1] A [P 0; 0 1],    dx+/du = [R(q+) 0; 0 1] B.
 """
@@ -9,6 +9,7 @@ more, by the entries of q: with dq/dt = R(q) v and P its pseudoinverse,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from linkwork.backends import Array, Ops
@@ -56,10 +57,10 @@ class EntryStep(Jacobians):
         slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
         x = linearised(self._stepped, self._dt, xp, {**inputs, "q": q, "a": r["a"]}, slopes)
         R = rates(self.model, x["q_next"], xp)
-        by = {"q": (x["A"][:, :n], P), "v": (x["A"][:, n:], None), self.wrt[-1]: (x["B"], None)}
+        by = {"q": (x["A"][:, :n], P), "v": (x["A"][:, n:], None), "u": (x["B"], None)}
         found = dict[str, Array]()
-        for w, (D, last) in by.items():
-            blocks = {"q_next": R @ D[:n, :], "v_next": D[n:, :], "lam": r[f"dlam_d{w}"]}
+        for (w, (D, last)), known in zip(by.items(), self.wrt, strict=True):
+            blocks = {"q_next": R @ D[:n, :], "v_next": D[n:, :], "lam": r[f"dlam_d{known}"]}
             found |= {f"d{y}_d{w}": block if last is None else block @ last for y, block in blocks.items()}
         self._shapes.update({name: y.shape for name, y in found.items()})
         return found
@@ -102,7 +103,7 @@ def _slopes(of: DiscreteStep, name: str, control: str, names: list[str], found: 
     """The kernel of all Jacobians as a function of CasADi."""
     slopes = EntryStep(of)
     known = {x.name: x for x in inputs_of(of.dynamics, slopes.kernel)}
-    inputs = [known[control if n == "u" else n] for n in names]
+    inputs = [replace(known[control if n == "u" else n], name=n) for n in names]
     outputs = {n: argument(n, Port(n, y.shape[:1]), None) for n, y in found.items()}
-    (loaded,) = load([jacobians_of(name, slopes, inputs, outputs)])
+    (loaded,) = load([jacobians_of(name, slopes, inputs, outputs, {"u": control})])
     return loaded
