@@ -3,6 +3,7 @@
     python tools/readme_numbers.py                        rewrite README.md and docs/results/*.svg
     python tools/readme_numbers.py --check                say what is out of date; exit code 1 if anything is
     python tools/readme_numbers.py --take A.jsonl B.jsonl first replace the committed results by these runs, trimmed
+    python tools/readme_numbers.py --join A.jsonl         only what these runs have; experiments of before stay
 
 `make bench` measures everything and ends with --take. Committed figures keep their median and 95 % interval only.
 """
@@ -38,8 +39,8 @@ DIGITS, BUSY = 4, 0.5
 # the committed results
 
 
-def take(files: list[Path]) -> None:
-    """Replace the committed results by those of some runs, as far as these have the suite."""
+def take(files: list[Path], join: bool = False) -> None:
+    """Replace the committed results by those of some runs, suite by suite, or if they `join`, function by function."""
     for file in files:
         run = read(file)
         parts: dict[str, list[Record]] = {}
@@ -52,8 +53,12 @@ def take(files: list[Path]) -> None:
                 for k in ("date", "cpu", "cores", "load", "clock", "versions", "quick")
                 if k in run.circumstances
             }
+            known = RESULTS / f"{name}.jsonl"
+            if join and known.is_file():
+                functions = {r.function for r in kept}
+                kept = [r for r in read(known).records if r.function not in functions] + kept
             text = [json.dumps({"format": FORMAT, **facts}), *(_trimmed(r) for r in kept)]
-            RESULTS.joinpath(f"{name}.jsonl").write_text("\n".join(text) + "\n")
+            known.write_text("\n".join(text) + "\n")
             print(f"{name}: {len(kept)} figures of {file.name}")
 
 
@@ -251,8 +256,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--take", nargs="+", type=Path, default=[])
+    parser.add_argument("--join", nargs="+", type=Path, default=[])
     options = parser.parse_args()
     take(options.take)
+    take(options.join, join=True)
     results = committed()
     text = README.read_text()
     if not BLOCK.search(text):

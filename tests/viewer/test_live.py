@@ -47,7 +47,9 @@ def feet() -> list[lw.Contact]:
 def agree(page: Any, file: Path, model: lw.Model, q: np.ndarray, tau: np.ndarray, **options: Any) -> None:
     """A second of steps in the browser and by a rollout."""
     found = opened(page, file).evaluate(SECOND, [tau.tolist(), 1000])
-    expected = lw.rollout(model, dt=1e-3, stabilisation=True, **options)(q, np.zeros(model.nv), tau, steps=1000)
+    expected = lw.rollout(model, dt=1e-3, stabilisation=lw.Stabilisation(0.1), **options)(
+        q, np.zeros(model.nv), tau, steps=1000
+    )
     assert expected.ok
     assert not found["failed"]
     assert np.abs(expected.v[-1]).max() > 0.1  # it moves
@@ -179,7 +181,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         "no trajectory": {"trajectory": run, "live": True},
         "one configuration": {"q": np.zeros((2, 3)), "live": True},
         "for live=True": {"dt": 1e-3},
-        "a replay simulates nothing": {"contacts": [lw.Contact("link3")]},
+        "contacts= and ground= are for": {"contacts": [lw.Contact("link3")]},
         "ground= is for contacts": {"live": True, "ground": lw.Ground()},
         "dt": {"live": True, "dt": 0.0},
         "live": {"live": "yes"},

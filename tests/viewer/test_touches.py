@@ -84,5 +84,5 @@ def test_contacts_of_another_motion_are_refused(slid, tmp_path) -> None:
     model, contacts, run = slid
     with pytest.raises(InputError, match="not the contacts of the motion"):
         lw.write_html(tmp_path / "a.html", model, run, contacts=contacts[:2])
-    with pytest.raises(InputError, match="for the trajectory"):
+    with pytest.raises(InputError, match="or for the trajectory"):
         lw.write_html(tmp_path / "a.html", model, contacts=contacts)

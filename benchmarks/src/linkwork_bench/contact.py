@@ -208,7 +208,7 @@ def _theirs(scene: Scene) -> Callable[[], None]:
     try:
         import mujoco
     except ImportError:
-        raise MissingExtra("mujoco", "bench", "measuring mj_step") from None
+        raise MissingExtra("mujoco", "mjcf", "measuring mj_step") from None
     spec = mujoco.MjSpec.from_file(str(zoo.find(scene.file).path))
     touching = {"contype": 1, "conaffinity": 1, "condim": 3}
     if not any(geom.type == mujoco.mjtGeom.mjGEOM_PLANE for geom in spec.worldbody.geoms):

@@ -92,7 +92,7 @@ def _ants() -> Any:
     try:
         return gymnasium.make_vec("Ant-v5", num_envs=ANTS, vectorization_mode="sync")
     except gymnasium.error.DependencyNotInstalled:
-        raise MissingExtra("mujoco", "bench", "measuring Gymnasium's own environments") from None
+        raise MissingExtra("mujoco", "mjcf", "measuring Gymnasium's own environments") from None
 
 
 class MuJoCoWalking(Walking):

@@ -32,6 +32,7 @@ EXTRAS = {
     "usd": ("usd-core", "pxr", "USD files"),
     "jax": ("jax", "jax", "functions for JAX"),
     "torch": ("torch", "torch", "functions for PyTorch"),
+    "gym": ("gymnasium", "gymnasium", "Gymnasium environments"),
     "crocoddyl": ("crocoddyl", "crocoddyl", "action models for Crocoddyl"),
     "qp": ("proxsuite", "proxsuite", "the tutorial on whole-body control"),
 }

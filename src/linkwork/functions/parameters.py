@@ -89,7 +89,7 @@ def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
 
 @cached
 def _own_inertias(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """A unit for each link's inertia, against under- and overflow, and whether its own inertia is possible."""
+    """A unit for each link's inertia, against overflow, and whether its own inertia is possible."""
     own = model.parameters().inertia.T
     size = own[0] * (own[4] + own[6] + own[9])
     usual = (size > 1e-100) & (size < 1e100)

@@ -93,7 +93,9 @@ def write_html(
     if not live and dt is not None:
         raise InputError("dt= is for live=True: a replay simulates nothing")
     if not live and (contacts is not None or ground is not None) and (trajectory is None or contacts is None):
-        raise InputError("contacts= and ground= are for live=True, or for the trajectory that was simulated with both")
+        raise InputError(
+            "a replay simulates nothing: contacts= and ground= are for live=True, or for the trajectory they were in"
+        )
     scene, touches = make_scene(model, triangles=triangles), None
     if trajectory is not None:
         states = states_of(model, trajectory, fps)

@@ -1,4 +1,4 @@
-"""Contacts with friction of a motion, for replays: where they are, their forces and cones, and whether they slip."""
+"""Contacts of a motion, for replays: where they are, their forces and cones, and whether they slip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STICKING, SLIPPING = 1, 2
 
 @dataclass(frozen=True)
 class Touches:
-    """Contacts over the states: `contacts` as their page lists them, and the normals (F, C, 3) of all constraints."""
+    """Contacts over the states, as their page lists them, and normals (F, C, 3) of all constraints."""
 
     contacts: list[dict[str, object]]
     normals: np.ndarray
@@ -32,7 +32,7 @@ class Touches:
 def with_touches(
     states: States, model: Model, trajectory: Trajectory, contacts: Sequence[Contact | Pair], ground: Surface
 ) -> tuple[States, Touches]:
-    """The states with contacts after the model's own constraints; `active` is 1 where one sticks, 2 where it slips."""
+    """States with contacts after the model's constraints; `active` is 1 where one sticks, 2 where it slips."""
     names = tuple(c.name for c in contacts)
     if trajectory.names["active"] != names or trajectory.lam.shape[1] != 3 * len(names):
         raise InputError(
@@ -65,7 +65,7 @@ def with_touches(
 
 
 def place_of(touch: Touch, motion: Motion) -> np.ndarray:
-    """The place of contact in the world, from the lever arm d in the rows [C^T R, -C^T [d]x R] of a link that moves."""
+    """The place of contact in the world, by the lever arm d in rows [C^T R, -C^T [d]x R] of a moving link."""
     link, K = next(iter(touch.K.items()))
     R, p = motion.poses[link]
     sign = float((touch.axes @ K[:, :3] @ R.T)[0, 0])

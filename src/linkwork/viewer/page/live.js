@@ -128,7 +128,7 @@ class Live extends Motion {
     const inverse = [cross(rows[1], rows[2]), cross(rows[2], rows[0]), cross(rows[0], rows[1])];  // columns, times the determinant
     const det = dot(rows[0], inverse[0]);
     let force = [0, 1, 2].map((i) => (inverse[0][i] * wanted[0] + inverse[1][i] * wanted[1] + inverse[2][i] * wanted[2]) / det);
-    const most = 200 * scene.live.mass, size = length(force);
+    const most = scene.live.strength, size = length(force);
     if (!(size < Infinity)) force = [0, 0, 0]; else if (size > most) force = times(force, most / size);
     this.grabbed.before = p; this.grabbed.force = force;
     this.apply(force);
