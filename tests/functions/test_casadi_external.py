@@ -128,6 +128,17 @@ def test_a_step_is_linearised_by_one_kernel() -> None:
     assert close(found["jac_v_next_v"], ours.A[n:, n:])
 
 
+def test_a_step_in_parts_has_the_same_jacobians(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As steps of humanoids are: dynamics and integrator apart, multiplied by CasADi."""
+    model = flier()
+    x, together = (*state(model), 1.0), lw.discrete_step(model, dt=0.01, modes=True).casadi_external()
+    monkeypatch.setattr("linkwork.simulation.linear_step.APART_FROM", 0)
+    apart = lw.discrete_step(model, dt=0.01, modes=True).casadi_external(gauss_newton=True)
+    one, other = (f.jacobian()(*x, *f(*x)) for f in (together, apart))
+    for a, b in zip(one, other, strict=True):
+        assert close(a, b, 1e3)
+
+
 def test_actuators_with_servos() -> None:
     model = chain(2).with_actuators(lw.PositionServo("link1_joint", 30.0), lw.Motor("link2_joint"))
     step, (q, v, _) = lw.discrete_step(model, dt=0.01, actuators=True), state(model)
