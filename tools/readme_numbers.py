@@ -40,7 +40,7 @@ DIGITS, BUSY = 4, 0.5
 
 
 def take(files: list[Path], join: bool = False) -> None:
-    """Replace the committed results by those of some runs, suite by suite, or if they `join`, function by function."""
+    """Replace the committed results by those of some runs: whole suites, or to `join`, functions."""
     for file in files:
         run = read(file)
         parts: dict[str, list[Record]] = {}

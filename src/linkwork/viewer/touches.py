@@ -32,7 +32,7 @@ class Touches:
 def with_touches(
     states: States, model: Model, trajectory: Trajectory, contacts: Sequence[Contact | Pair], ground: Surface
 ) -> tuple[States, Touches]:
-    """States with contacts after the model's constraints; `active` is 1 where one sticks, 2 where it slips."""
+    """States with contacts after the model's constraints; `active`: 1 where one sticks, 2 where it slips."""
     names = tuple(c.name for c in contacts)
     if trajectory.names["active"] != names or trajectory.lam.shape[1] != 3 * len(names):
         raise InputError(
