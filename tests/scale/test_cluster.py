@@ -97,9 +97,9 @@ def test_a_killed_worker_costs_time_and_nothing_else(cluster, client, capfd):
     caller = threading.Thread(target=lambda: found.update(there=run(q, v, tau)))
     caller.start()
     deadline = time.monotonic() + 20
-    while not client.processing().get(address) and time.monotonic() < deadline:
+    while not (busy := client.processing().get(address)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert client.processing()[address], "the worker has something to lose"
+    assert busy, "the worker has something to lose"
     os.kill(pid, signal.SIGKILL)
     caller.join(60)
     here = lw.rollout(model, **options)(q, v, tau)
