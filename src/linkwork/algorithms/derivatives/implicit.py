@@ -31,7 +31,25 @@ REDUNDANT = 1e-9
 """Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
 
 
-class Implicit:
+class Multipliers:
+    """Multipliers of rows that are weighted by the square `roots` of their weights."""
+
+    multipliers: Array
+    roots: Array
+    rows: list[ConstraintRows]
+
+    @property
+    def lam(self) -> Array:
+        """The constraint forces."""
+        return self.multipliers * self.roots
+
+    @property
+    def by_constraint(self) -> list[Array]:
+        """The multipliers of each constraint."""
+        return split(self.multipliers, self.rows)
+
+
+class Implicit(Multipliers):
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
     `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
@@ -63,16 +81,6 @@ class Implicit:
             held = z + self.factor.rows_to_joints(y, self.factor.Y)
             y = y + self._multipliers(k - self.factor.forces_to_rows(held))
         self.a, self.multipliers = self.xp.held(self._accelerations(z, y)), self.xp.held(y)
-
-    @property
-    def lam(self) -> Array:
-        """The constraint forces."""
-        return self.multipliers * self.roots
-
-    @property
-    def by_constraint(self) -> list[Array]:
-        """The multipliers of each constraint."""
-        return split(self.multipliers, self.rows)
 
     @property
     def joint_forces(self) -> Array:

@@ -22,11 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import damping
+from linkwork.algorithms.derivatives.implicit import Multipliers, damping
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -43,7 +42,7 @@ class Eliminated(NamedTuple):
     NT: Array
 
 
-class LimbSolution:
+class LimbSolution(Multipliers):
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
     Rows are those of constraints times the `roots` of their weights, but for N and Q: these are of forces, not of
@@ -98,16 +97,6 @@ class LimbSolution:
             y = y + self._multipliers(v - roots * (self.Q.T @ f) - self.delassus @ y)
         self.multipliers = xp.held(y)
         self.a = xp.held(self._accelerations(f, local))
-
-    @property
-    def lam(self) -> Array:
-        """The constraint forces."""
-        return self.multipliers * self.roots
-
-    @property
-    def by_constraint(self) -> list[Array]:
-        """The multipliers of each constraint."""
-        return split(self.multipliers, self.rows)
 
     @property
     def joint_forces(self) -> Array:
