@@ -64,10 +64,7 @@ class Actuator(Value):
     name: str = ""
 
     def __post_init__(self) -> None:
-        given = {self.joints: 1.0} if isinstance(self.joints, str) else self.joints
-        gears = {n: tuple(float(x) for x in np.ravel(g)) for n, g in given.items()}
-        if not gears:
-            raise ModelError("an actuator acts on at least one joint")
+        gears = gears_of(self.joints, "an actuator acts on at least one joint")
         object.__setattr__(self, "joints", read_only(gears))
         object.__setattr__(self, "name", self.name or next(iter(gears)))
         for what in ("gain", "bias"):
@@ -78,13 +75,7 @@ class Actuator(Value):
 
     def check(self, model: Model) -> None:
         """Raise unless the model has its joints, with as many degrees of freedom as it has gears."""
-        for name, gears in self.joints.items():
-            joint = model.links[model.joint(name)].joint
-            if len(gears) != joint.nv:
-                raise ModelError(
-                    f"actuator '{self.name}' has {len(gears)} gears for joint '{name}', which has {joint.nv} degrees "
-                    "of freedom; give one for each"
-                )
+        check_gears(f"actuator '{self.name}'", self.joints, model)
 
     def renamed(self, new: Callable[[str], str]) -> Actuator:
         """The same with the new names of its joints and its own."""
@@ -110,6 +101,26 @@ class Actuator(Value):
 
     def __repr__(self) -> str:
         return f"Actuator({short(self.name)} on {listing(self.joints, 3)}: {self.describe()})"
+
+
+def gears_of(joints: object, otherwise: str) -> dict[str, tuple[float, ...]]:
+    """Gears by joint from the name of one, or a dictionary; `otherwise` is the error without any."""
+    given = {joints: 1.0} if isinstance(joints, str) else joints
+    assert isinstance(given, Mapping)
+    if not given:
+        raise ModelError(otherwise)
+    return {n: tuple(float(x) for x in np.ravel(g)) for n, g in given.items()}
+
+
+def check_gears(owner: str, joints: Mapping[str, tuple[float, ...]], model: Model) -> None:
+    """Raise unless the model has these joints, with as many degrees of freedom as there are gears."""
+    for name, gears in joints.items():
+        joint = model.links[model.joint(name)].joint
+        if len(gears) != joint.nv:
+            raise ModelError(
+                f"{owner} has {len(gears)} gears for joint '{name}', which has {joint.nv} degrees of freedom; give one "
+                "for each"
+            )
 
 
 @checked(joints=JOINTS, gear=NUMBER)

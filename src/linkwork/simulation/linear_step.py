@@ -68,7 +68,7 @@ class DiscreteStep:
         self.parameters = tuple(options["parameters"])
         self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
-        self.servos = options["actuators"] and any(a.is_servo for a in model.actuators)
+        self.servos = _varies(model, options["actuators"])
         if self.servos:  # armature is an input that no caller gives
             self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
             self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
@@ -289,7 +289,7 @@ def discrete_step(
         ((6, 6), (6, 3))
     """
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
-    constant = extra is None and not (actuators and any(a.is_servo for a in model.actuators))
+    constant = extra is None and not _varies(model, actuators)
     if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
@@ -297,6 +297,12 @@ def discrete_step(
     named = Inputs(model, parameters, BY_STEP).named
     options = {"method": method, "modes": modes, "actuators": actuators, "dtype": dtype, "threads": threads}
     return DiscreteStep(model, dt, stabilisation, {**options, "parameters": named})
+
+
+def _varies(model: Model, actuators: bool) -> bool:
+    """Whether what makes forces implicit depends on the state: servos saturate, and tendons get slack."""
+    slack = any(n.stiffness and n.rest[0] < n.rest[1] for n in model.tendons)
+    return slack or (actuators and any(a.is_servo for a in model.actuators))
 
 
 def _spread(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -319,12 +325,12 @@ def _stiffened(model: Model, dt: float) -> Model:
 
 
 def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
-    """(q, v, u) -> the armature of all joints, with what makes springs, damping and servos implicit."""
+    """(q, v, u or tau) -> the armature that makes springs, damping, servos and slack tendons implicit."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, x, x["q"], x["v"])["armature"]}
 
-    inputs = {"q": model.nq, "v": model.nv, "u": model.nu}
+    inputs = {"q": model.nq, "v": model.nv, **({"u": model.nu} if options["actuators"] else {"tau": model.nv})}
     named = {n: options[n] for n in ("dtype", "threads")}
     return Function("implicit_armature", model, inputs, body, identity=(dt,), **named)
 
