@@ -332,7 +332,8 @@ def _actuators() -> Iterator[Call]:
     ranges = {"control_range": (-1.0, 1.0), "force_range": (-np.inf, 2.0), "name": "drive"}
     springs = {"stiffness": 3.0, "damping": 0.1, "rest": (0.0, 0.1), "name": "t"}
     yield Call("Tendon", lw.Tendon, {"joints": {"a": 2.0}, **springs})
-    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges})
+    lag = {"state": "filter", "time_constant": 0.1, "state_range": (-1.0, 1.0)}
+    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges, **lag})
     ten = lw.BodyInertia(1.0, np.zeros(3), np.eye(3)).parameters
     yield Call("log_cholesky", lw.log_cholesky, {"inertia": ten})
     yield Call("from_log_cholesky", lw.from_log_cholesky, {"parameters": np.zeros(10)})

@@ -85,7 +85,7 @@ def _recut_at(model: Model, closure: Closure, i: int, driven: set[str]) -> Model
 
 
 def _driven(model: Model) -> set[str]:
-    """The joints that a motor drives or a tendon pulls, as far as the model says: not where all have motors."""
+    """The joints with a motor or tendon, as far as the model says: not where all have a motor by default."""
     named = {name for a in model.actuators for name in a.joints} | {n for t in model.tendons for n in t.joints}
     moving = [l for l in model.links[1:] if l.joint.kind not in BASES]
     told = any(not l.actuated for l in moving)

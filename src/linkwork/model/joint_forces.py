@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.model.activation import bounded
 from linkwork.model.actuator import Actuator
 from linkwork.model.lengths import Joints, column, forces_along, implicit_along, length, length_rate
 from linkwork.model.model import Model
@@ -95,10 +96,11 @@ class Driven(NamedTuple):
 
 
 def _driven(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array]) -> Iterator[Driven]:
-    u = given["u"]
+    u, place = given["u"], 0
     for n, a in enumerate(model.actuators):
         gain, bias = (_numbers(what, a, n, given) for what in ("gain", "bias"))
-        control, _ = _clipped(u[n, 0], a.control_range, xp)
+        control = given["act"][place, 0] if a.state else bounded(u[n, 0], a.control_range, xp)
+        place += bool(a.state)
         slopes = [g * control + b for g, b in zip(gain, bias, strict=True)]
         state = 1.0, length(model, a.joints, q, xp), length_rate(model, a.joints, v, xp)
         force, share = _clipped(sum(k * x for k, x in zip(slopes, state, strict=True)), a.force_range, xp)

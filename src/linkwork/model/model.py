@@ -167,6 +167,11 @@ class Model(Configurations, Value):
         return len(self.actuators)
 
     @property
+    def na(self) -> int:
+        """Activations: one for each actuator with a state."""
+        return sum(bool(a.state) for a in self.actuators)
+
+    @property
     def nlinks(self) -> int:
         """Moving links: the world does not count."""
         return len(self.links) - 1

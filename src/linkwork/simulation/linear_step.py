@@ -36,7 +36,14 @@ from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
 from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
-from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state, stiff_inputs
+from linkwork.simulation.step_gradients import (
+    StepGradient,
+    StepReverse,
+    pulled_back,
+    stepped_state,
+    stiff_inputs,
+    varies,
+)
 
 APART_FROM = 200_000
 """Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
@@ -68,7 +75,7 @@ class DiscreteStep:
         self.parameters = tuple(options["parameters"])
         self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
-        self.servos = _varies(model, options["actuators"])
+        self.servos = varies(model, options["actuators"])
         if self.servos:  # armature is an input that no caller gives
             self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
             self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
@@ -288,8 +295,13 @@ def discrete_step(
         >>> A.shape, B.shape
         ((6, 6), (6, 3))
     """
+    if actuators and model.na:
+        raise UnsupportedError(
+            f"{model.na} actuators of '{model.name}' have a state, which discrete steps do not; lw.rollout has, and "
+            "controls of others may be activations: model.without_actuators().with_actuators(...)"
+        )
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
-    constant = extra is None and not _varies(model, actuators)
+    constant = extra is None and not varies(model, actuators)
     if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
@@ -297,12 +309,6 @@ def discrete_step(
     named = Inputs(model, parameters, BY_STEP).named
     options = {"method": method, "modes": modes, "actuators": actuators, "dtype": dtype, "threads": threads}
     return DiscreteStep(model, dt, stabilisation, {**options, "parameters": named})
-
-
-def _varies(model: Model, actuators: bool) -> bool:
-    """Whether what makes forces implicit depends on the state: servos saturate, and tendons get slack."""
-    slack = any(n.stiffness and n.rest[0] < n.rest[1] for n in model.tendons)
-    return slack or (actuators and any(a.is_servo for a in model.actuators))
 
 
 def _spread(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
