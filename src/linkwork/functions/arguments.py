@@ -64,6 +64,8 @@ class Arguments:
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
         shape = self._shapes.get(name, (self.inputs[name],))
+        if shape == (1,) and x.ndim == 0:
+            x = x.reshape(1)
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
