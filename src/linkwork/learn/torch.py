@@ -156,10 +156,8 @@ def _recorded(tensors: Sequence[Any]) -> bool:
         return True
     if own._len_torch_dispatch_stack() or own._len_torch_function_stack() or forward_ad._current_level >= 0:
         return True
-    for x in tensors:
-        if x.requires_grad and torch.is_grad_enabled() or type(x) is not torch.Tensor and type(x) is not Parameter:
-            return True
-    return False
+    grad = torch.is_grad_enabled()
+    return any((grad and x.requires_grad) or type(x) not in (torch.Tensor, Parameter) for x in tensors)
 
 
 def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
