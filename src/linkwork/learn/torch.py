@@ -202,7 +202,7 @@ def _defined(kind: str, family: Family, wrt: Wrt) -> Any:
 
 
 def _transformed(call: _Call) -> Any:
-    """The operator for `torch.func` and dual numbers, whose derivatives do not reach operators of `torch.library`."""
+    """The operator for `torch.func` and dual numbers, which do not reach those of `torch.library`."""
 
     class Product(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
