@@ -149,7 +149,8 @@ class _Function:
 def _recorded(tensors: Sequence[Any]) -> bool:
     """Whether torch has to know of an operation.
 
-    It has to for gradients, transforms, compilation, and where a mode is on. Otherwise the kernel is called without the operator, which costs twice as much as all the rest.
+    It has to for gradients, transforms, compilation, and where a mode is on. Otherwise the kernel is called without the
+    operator, which costs twice as much as all the rest.
     """
     own = torch._C
     if torch.compiler.is_compiling() or own._are_functorch_transforms_active() or own._get_tracing_state() is not None:
