@@ -300,8 +300,8 @@ class Trial:
         """
         eq, parents = at.eq, [0, *(l["parent"] for l in self.recipe["links"])]
         rows = [n for n, c in enumerate(self.recipe["constraints"]) for _ in range(judge.row_count(c))]
-        if len(rows) != len(eq.k):
-            return 0.0  # of a mechanism with constraints switched off
+        if len(rows) != len(eq.k) or not at.decided:
+            return 0.0  # constraints are switched off, or nothing is judged
         N = np.zeros_like(eq.J)
         for row in self._clustered[0]:
             c = self.recipe["constraints"][rows[row]]

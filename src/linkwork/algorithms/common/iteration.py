@@ -153,9 +153,10 @@ class State(NamedTuple):
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    A step removes a share of the error in each direction, and r.w / r.r is the mean of these shares. Where that is below
-    `flat` (`Prox.flat`), rows are redundant or in conflict, and the step is plain. (|w| / |r| is no measure of that: where
-    some other error is left, however little, w is not small, and r.w, and with it alpha, is that of the conflict.)
+    A step removes a share of the error in each direction, and r.w / r.r is the mean of these shares. Where that is
+    below `flat` (`Prox.flat`), rows are redundant or in conflict, and the step is plain. (|w| / |r| is no measure of
+    that: where some other error is left, however little, w is not small, and r.w, and with it alpha, is that of the
+    conflict.)
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
