@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from linkwork.checks import checked
+from linkwork.checks import bare_as_entry, checked
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
@@ -129,6 +129,7 @@ class _Function:
 
     def _flat(self, tensors: Sequence[Any]) -> tuple[list[Any], Any]:
         """The inputs with one axis before their own, or none; and the axes that they have together."""
+        tensors = [bare_as_entry(x, shape) for x, shape in zip(tensors, self._shapes, strict=True)]
         leads = []
         for n, shape, x in zip(self._names, self._shapes, tensors, strict=True):
             split = x.ndim - len(shape)
