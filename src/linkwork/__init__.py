@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linkwork.algorithms.common.iteration import Prox
     from linkwork.closure.approximate import approximate
-    from linkwork.closure.assembly import assemble, project_velocity, random_state
+    from linkwork.closure.assembly import assemble
     from linkwork.closure.expansion import expand
+    from linkwork.closure.random_states import random_state
+    from linkwork.closure.velocities import project_velocity
     from linkwork.constraints import (
         Ball,
         Block,
@@ -193,8 +195,10 @@ __all__ = [
 MODULES = {
     "algorithms.common.iteration": ("Prox",),
     "closure.approximate": ("approximate",),
-    "closure.assembly": ("assemble", "project_velocity", "random_state"),
+    "closure.assembly": ("assemble",),
     "closure.expansion": ("expand",),
+    "closure.random_states": ("random_state",),
+    "closure.velocities": ("project_velocity",),
     "constraints": (
         "Ball",
         "Block",
