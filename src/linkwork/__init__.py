@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement, Tendon
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
@@ -127,6 +127,7 @@ __all__ = [
     "Rollout",
     "RolloutResult",
     "Stabilisation",
+    "Tendon",
     "Terrain",
     "Trajectory",
     "VelocityServo",
@@ -259,7 +260,7 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement", "Tendon"),
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
