@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
+    from linkwork.simulation.riccati import riccati
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
@@ -183,6 +184,7 @@ __all__ = [
     "random_state",
     "regressor",
     "regressor_pattern",
+    "riccati",
     "rollout",
     "simulate",
     "step",
@@ -267,6 +269,7 @@ MODULES = {
     "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
+    "simulation.riccati": ("riccati",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
     "simulation.stepping": ("step",),
