@@ -660,6 +660,23 @@ def _motions(folder: Any) -> Iterator[Call]:
     yield Call("DiscreteStep.rollout", step.rollout, dict(moving))
     weights = {"w_q": np.zeros((3, a.nv)), "w_v": np.zeros((3, a.nv))}
     yield Call("DiscreteStep.rollout_vjp", step.rollout_vjp, {**moving, **weights, "stored": 1})
+    yield Call("riccati", lw.riccati, {"n": 2, "m": 1, "dtype": "float64", "threads": 1})
+    yield Call(
+        "Riccati()",
+        lw.riccati(2, 1, threads=1),
+        {
+            "A": np.ones((3, 2, 2)),
+            "B": np.ones((3, 2, 1)),
+            "Q": np.ones((4, 2, 2)),
+            "R": np.ones((3, 1, 1)),
+            "q": np.ones((4, 2)),
+            "r": np.ones((3, 1)),
+            "S": np.ones((3, 1, 2)),
+            "b": np.ones((3, 2)),
+            "x0": np.ones(2),
+            "damping": 0.1,
+        },
+    )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
     yield Call(
         "Rollout()",

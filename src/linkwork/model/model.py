@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import (
     ARRAY,
     CONSTRAINT,
@@ -146,6 +147,12 @@ class Model(Configurations, Value):
         ]:
             far[i] = max(far[i], float(np.linalg.norm(place.p)))
         return tuple(far)
+
+    @cached_property
+    def sliding(self) -> tuple[bool, ...]:
+        """For each degree of freedom, whether it is a length, and not an angle."""
+        S = [l.joint.subspace(l.joint.neutral()[:, None], NUMPY) for l in self.links[1:]]
+        return tuple(not column[3:6].any() for columns in S for column in columns.T)
 
     @cached_property
     def topology(self) -> Topology:

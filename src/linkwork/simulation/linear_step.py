@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional, whole
+from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
 from linkwork.constraints.base import STABILISATION, Stabilisation
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.functions.differentiated import Differentiated
@@ -227,7 +227,8 @@ class DiscreteStep:
         for name, value in parameters.items():
             if name not in self.parameters:
                 raise not_found("parameter of this step", name, self.parameters)
-            x, shape = np.asarray(value), self.dynamics.defaults[name].shape
+            shape = self.dynamics.defaults[name].shape
+            x = bare_as_entry(np.asarray(value), shape)
             out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
         return out
 
@@ -239,7 +240,7 @@ class DiscreteStep:
             if "active" not in self.dynamics.inputs:
                 raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
             given["active"] = active, len(m.constraints)
-        arrays = [np.asarray(x) for x, _ in given.values()]
+        arrays = [bare_as_entry(np.asarray(x), (n,)) for x, n in given.values()]
         for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
                 raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")

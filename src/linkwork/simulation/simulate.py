@@ -38,7 +38,7 @@ from linkwork.checks import (
     shown,
     whole,
 )
-from linkwork.closure.assembly import idle_joints
+from linkwork.closure.velocities import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface

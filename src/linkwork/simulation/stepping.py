@@ -85,8 +85,8 @@ def step(
         >>> legs = ("front_left", "front_right", "rear_left", "rear_right")
         >>> feet = [lw.Contact(f"{leg}_foot", friction=0.8) for leg in legs]
         >>> step = lw.step(model, feet)
-        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), [1e-3])
-        >>> again = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
+        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), 1e-3)
+        >>> again = step(after.q, after.v, np.zeros(model.nv), 1e-3, impulses=after.impulses)
         >>> again.forces.shape, bool(again.converged)
         ((12,), True)
     """
@@ -100,6 +100,7 @@ class StepFunction(Function[StepResult]):
     """A step as a function; see `step`."""
 
     differentiable = False
+    factors_mass = True
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None, tries_again: bool = False) -> None:
         self.of, self.tries_again, self.warns = of, tries_again, True
