@@ -11,7 +11,9 @@ import pytest
 
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
-OPEN: dict[str, str] = {}
+OPEN: dict[str, str] = {
+    "forward_dynamics-lcaba-9012800": "1.07e-6 off: penalties on bodies of a centimetre that are a metre apart",
+}
 """What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To be emptied."""
 
 
