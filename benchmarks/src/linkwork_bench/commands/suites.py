@@ -20,7 +20,7 @@ from linkwork_bench.commands.options import CasesOption, Measuring, MethodsOptio
 from linkwork_bench.commands.run import run_jobs
 from linkwork_bench.commands.show import print_circumstances, print_peers, print_suite
 from linkwork_bench.inputs import Robot
-from linkwork_bench.loops import CASE, chain_robots, scenario_robots
+from linkwork_bench.loops import CASE, FEW_STATES, STATES, chain_robots, scenario_robots
 from linkwork_bench.peers import find as find_peers
 from linkwork_bench.records import Results
 from linkwork_bench.suites import Job
@@ -56,7 +56,8 @@ def loops(
 ) -> None:
     """Closed loops: hands that hold a cube, Digit on its feet, two Digits with a box."""
     with tempfile.TemporaryDirectory() as folder:
-        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder))
+        count = FEW_STATES if how.quick else STATES
+        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder), count)
         _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops", how.quick), how)
 
 
