@@ -74,13 +74,14 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement, Tendon
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
+    from linkwork.simulation.riccati import riccati
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
@@ -127,6 +128,7 @@ __all__ = [
     "Rollout",
     "RolloutResult",
     "Stabilisation",
+    "Tendon",
     "Terrain",
     "Trajectory",
     "VelocityServo",
@@ -182,6 +184,7 @@ __all__ = [
     "random_state",
     "regressor",
     "regressor_pattern",
+    "riccati",
     "rollout",
     "simulate",
     "step",
@@ -259,13 +262,14 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement", "Tendon"),
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
+    "simulation.riccati": ("riccati",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
     "simulation.stepping": ("step",),

@@ -147,8 +147,7 @@ def lower_products(program: ProductProgram, options: Options, modules: Modules) 
     slots = {n: layout.port(n, port.size) for n, port in program.matrices.items()}
     workspace = -(-layout.size * shape.bytes // 64) * 64
     write_chunks(start, "start", options, modules)
-    lanes = options.target.lanes("float64" if options.scalar == "double" else "float32")
-    modules.append(product_module(program, slots, Tile.of(shape, lanes, options.target.registers)))
+    modules.append(product_module(program.products, program.matrices, slots, tile_of(options)))
     places = (*places_of(layout, program.inputs), *places_of(layout, program.outputs))
     frame = Frame(program.inputs, program.outputs, places, shape, workspace)
     calls = [*step_calls(start, shape, options.register, "start"), "  call void @products(ptr %ws, ptr %ws)"]
@@ -157,6 +156,12 @@ def lower_products(program: ProductProgram, options: Options, modules: Modules) 
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost)
+
+
+def tile_of(options: Options) -> Tile:
+    """How products of matrices are computed."""
+    lanes = options.target.lanes("float64" if options.scalar == "double" else "float32")
+    return Tile.of(options.shape, lanes, options.target.registers)
 
 
 def places_of(layout: Layout, ports: Sequence[Port]) -> tuple[tuple[int, ...], ...]:

@@ -217,15 +217,21 @@ class Tile(NamedTuple):
         return self.register.lanes // self.number.lanes
 
 
-def product_module(program: ProductProgram, slots: Mapping[str, int], tile: Tile) -> str:
+def product_module(
+    products: Sequence[Product | Mirror],
+    matrices: Mapping[str, Port],
+    slots: Mapping[str, int],
+    tile: Tile,
+    name: str = "products",
+) -> str:
     """IR of ``products(workspace, workspace)``: all products, for matrices that begin at these slots."""
     size, tables, kinds, calls = tile.number.bytes, _Tables(), dict[_Kind, str](), list[str]()
-    wide = {n: _shape(p)[1] for n, p in program.matrices.items()}
+    wide = {n: _shape(p)[1] for n, p in matrices.items()}
 
     def rows(part: Rows) -> list[int]:
         return [size * (slots[n] + row * wide[n] + part.first) for n, row in part.rows]
 
-    for p in program.products:
+    for p in products:
         if isinstance(p, Mirror):
             pairs = [(i * wide[p.matrix] + j, j * wide[p.matrix] + i) for i, j in p.entries]
             at = tables.place([size * (slots[p.matrix] + k) for pair in pairs for k in pair])
@@ -242,16 +248,16 @@ def product_module(program: ProductProgram, slots: Mapping[str, int], tile: Tile
             done = 0
             for count, blocks in _runs(len(p.C.rows), tile.rows):
                 kind = _Kind(count, columns, last, p.add)
-                name = kinds.setdefault(kind, f"@block{len(kinds)}")
+                block = kinds.setdefault(kind, f"@block{len(kinds)}")
                 places = ", ".join(
                     f"ptr getelementptr (i64, ptr @offsets, i64 {k})" for k in (at_C + done, at_A + done, at_k, at_B)
                 )
                 calls.append(
-                    f"  call void {name}(ptr %ws, {places}, i64 {blocks}, i64 {len(p.B.rows)}, "
+                    f"  call void {block}(ptr %ws, {places}, i64 {blocks}, i64 {len(p.B.rows)}, "
                     f"i64 {first * tile.columns_each * size})"
                 )
                 done += count * blocks
-    functions = "\n".join(_block(name, kind, tile) for kind, name in kinds.items())
+    functions = "\n".join(_block(block, kind, tile) for kind, block in kinds.items())
     r, numbers = tile.register, tables.numbers or [0]
     return f"""
 @offsets = internal constant [{len(numbers)} x i64] [{", ".join(f"i64 {x}" for x in numbers)}], align 64
@@ -260,7 +266,7 @@ declare {r.vector} @llvm.masked.load.{r.suffix}.p0(ptr, i32, {r.mask}, {r.vector
 declare void @llvm.masked.store.{r.suffix}.p0({r.vector}, ptr, i32, {r.mask})
 {functions}
 {_mirror(tile)}
-define void @products(ptr %ws, ptr %again) #0 {{
+define void @{name}(ptr %ws, ptr %again) #0 {{
 entry:
 {chr(10).join(calls)}
   ret void
