@@ -14,6 +14,7 @@ from public_calls.model import models
 from public_calls.others import others
 from public_calls.robots import built_in
 from public_calls.simulation import motions
+from public_calls.viewer import viewers
 
 __all__ = ["ATTACKED_ELSEWHERE", "URDF", "Call", "arm", "public_calls"]
 
@@ -26,6 +27,7 @@ def public_calls(folder: Any) -> Iterator[Call]:
     yield from factories()
     yield from states()
     yield from motions(folder)
+    yield from viewers(folder)
     yield from built_in()
     yield from others(folder)
     yield from learning()

@@ -1,4 +1,4 @@
-"""Steps, rollouts, trajectories, the viewer, clusters."""
+"""Steps, rollouts, trajectories, clusters."""
 
 from __future__ import annotations
 
@@ -265,48 +265,6 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("Trajectory.save", t.save, {"path": folder / "run.npz"})
     yield Call("Trajectory.read", lw.Trajectory.read, {"path": t.save(folder / "read.csv")})
     yield Call("Trajectory.plot", t.plot, {"tables": ["q"], "names": ["link1_joint"]})
-    yield Call(
-        "write_html",
-        lw.write_html,
-        {
-            "path": folder / "a.html",
-            "model": a,
-            "trajectory": t,
-            "q": None,
-            "fps": 50.0,
-            "triangles": 100,
-            "title": "a",
-            "contacts": None,
-            "ground": None,
-        },
-    )
-    yield Call("write_html at", lw.write_html, {"path": folder / "b.html", "model": robot(), "q": robot().neutral()})
-    yield Call(
-        "write_html live",
-        lw.write_html,
-        {
-            "path": folder / "c.html",
-            "model": robot(),
-            "live": True,
-            "dt": 1e-3,
-            "contacts": [lw.Contact("hand")],
-            "ground": lw.Ground(),
-        },
-    )
-    yield Call(
-        "view",
-        lambda **given: lw.view(**given).stop(),
-        {
-            "model": a,
-            "trajectory": None,
-            "q": flat,
-            "host": "127.0.0.1",
-            "port": 18080,
-            "fps": 50.0,
-            "triangles": 100,
-            "open_browser": False,
-        },
-    )
     yield Call(
         "scale.rollout",
         scale.rollout,
