@@ -143,39 +143,10 @@ def motions(folder: Any) -> Iterator[Call]:
         },
     )
     roll = lw.rollout(a, backend="numpy", method="aba", pd=True)
-    yield Call(
-        "Rollout()",
-        roll,
-        {
-            "q0": flat,
-            "v0": flat,
-            "tau": flat,
-            "steps": 4,
-            "every": 2,
-            "dt": 1e-3,
-            "target": flat,
-            "target_v": flat,
-            "kp": 1.0,
-            "kd": flat,
-        },
-    )
-    native = lw.rollout(a, method="aba", pd=True)
-    yield Call(
-        "a kernel's Rollout()",
-        native,
-        {
-            "q0": flat,
-            "v0": flat,
-            "tau": flat,
-            "steps": 4,
-            "every": 2,
-            "dt": 1e-3,
-            "target": flat,
-            "target_v": flat,
-            "kp": 1.0,
-            "kd": flat,
-        },
-    )
+    start = {"q0": flat, "v0": flat, "tau": flat, "steps": 4, "every": 2, "dt": 1e-3}
+    control = {"target": flat, "target_v": flat, "kp": 1.0, "kd": flat}
+    yield Call("Rollout()", roll, {**start, **control})
+    yield Call("a kernel's Rollout()", lw.rollout(a, method="aba", pd=True), {**start, **control})
     switched = lw.rollout(robot(), backend="numpy", method="constrained_aba", modes=True)
     yield Call(
         "Rollout() with modes", switched, {"q0": robot().neutral(), "v0": np.zeros(8), "active": [1.0], "steps": 1}
