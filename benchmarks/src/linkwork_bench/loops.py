@@ -39,7 +39,7 @@ only: Digit's rods hang on universal joints and meet points."""
 
 
 def scenario_robots(names: Sequence[str], peers: Peers, folder: Path, count: int = STATES) -> list[Robot]:
-    """Write the scenarios into a folder, and read them back with so many states and the harness's accelerations."""
+    """Write the scenarios, with so many states, and read them with the harness's accelerations."""
     robots = []
     for name in names or DEFAULT:
         if name not in SCENARIOS:

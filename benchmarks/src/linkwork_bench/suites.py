@@ -67,15 +67,15 @@ class Job:
     make: Callable[[str], Function]
     entry: Callable[[str, Function], Entry]
     quick: bool = False
-    """Only the methods that the planner predicts to be near the fastest: most of the time is spent on the others."""
+    """Only the methods that the planner picks: most of the time is spent on compiling the others."""
 
     def contenders(self) -> Sequence[str]:
         """Our methods to be measured."""
         if not self.quick:
             return self.methods
         model = self.robot.constrained(self.case)
-        near = {c.method for use in USES for c in lw.plan(model, self.function, use=use).near}
-        return [name for name in self.methods if name in near] or self.methods
+        picked = {lw.plan(model, self.function, use=use).method for use in USES}
+        return [name for name in self.methods if name in picked] or self.methods
 
     @property
     def title(self) -> str:
