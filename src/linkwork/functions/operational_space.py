@@ -32,7 +32,7 @@ from linkwork.rewrite.rewritten import in_place
 
 
 @overload
-def delassus(model: Model, *, method: Literal["pv_fast"], **options: Any) -> Function[DelassusOperatorResult]: ...  # type: ignore[overload-overlap]
+def delassus(model: Model, *, method: Literal["pv_fast"], **options: Any) -> Function[DelassusOperatorResult]: ...
 @overload
 def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function[DelassusResult]: ...
 @checked(
