@@ -15,7 +15,7 @@ import typer
 from linkwork.cli.bench import words
 from linkwork.errors import InputError
 from linkwork_bench import clusters as geared
-from linkwork_bench import measure, suites
+from linkwork_bench import inputs, measure, suites
 from linkwork_bench.commands.options import CasesOption, Measuring, MethodsOption, RobotsOption, clock, measuring
 from linkwork_bench.commands.run import run_jobs
 from linkwork_bench.commands.show import print_circumstances, print_peers, print_suite
@@ -97,7 +97,8 @@ def _links(word: str) -> int:
 
 
 def _robots(names: list[str] | None, default: tuple[str, ...], how: Measuring) -> list[Robot]:
-    return suites.find_robots(words(names), find_peers(how.peers), default)
+    states = inputs.FEW_STATES if how.quick else inputs.STATES  # each is solved by dense algebra in NumPy first
+    return suites.find_robots(words(names), find_peers(how.peers), default, states)
 
 
 def _run(suite: str, jobs: list[Job], how: Measuring) -> None:
