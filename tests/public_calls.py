@@ -108,7 +108,7 @@ def _models() -> Iterator[Call]:
         b.link("bob", joint="revolute", inertia=body)
         return b.build()
 
-    options = {"constraints": [], "independent": [], "strict": True, "actuators": []}
+    options = {"constraints": [], "independent": [], "strict": True, "actuators": [], "tendons": []}
     yield Call("Builder", built, {"name": "b", "gravity": [0, 0, -9.81], **options})
 
     def with_link(**given: Any) -> lw.Model:
@@ -181,6 +181,7 @@ def _models() -> Iterator[Call]:
             "constraints": (),
             "independent": (),
             "actuators": (),
+            "tendons": (),
         },
     )
     m = robot()
@@ -193,6 +194,7 @@ def _models() -> Iterator[Call]:
     yield Call("Model.with_springs", m.with_springs, {"joint": "arm_joint", "stiffness": 10.0, "rest": 0.1})
     yield Call("Model.with_friction", m.with_friction, {"joint": "arm_joint", "friction": 0.1})
     yield Call("Model.with_actuators", m.with_actuators, {"a": lw.Motor("arm_joint")}, ("a",))
+    yield Call("Model.with_tendons", m.with_tendons, {"t": lw.Tendon("arm_joint", 3.0)}, ("t",))
     yield from _actuators()
     yield Call("Model.without", m.without, {"names": "tip~world"}, ("names",))
     yield Call("Model.with_independent", loop().with_independent, {"joints": "crank_joint"}, ("joints",))
@@ -328,7 +330,10 @@ def _constraints() -> Iterator[Call]:
 
 def _actuators() -> Iterator[Call]:
     ranges = {"control_range": (-1.0, 1.0), "force_range": (-np.inf, 2.0), "name": "drive"}
-    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges})
+    springs = {"stiffness": 3.0, "damping": 0.1, "rest": (0.0, 0.1), "name": "t"}
+    yield Call("Tendon", lw.Tendon, {"joints": {"a": 2.0}, **springs})
+    lag = {"state": "filter", "time_constant": 0.1, "state_range": (-1.0, 1.0)}
+    yield Call("Actuator", lw.Actuator, {"joints": {"a": 2.0}, "gain": 1.0, "bias": (0.0, -1.0), **ranges, **lag})
     ten = lw.BodyInertia(1.0, np.zeros(3), np.eye(3)).parameters
     yield Call("log_cholesky", lw.log_cholesky, {"inertia": ten})
     yield Call("from_log_cholesky", lw.from_log_cholesky, {"parameters": np.zeros(10)})

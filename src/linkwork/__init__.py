@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linkwork.algorithms.common.iteration import Prox
     from linkwork.closure.approximate import approximate
-    from linkwork.closure.assembly import assemble, project_velocity, random_state
+    from linkwork.closure.assembly import assemble
     from linkwork.closure.expansion import expand
+    from linkwork.closure.random_states import random_state
+    from linkwork.closure.velocities import project_velocity
     from linkwork.constraints import (
         Ball,
         Block,
@@ -72,7 +74,7 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement, Tendon
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
@@ -126,6 +128,7 @@ __all__ = [
     "Rollout",
     "RolloutResult",
     "Stabilisation",
+    "Tendon",
     "Terrain",
     "Trajectory",
     "VelocityServo",
@@ -195,8 +198,10 @@ __all__ = [
 MODULES = {
     "algorithms.common.iteration": ("Prox",),
     "closure.approximate": ("approximate",),
-    "closure.assembly": ("assemble", "project_velocity", "random_state"),
+    "closure.assembly": ("assemble",),
     "closure.expansion": ("expand",),
+    "closure.random_states": ("random_state",),
+    "closure.velocities": ("project_velocity",),
     "constraints": (
         "Ball",
         "Block",
@@ -257,7 +262,7 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement", "Tendon"),
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),

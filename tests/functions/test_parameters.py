@@ -288,6 +288,29 @@ def test_inertias_that_no_body_has_are_refused(change: Any, dtype: str) -> None:
             armed(q, v, tau, model.parameters().armature - 0.1)
 
 
+@pytest.mark.parametrize("method", ["ltl", "pv", "pv_r", "efpa", "kkt_cholesky"])
+def test_whatever_factorises_the_mass_matrix_refuses_such_inertias(method: str) -> None:
+    """Delassus matrices, operational-space inertias and steps gave numbers of bodies that cannot be."""
+    model = mech.chain(3).with_constraints(lw.point("linktip"))
+    q, bad = model.random_q(0), model.parameters().inertia
+    bad[1, 0] = -1.0
+    options: dict[str, Any] = {"parameters": ("inertia",), "backend": "kernel" if method == "pv" else "numpy"}
+    f = lw.delassus(model, method=method, **options)
+    for each in (bad, np.array([model.parameters().inertia, bad])):
+        with pytest.raises(InputError, match="delassus: 'inertia' gives link 'link2' a negative mass"):
+            f(q, inertia=each)
+    assert np.isfinite(f(q).matrix).all()
+    with pytest.raises(InputError, match="link 'link2' a negative mass"):
+        lw.operational_space_inertia(model, method=method, **options)(q, np.zeros(3), inertia=bad)
+    if method == "pv":
+        with pytest.raises(InputError, match="link 'link2' a negative mass"):
+            lw.step(model.without_constraints(), [lw.Contact("linktip")], parameters=("inertia",), backend="numpy")(
+                q, q, q, 1e-3, inertia=bad
+            )
+        with pytest.raises(InputError, match="'armature' has negative entries"):
+            lw.delassus(model, method=method, parameters=("armature",), backend="numpy")(q, armature=-np.ones(3))
+
+
 def test_derivatives_refuse_such_inertias_and_what_is_linear_in_them_takes_any() -> None:
     model = mech.chain(3)
     q, v, x = state(model)

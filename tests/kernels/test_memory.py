@@ -12,7 +12,7 @@ import linkwork as lw
 from linkwork.errors import LinkworkError
 from linkwork.robots.mechanisms import chain, four_bar
 
-CALLS, LEFT = 1000, 100
+CALLS, LEFT = 300, 100
 """How often, and bytes that each may leave, free lists of Python included: a new method in each of them left 420."""
 
 MODELS = {"straight": chain(3), "iterative": four_bar()}

@@ -113,6 +113,30 @@ def test_vmap_and_torch_func(fd, states):
     assert torch.allclose(there, back, rtol=0, atol=1e-10 * float(there.abs().max()))
 
 
+def test_dual_numbers_keep_their_tangents(fd, states):
+    forward, (q, v, tau) = torch.autograd.forward_ad, (x[0] for x in states)
+    with forward.dual_level():
+        found = forward.unpack_dual(fd(q, v, forward.make_dual(tau, tau)).a)
+    expected = torch.func.jvp(lambda t: fd(q, v, t).a, (tau,), (tau,))
+    assert torch.equal(found.primal, expected[0])
+    assert torch.equal(found.tangent, expected[1])
+
+
+def test_a_call_that_nobody_records_gives_the_same(fd, states):
+    """Gradients off: the kernel without torch's operator; on: with it; with values that are not numbers, too."""
+    wrong = 2 * states[0]
+    for q in (states[0], states[0][3], wrong, wrong[3]):
+        given = (q, *(x[3] if q.ndim == 1 else x for x in states[1:]))
+        with torch.no_grad():
+            alone = fd(*needing(*given))
+        recorded = fd(*needing(*given))
+        for x, y in zip(alone, recorded, strict=True):
+            assert torch.equal(x.isfinite(), y.isfinite())
+            assert torch.equal(x.nan_to_num(), y.nan_to_num())
+        assert not alone.a.requires_grad
+        assert recorded.a.requires_grad
+
+
 def test_torch_compile(fd, states):
     def energy(q, v, tau):
         return (fd(unit(q), v, tau).a ** 2).sum()

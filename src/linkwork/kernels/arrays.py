@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwork.checks import Refused, real_array, shown
+from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, listing
 from linkwork.kernels.program import Port
 
@@ -36,7 +36,7 @@ def take_inputs(
     rows = []
     for port, values in zip(ports, given, strict=True):
         try:
-            x = real_array(values)
+            x = bare_as_entry(real_array(values), port.shape)
         except Refused as why:
             raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
         if x.shape == port.shape:

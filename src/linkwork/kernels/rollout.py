@@ -34,9 +34,8 @@ from linkwork.kernels.driver import (
     chunk_names,
     field_of,
     iteration_loop,
+    opening,
     pausing,
-    place_tables,
-    resuming,
     step_calls,
     take_in,
     take_out,
@@ -52,7 +51,6 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
-from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
 INNER = "step_"
@@ -221,24 +219,9 @@ def time_driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], ch
             moves[k],
         ]
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
-{place_tables(frame)}
-{transposition(shape)}
-{declared}
-declare void @sincos_array(ptr, ptr, ptr, i64)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-
-define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
-entry:
-{newline.join(lines)}
-{resuming(frame)}
-  br i1 %resumed, label %step, label %fresh
-fresh:
-  %some = icmp ult i64 %begin, %end
-  br i1 %some, label %tile, label %exit
-tile:
-  %first = phi i64 [%begin, %fresh], [%row1, %finished]
+{opening(frame, chunks, lines, "step")}
 {newline.join(moves[: count - timed])}
 {newline.join(calls["start"])}
   br label %step

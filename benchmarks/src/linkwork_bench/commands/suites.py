@@ -44,7 +44,7 @@ def constrained(
 ) -> None:
     """Forward dynamics with 0 to 4 contacts or closed loops: our methods against the fastest of theirs."""
     found = _robots(robots, suites.CONSTRAINED_ROBOTS, how)
-    _run("constrained", suites.constrained_jobs(found, words(cases), words(methods)), how)
+    _run("constrained", suites.constrained_jobs(found, words(cases), words(methods), quick=how.quick), how)
 
 
 @measuring()
@@ -57,7 +57,7 @@ def loops(
     """Closed loops: hands that hold a cube, Digit on its feet, two Digits with a box."""
     with tempfile.TemporaryDirectory() as folder:
         robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder))
-        _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops"), how)
+        _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops", how.quick), how)
 
 
 @measuring("threads", "compiling")
@@ -86,7 +86,7 @@ def delassus(
 ) -> None:
     """The Delassus matrix J M^-1 J^T (inverse operational-space inertia) by all methods."""
     found = _robots(robots, suites.CONSTRAINED_ROBOTS, how)
-    _run("delassus", suites.delassus_jobs(found, words(cases), words(methods)), how)
+    _run("delassus", suites.delassus_jobs(found, words(cases), words(methods), how.quick), how)
 
 
 def _links(word: str) -> int:
