@@ -293,3 +293,9 @@ def test_buffers_that_do_not_fit_are_refused(fd, states):
     ):
         with pytest.raises(jax.errors.JaxRuntimeError, match="another type or shape"):
             jax.block_until_ready(call(*wrong))
+
+
+def test_inputs_of_one_entry_may_be_bare_numbers():
+    f = lw.forward_dynamics(mechanisms.chain(1))
+    many = learn.function(f)(jnp.full((3, 1), 0.3), 0.1, 2.0).a
+    np.testing.assert_array_equal(many, np.tile(f([0.3], [0.1], [2.0]).a, (3, 1)))

@@ -174,3 +174,9 @@ def test_errors_are_sentences(model, fd, states):
     step = learn.function(lw.step(model.without_constraints(), [lw.Contact("tip")]))
     with pytest.raises(UnsupportedError, match="through its contacts"):
         step(q[0], v[0], *needing(tau[0]), torch.tensor([1e-3])).v.sum().backward()
+
+
+def test_inputs_of_one_entry_may_be_bare_numbers():
+    f = lw.forward_dynamics(mechanisms.chain(1))
+    many = learn.function(f)(torch.full((3, 1), 0.3, dtype=torch.float64), 0.1, 2.0).a
+    np.testing.assert_array_equal(many, np.tile(f([0.3], [0.1], [2.0]).a, (3, 1)))
