@@ -49,11 +49,12 @@ class Frame:
 
 
 def driver_module(
-    frame: Frame, steps: Sequence[str], chunks: Sequence[str], cost: int, start: Sequence[str] | None = None
+    frame: Frame, steps: Sequence[str | int], chunks: Sequence[str], cost: int, start: Sequence[str] | None = None
 ) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`).
 
-    ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``.
+    ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``. A number
+    among the steps of a batch moves that output out, before others overwrite it; all others are moved out in the end.
     """
     shape, count = frame.shape, len(frame.inputs)
     row = "%row" if start is None else "%first"
@@ -69,8 +70,8 @@ look:
   %row = phi i64 [%first, %tile], [%saved, %entry]{", [%row, %again]" if start is not None else ""}
 {burning(cost)}
 {newline.join(moves[:count] if start is None else [])}
-{newline.join(steps)}
-{newline.join(moves[count:])}
+{newline.join(moves[count + s] if isinstance(s, int) else s for s in steps)}
+{newline.join(move for k, move in enumerate(moves[count:]) if k not in steps)}
 {newline.join(judging(frame))}
   br label %finished
 finished:

@@ -40,7 +40,8 @@ Stage = Program | Sequence[Product | Mirror] | Copy
 class SweepProgram:
     """Stages over matrices.
 
-    Those of `state` and `fixed` are given at the start, `timed` ones anew at every knot. `recorded` are written at every knot, `total` once at the end. `backward` takes the last knot first.
+    Those of `state` and `fixed` are given at the start, `timed` ones anew at every knot. `recorded` ones are written at
+    every knot, `total` once at the end. `backward` takes the last knot first.
     """
 
     def __init__(
