@@ -162,7 +162,8 @@ class Trial:
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
-            bound = max(bound * self._loops.kappa**2, self._chosen) + self._carried(at)
+            promised = min(bound * self._loops.kappa**2, max(bound, ITERATED))
+            bound = max(promised, self._chosen) + self._carried(at)
         if at.conflict and m is not None and m.name != "kkt":
             bound = max(bound, min(at.dispute(), ITERATED))  # rows that contradict each other a little count as met
         if prox is not None:

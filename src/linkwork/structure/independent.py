@@ -20,7 +20,7 @@ from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
 ZERO = 1e-9
-"""Entries and singular values of rows below this, relative to the largest, count as zero."""
+"""Entries and singular values of rows below this, relative to the largest in any sample, count as zero."""
 
 
 OPENED = 0.1
@@ -53,19 +53,20 @@ def choose(
     t = model.topology
     dofs = [k for i in bodies for k in range(t.v_slices[i].start, t.v_slices[i].stop)]
     Ks = [local_jacobian(at, bodies, constraints) for at in samples]
-    ranks = [int(np.linalg.matrix_rank(K, tol=ZERO * max(np.abs(K).max(initial=0.0), 1e-300))) for K in Ks]
+    opened = [local_jacobian(_opened(at), bodies, constraints) for at in samples]
+    pattern = np.max([np.abs(K) for K in (*Ks, *opened)], axis=0)
+    least = ZERO * max(pattern.max(initial=0.0), 1e-300)
+    ranks = [int(np.linalg.matrix_rank(K, tol=least)) for K in Ks]
     rank = max(ranks)
     K = Ks[ranks.index(rank)]
     named = [n for n, k in enumerate(dofs) if model.links[t.dof_link[k]].joint_name in model.independent]
     dependent = [n for n in range(len(dofs)) if n not in named]
-    if not named or not (names or _follow(K, rank, dependent)):
-        dependent = _most_dependent(model, dofs, K, rank)
-    elif not _follow(K, rank, dependent):
+    if not named or not (names or _follow(K, rank, dependent, least)):
+        dependent = _most_dependent(model, dofs, K, rank, least)
+    elif not _follow(K, rank, dependent, least):
         raise _misnamed(model, dofs, constraints, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
-    opened = [local_jacobian(_opened(at), bodies, constraints) for at in samples]
-    pattern = np.max([np.abs(K) for K in (*Ks, *opened)], axis=0)
-    blocks = _blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300))
+    blocks = _blocks(pattern[:, dependent] > least)
     return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
 
 
@@ -85,16 +86,16 @@ def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:
     return float(np.sqrt(max(found, default=0.0)))
 
 
-def _most_dependent(model: Model, dofs: Sequence[int], K: np.ndarray, rank: int) -> list[int]:
+def _most_dependent(model: Model, dofs: Sequence[int], K: np.ndarray, rank: int, least: float) -> list[int]:
     """Dependent joints: without motors first, then far from the base; rows must determine each well."""
     t = model.topology
     order = sorted(range(len(dofs)), key=lambda n: (model.links[t.dof_link[dofs[n]]].actuated, -n))
-    for share in (0.3, 1e-2, 1e-4, ZERO):
+    for enough in (*(share * np.abs(K).max(initial=0.0) for share in (0.3, 1e-2, 1e-4)), least):
         basis, chosen = np.zeros((K.shape[0], 0)), list[int]()
         for n in order:
             left = K[:, n] - basis @ (basis.T @ K[:, n])
             size = float(np.linalg.norm(left))
-            if len(chosen) < rank and size > share * np.abs(K).max():
+            if len(chosen) < rank and size > enough:
                 chosen.append(n)
                 basis = np.column_stack([basis, left / size])
         if len(chosen) == rank:
@@ -102,10 +103,9 @@ def _most_dependent(model: Model, dofs: Sequence[int], K: np.ndarray, rank: int)
     return sorted(chosen)
 
 
-def _follow(K: np.ndarray, rank: int, dependent: list[int]) -> bool:
-    """Whether the rows determine these joints by the others."""
-    tolerance = ZERO * max(np.abs(K).max(initial=0.0), 1e-300)
-    return len(dependent) == rank and int(np.linalg.matrix_rank(K[:, dependent], tol=tolerance)) == rank
+def _follow(K: np.ndarray, rank: int, dependent: list[int], least: float) -> bool:
+    """Whether the rows determine these joints by the others: singular values above the least that counts."""
+    return len(dependent) == rank and int(np.linalg.matrix_rank(K[:, dependent], tol=least)) == rank
 
 
 def _misnamed(model: Model, dofs: Sequence[int], constraints: Sequence[int], rank: int, named: list[int]) -> ModelError:
