@@ -65,7 +65,10 @@ def choose(
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
     opened = [local_jacobian(_opened(at), bodies, constraints) for at in samples]
     pattern = np.max([np.abs(K) for K in (*Ks, *opened)], axis=0)
-    blocks = _blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300))
+    own = pattern[:, dependent]
+    # a joint that others outdo by far depends on its largest entry, at least
+    least = np.minimum(ZERO * max(pattern.max(initial=0.0), 1e-300), own.max(axis=0, initial=0.0) / 2)
+    blocks = _blocks(own > least)
     return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
 
 
