@@ -66,7 +66,7 @@ def choose(
     elif not _follow(K, rank, dependent, least):
         raise _misnamed(model, dofs, constraints, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
-    blocks = _blocks(pattern[:, dependent] > least)
+    blocks = _blocks(pattern[:, dependent] > least / max(len(pattern), 1))  # a column above it has an entry above that
     return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
 
 
