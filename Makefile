@@ -52,7 +52,7 @@ bench: $(VENV)/.dev
 
 # the site, in build/site: strict, so that a link that leads nowhere is an error
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # wheels and source archives of both distributions, in dist/
 dist: $(VENV)/.dev

@@ -50,3 +50,10 @@ def test_what_has_more_entries_takes_no_bare_number() -> None:
     with pytest.raises(InputError, match="NaN or infinite"):
         lw.forward_dynamics(mech.chain(1), backend="numpy")(float("nan"), 0.0, 0.0)
     assert bare_as_entry(np.array(3.0), (1, 1)).shape == ()
+
+
+def test_empty_results_of_batches_have_strides_of_whole_numbers() -> None:
+    """PyTorch refused forces of models without constraints, whose rows are of no bytes."""
+    lam = lw.forward_dynamics(mech.chain(1))(np.full((3, 1), 0.3), 0.1, 2.0).lam
+    assert lam.shape == (3, 0)
+    assert all(stride % lam.itemsize == 0 for stride in lam.strides)

@@ -198,7 +198,7 @@ class _Draw:
                     "K": {str(i): (rng.normal(size=(rows, 6)) * ([1.0] * 3 + [self.size] * 3)).tolist() for i in ties},
                 }
             )
-        if rng.random() < 0.03:
+        if rng.random() < 0.03 and any(l["mass"] for l in out["links"]):
             found.append({"type": "com"})
         if single and rng.random() < 0.03:
             found.append(self._custom(out, rng.permutation(single)[: rng.integers(1, 3)].tolist()))

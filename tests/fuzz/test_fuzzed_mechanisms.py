@@ -67,7 +67,7 @@ def test_oracle_satisfies_the_equations_whatever_the_rank(seed, n, count, floati
     model = random_model(seed, n, base="free" if floating else None)
     rng = np.random.default_rng(seed)
     q, v, tau = random_state(model, seed)
-    pool = constraints_of(model, seed)
+    pool = [*constraints_of(model, seed)]
     i, j = rng.choice(n, 2, replace=False)
     model = closed_at(model, q, f"f{i}", f"l{j}", "meet")
     if model.frame(f"f{i}").link != model.frame("meet").link:

@@ -38,8 +38,8 @@ DEFAULT = (
 only: Digit's rods hang on universal joints and meet points."""
 
 
-def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Robot]:
-    """Write the scenarios into a folder, and read them back with the harness's accelerations."""
+def scenario_robots(names: Sequence[str], peers: Peers, folder: Path, count: int = STATES) -> list[Robot]:
+    """Write the scenarios, with so many states, and read them with the harness's accelerations."""
     robots = []
     for name in names or DEFAULT:
         if name not in SCENARIOS:
@@ -47,7 +47,7 @@ def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Ro
         try:
             with waiting(f"closing the loops of '{name}'"):
                 model = scenario(name)
-                robots.append(harness_robot(name, model, states(model), peers, folder))
+                robots.append(harness_robot(name, model, states(model, count), peers, folder))
         except LinkworkError:
             if names:
                 raise
@@ -80,15 +80,15 @@ def chain_robots(links: Sequence[int], peers: Peers, folder: Path) -> list[Robot
     return robots
 
 
-def states(model: Model) -> np.ndarray:
+def states(model: Model, count: int = STATES) -> np.ndarray:
     """Rows of [q v tau] with all loops closed and velocities that keep them so.
 
     Joint limits do not matter to what is measured, and keeping them makes hands that hold a cube a hundred times slower
     to close.
     """
     rng = np.random.default_rng(SEED)
-    q, v = closed_states(model, rng, STATES)
-    tau = rng.uniform(-1, 1, (STATES, model.nv))
+    q, v = closed_states(model, rng, count)
+    tau = rng.uniform(-1, 1, (count, model.nv))
     return np.hstack([q, v, tau])
 
 

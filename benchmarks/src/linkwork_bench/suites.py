@@ -19,7 +19,7 @@ from linkwork.errors import LinkworkError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
 from linkwork.planner.plan import USES
-from linkwork_bench.inputs import Robot, harness_robots, installed_robot, read_robot
+from linkwork_bench.inputs import STATES, Robot, harness_robots, installed_robot, read_robot
 from linkwork_bench.measure import Conditions, Contender, cores, interleave
 from linkwork_bench.ours import CALLS, Calls, Entry, compile_times
 from linkwork_bench.peers import Host, Peers, checked_states
@@ -67,15 +67,15 @@ class Job:
     make: Callable[[str], Function]
     entry: Callable[[str, Function], Entry]
     quick: bool = False
-    """Only the methods that the planner predicts to be near the fastest: most of the time is spent on the others."""
+    """Only the methods that the planner picks: most of the time is spent on compiling the others."""
 
     def contenders(self) -> Sequence[str]:
         """Our methods to be measured."""
         if not self.quick:
             return self.methods
         model = self.robot.constrained(self.case)
-        near = {c.method for use in USES for c in lw.plan(model, self.function, use=use).near}
-        return [name for name in self.methods if name in near] or self.methods
+        picked = {lw.plan(model, self.function, use=use).method for use in USES}
+        return [name for name in self.methods if name in picked] or self.methods
 
     @property
     def title(self) -> str:
@@ -152,15 +152,15 @@ def delassus_jobs(
     return jobs
 
 
-def find_robots(names: Sequence[str], peers: Peers, default: Sequence[str]) -> list[Robot]:
-    """The robots of these names: the harness's, or those installed on this machine."""
+def find_robots(names: Sequence[str], peers: Peers, default: Sequence[str], states: int = STATES) -> list[Robot]:
+    """The robots of these names: the harness's, or those installed on this machine, with so many states."""
     if peers.inputs is not None:
         there = harness_robots(peers.inputs)
         for name in names:
             if name not in there:
                 raise not_found("robot in the harness's inputs", name, there)
         return [read_robot(peers.inputs, name) for name in names or [n for n in default if n in there]]
-    return [installed_robot(name) for name in names] if names else list(_installed(default))
+    return [installed_robot(name, states) for name in names] if names else list(_installed(default, states))
 
 
 def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = lambda: None) -> list[Record]:
@@ -360,9 +360,9 @@ def _cases(robots: Sequence[Robot], cases: Sequence[str]) -> Iterable[tuple[Robo
     return [(robot, case) for robot in robots for case in robot.cases if not cases or case in cases]
 
 
-def _installed(names: Sequence[str]) -> Iterable[Robot]:
+def _installed(names: Sequence[str], states: int) -> Iterable[Robot]:
     for name in names:
         try:
-            yield installed_robot(name)
+            yield installed_robot(name, states)
         except LinkworkError:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import in_place
 
 
+@overload
+def delassus(model: Model, *, method: Literal["pv_fast"], **options: Any) -> Function[DelassusOperatorResult]: ...
+@overload
+def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function[DelassusResult]: ...
 @checked(
     model=MODEL,
     method=METHOD,

@@ -59,6 +59,8 @@ def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     Vectors that straddle two lines take twice the time to write: a batch of mass matrices took a fifth longer.
     """
     rows, width = shape[0], math.prod(shape[1:]) * dtype.itemsize
+    if not width:
+        return np.empty(shape, dtype)  # views of no bytes have strides of one byte, which PyTorch refuses
     step = -(-width // CACHE_LINE) * CACHE_LINE if width >= LONG_ROW else width
     memory = np.empty(rows * step + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE

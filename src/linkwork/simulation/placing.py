@@ -12,7 +12,7 @@ from linkwork.model import Model, Motion
 
 
 def on_ground(model: Model, q: np.ndarray, feet: Sequence[Contact], height: float = 0.0) -> np.ndarray:
-    """The configuration with its free base, the first joint, moved up or down until the lowest foot is this high."""
+    """The configuration with its free base, the first joint, raised until the lowest foot is this high."""
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
     out = q.copy()
     out[2] += height - min(float(foot.evaluate(motion, Ground()).gap) for foot in feet)

@@ -15,12 +15,12 @@ import typer
 from linkwork.cli.bench import words
 from linkwork.errors import InputError
 from linkwork_bench import clusters as geared
-from linkwork_bench import measure, suites
+from linkwork_bench import inputs, measure, suites
 from linkwork_bench.commands.options import CasesOption, Measuring, MethodsOption, RobotsOption, clock, measuring
 from linkwork_bench.commands.run import run_jobs
 from linkwork_bench.commands.show import print_circumstances, print_peers, print_suite
 from linkwork_bench.inputs import Robot
-from linkwork_bench.loops import CASE, chain_robots, scenario_robots
+from linkwork_bench.loops import CASE, FEW_STATES, STATES, chain_robots, scenario_robots
 from linkwork_bench.peers import find as find_peers
 from linkwork_bench.records import Results
 from linkwork_bench.suites import Job
@@ -56,7 +56,8 @@ def loops(
 ) -> None:
     """Closed loops: hands that hold a cube, Digit on its feet, two Digits with a box."""
     with tempfile.TemporaryDirectory() as folder:
-        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder))
+        count = FEW_STATES if how.quick else STATES
+        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder), count)
         _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops", how.quick), how)
 
 
@@ -96,7 +97,8 @@ def _links(word: str) -> int:
 
 
 def _robots(names: list[str] | None, default: tuple[str, ...], how: Measuring) -> list[Robot]:
-    return suites.find_robots(words(names), find_peers(how.peers), default)
+    states = inputs.FEW_STATES if how.quick else inputs.STATES  # each is solved by dense algebra in NumPy first
+    return suites.find_robots(words(names), find_peers(how.peers), default, states)
 
 
 def _run(suite: str, jobs: list[Job], how: Measuring) -> None:

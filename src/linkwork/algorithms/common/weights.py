@@ -158,7 +158,10 @@ def in_balance(
 
 
 def _squares(motion: Motion, forces: Array) -> Array:
-    """The sum of squares of joint forces, each force (N) times the mechanism's length: torques count at any size."""
+    """The sum of squares of joint forces, each force (N) times the mechanism's length.
+
+    So torques count at any size.
+    """
     xp, sliding = motion.xp, motion.model.sliding
     rows = [(forces[k : k + 1, :], slides) for k, slides in enumerate(sliding)]
     along, about = (sum((x @ x.T for x, slides in rows if slides == which), xp.zeros(1)) for which in (True, False))
