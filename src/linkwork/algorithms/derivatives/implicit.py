@@ -137,7 +137,10 @@ class Implicit(Multipliers):
 
 
 def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Array:
-    """sum_k (E R)^k E r over k < `powers`, less so many times the next: redundant rows, E R = 1, cancel."""
+    """sum_k (E R)^k E r over k < `powers`, less so many times the next one.
+
+    Redundant rows, E R = 1, cancel.
+    """
     last = total = E(r)
     for _ in range(powers - 1):
         last = E(R * last)
