@@ -55,8 +55,9 @@ from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
 INNER = "step_"
-PRIMED = ("step", INNER + "iterate", INNER + "finish")
-"""Programs whose results are written beside the state, under names with a prime, until `blend` copies them."""
+PRIMED = (INNER + "enter", INNER + "iterate", INNER + "finish")
+"""Programs whose results are written beside the state, under names with a prime, until `blend` copies them: a step, or
+these parts of its loops."""
 
 EXPECTED = 8
 """Iterations of a loop within a step, as far as its time is estimated."""
@@ -153,7 +154,8 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
-        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name in PRIMED else "")
+        prime = "'" if name == "step" or name.startswith(PRIMED) else ""
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
@@ -166,7 +168,8 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     cost = cost_of(plans.values())
     if "step" not in plans:
         inner = {name.removeprefix(INNER): lines for name, lines in calls.items() if name.startswith(INNER)}
-        loop = iteration_loop(shape, inner, layout.named["running"], "inner")
+        further = [name.removeprefix("enter") for name in inner if name.startswith("enter")]
+        loop = iteration_loop(shape, inner, layout.named["running"], "inner", further)
         calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     modules.append(_driver(frame, len(program.timed), calls, names, cost))
