@@ -15,12 +15,14 @@ import numpy as np
 from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.interior_point import InteriorPoint
 from linkwork.algorithms.contact.laws import largest
+from linkwork.algorithms.contact.newton import Newton
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
-from linkwork.errors import warn_unsolved
+from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
@@ -143,13 +145,10 @@ class ContactStep:
         def body(xp: Ops, symbol: Any) -> dict[str, Array]:
             inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
             solving = Solving(self, rewritten(self.model), xp, inputs)
-            first, change = solving.loop.first()
-            x = symbol("x", solving.loop.size)
-            new, residual = solving.loop.next(x)
-            loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
-            return loop | self._accounted(xp, inputs, solving.after(x))
+            x = symbol("x", solving.size)
+            return solving.loops_from(x) | self._accounted(xp, inputs, solving.after(x))
 
-        return hoist(trace("step", body, single=self.dtype == "float32"))
+        return hoist(trace("step", body, single=self.dtype == "float32"), limits=self.limits)
 
     @cached_property
     def cached_program(self) -> Any:
@@ -159,6 +158,19 @@ class ContactStep:
         how = self.pd, self.extras, self.dtype, self.solver, self.actuators, self.pushes, self.parameters
         content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
+
+    @property
+    def chain(self) -> list[str]:
+        """The solvers of its loops, one after the other; active sets know joint limits, which the two before do not."""
+        if self.solver != "newton":
+            return [self.solver]
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        return ["newton", "interior_point", *(["active_set"] if stops else [])]
+
+    @property
+    def limits(self) -> list[int]:
+        """Iterations that further loops may take more than `max_iterations`."""
+        return [sum(MOST[name] for name in self.chain[1:k]) for k in range(2, len(self.chain) + 1)]
 
     @property
     def settings(self) -> dict[str, np.ndarray]:
@@ -189,21 +201,43 @@ class Solving:
             self.turn,
             x.get("joint_friction"),
         )
-        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
+        self.loops = [SOLVERS[name](self.problem, x["impulses"], xp) for name in step.chain]
+        self.size = max(loop.size for loop in self.loops)
 
     def solved(self) -> tuple[Array, int]:
-        """The state of the loop when it ends, and the sweeps it took, by NumPy."""
-        x, change = self.loop.first()
-        used = 1
-        while float(change[0, 0]) > self.step.tolerance and used < self.step.max_iterations:
-            x, change = self.loop.next(x)
-            used += 1
+        """The state of the last loop when it ends, and the iterations it took, by NumPy."""
+        x, change = self.loops[0].first()
+        used, tolerance = 1, self.step.tolerance
+        for loop, limit in zip(self.loops, (0, *self.step.limits), strict=True):
+            if loop is not self.loops[0]:
+                x, again = loop.enter(x)
+                change = change if again is None else again
+            while float(change[0, 0]) > tolerance and used < self.step.max_iterations + limit:
+                x, change = loop.next(x)
+                used += 1
         return x, used
+
+    def loops_from(self, x: Array) -> dict[str, Array]:
+        """What a traced program says of its loops (kernels/hoist.py), where x is their state."""
+        first, *others = self.loops
+        start, change = first.first()
+        new, residual = first.next(x[0 : first.size, :])
+        out = {"x_first": self._padded(start), "residual_first": change}
+        out |= {"x_next": self._padded(new), "residual": residual}
+        for key, loop in zip("bcd", others, strict=False):
+            entered, again = loop.enter(x)
+            new, residual = loop.next(x[0 : loop.size, :])
+            out |= {f"x_enter_{key}": self._padded(entered), f"x_next_{key}": self._padded(new)}
+            out |= {f"residual_{key}": residual} | ({} if again is None else {f"residual_enter_{key}": again})
+        return out
+
+    def _padded(self, x: Array) -> Array:
+        return self.xp.vstack([x, self.xp.zeros(self.size - x.shape[0])])
 
     def after(self, x: Array) -> After:
         """The mechanism after the step, for a state of the loop."""
         xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
-        p, violation, speed = self.loop.finish(x)
+        p, violation, speed = self.loops[0].finish(x)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
         if self.step.model.constraints:
@@ -219,7 +253,7 @@ class Solving:
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
-        return After(q, v, x[0 : self.loop.kept, :], a, tau, forces, work, violation, speed)
+        return After(q, v, x[0 : self.loops[0].kept, :], a, tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):
@@ -252,8 +286,19 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
-SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet, "admm": Admm}
+Solver = GaussSeidel | Newton
+
+SOLVERS: dict[str, type[Solver]] = {
+    "gauss_seidel": GaussSeidel,
+    "active_set": ActiveSet,
+    "admm": Admm,
+    "newton": Newton,
+    "interior_point": InteriorPoint,
+}
 """By name."""
+
+METHODS = ("gauss_seidel", "newton", "active_set", "admm")
+"""Those that a user can name."""
 
 FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
@@ -264,7 +309,7 @@ MANY = 32
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 10, "interior_point": 60}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
@@ -288,10 +333,19 @@ def contact_step(
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
     few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
-    method = method or ("gauss_seidel" if few else "active_set")
     named = Inputs(model, parameters, by_contact(actuators)).named
+    simple = only_cones(model, contacts, named)
+    if method == "newton" and not simple:
+        raise InputError("method 'newton' is for contacts with the ground, without torsion, rolling and dry friction")
+    method = method or ("gauss_seidel" if few else "newton" if simple else "active_set")
     how = pd, extras, dtype, method, actuators, pushes, named
     return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
+
+
+def only_cones(model: Model, contacts: Sequence[Contact | Pair], parameters: Sequence[str]) -> bool:
+    """Whether nothing but contacts with the ground and limits of joints can have impulses."""
+    dry = "joint_friction" in parameters or any(link.passive.friction.any() for link in model.links[1:])
+    return not dry and all(isinstance(c, Contact) for c in contacts) and not turning_rows(contacts)
 
 
 def by_contact(actuators: bool) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import METHODS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
-METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
+METHOD = optional(choice("method for contacts", tuple(METHODS)))
 
 
 @checked(
@@ -126,18 +126,15 @@ class StepFunction(Function[StepResult]):
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         solving = self._solving(xp, inputs)
-        first, change = solving.loop.first()
-        x = symbol("x", solving.loop.size)
-        new, residual = solving.loop.next(x)
+        x = symbol("x", solving.size)
         after = solving.after(x)
         ends = {name: getattr(after, name) for name in StepResult._fields}
-        loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
-        return {**loop, **ends, "violation": after.violation, "bound": after.speed}
+        return {**solving.loops_from(x), **ends, "violation": after.violation, "bound": after.speed}
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist
 
-        return hoist(program)
+        return hoist(program, limits=self.of.limits)
 
     @property
     def _settings(self) -> Mapping[str, Any]:
