@@ -14,7 +14,8 @@ For each further loop (iterate.py), called b, c and so on, it also gives
     residual_enter_b            of the state x that the loops before left, and if it starts from another one, x_enter_b,
     x_next_b, residual_b        of a step from x.
 
-What only the steps of that loop need is computed where it begins.
+What only the steps of that loop need is computed where it begins. A loop without a residual of its own at the beginning
+runs only where the one before has run, and reads what that one has computed.
 """
 
 from __future__ import annotations
@@ -60,9 +61,14 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
     # what the start computes; of that and of their own, what further loops need
     handed_on = needed(["x_next", "residual", *enters, *ends]) if hand_on else []
     early = _ancestors(nodes, [*results["x_first"], *results["residual_first"], *handed_on])
-    own = {key: [n for n in needed([f"x_next{key}", f"residual{key}"]) if n not in early] for key in letters}
-    before = {n for names in own.values() for n in boundary(nodes, [n not in early for n in range(len(nodes))], names)}
-    before |= {n for key in letters for n in needed([f"x_next{key}", f"residual{key}"]) if n in early}
+    own, shared, before, last = dict[str, list[int]](), dict[str, Leaves](), set[int](), dict[int, tuple[str, int]]()
+    for key in letters:
+        last = shared[key] = {} if f"residual_enter{key}" in results else last
+        wanted = needed([f"x_next{key}", f"residual{key}"])
+        own[key] = [n for n in wanted if n not in early and n not in last]
+        given = [n not in early and n not in last for n in range(len(nodes))]
+        before.update(n for n in (*boundary(nodes, given, own[key]), *wanted) if n in early)
+        last = last | {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}
     handed_on = sorted({*handed_on, *(n for n in before if nodes[n][0] not in LEAVES)})
 
     state = Port(STATE, program.inputs[place[STATE]].shape)
@@ -79,12 +85,13 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
     def further(key: str, limit: int) -> Loop:
         there = {STATE: f"x_enter{key}", "residual": f"residual_enter{key}"}
         enter = {n: results[name] for n, name in there.items() if name in results}
-        prepared = {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}
+        prepared, earlier = {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}, shared[key]
+        ports = sorted({port for port, _ in earlier.values()})
         again = {STATE: results[f"x_next{key}"], "residual": results[f"residual{key}"]}
         return Loop(
             part("enter", (STATE, HANDED_ON), enter, known),
-            part("prepare", (HANDED_ON,), {HANDED_ON + key: own[key] or [0]}, known),
-            part("iterate", (STATE, HANDED_ON, HANDED_ON + key), again, known | prepared),
+            part("prepare", (HANDED_ON, *ports), {HANDED_ON + key: own[key] or [0]}, known | earlier),
+            part("iterate", (STATE, HANDED_ON, *ports, HANDED_ON + key), again, known | earlier | prepared),
             limit,
         )
 

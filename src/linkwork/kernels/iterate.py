@@ -89,7 +89,8 @@ class IterativeProgram:
             handed = {port.name: port for port in loop.prepare.outputs}
             self._check_ports(loop.enter.inputs, known, f"input of '{loop.enter.name}'")
             self._check_ports(loop.prepare.inputs, known, f"input of '{loop.prepare.name}'")
-            self._check_ports(loop.iterate.inputs, known | handed, f"input of '{loop.iterate.name}'")
+            known |= handed
+            self._check_ports(loop.iterate.inputs, known, f"input of '{loop.iterate.name}'")
             for part in (loop.enter, loop.iterate):
                 self._check_ports(part.outputs, self.state, f"output of '{part.name}'")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]

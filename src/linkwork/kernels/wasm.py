@@ -95,7 +95,7 @@ def wasm_module(functions: Mapping[str, Program | IterativeProgram]) -> Module:
 
 
 class _Function:
-    """A program laid out: one part, or start, iteration and finish with a loop around the second, and further loops."""
+    """A program laid out: one part, or start, iteration and finish, with loops in between."""
 
     def __init__(self, program: Program | IterativeProgram, layout: Layout, sizes: dict[str, int]) -> None:
         self.layout, self.sizes = layout, sizes

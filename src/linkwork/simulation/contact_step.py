@@ -7,7 +7,7 @@ accelerations with them are integrated as without contacts (integrators.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ import numpy as np
 from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
-from linkwork.algorithms.contact.interior_point import InteriorPoint
+from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
 from linkwork.algorithms.contact.laws import largest
-from linkwork.algorithms.contact.newton import Newton
+from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Surface
@@ -49,7 +49,7 @@ class ContactStep:
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
     `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames,
-    and `parameters` names those that are inputs.
+    and `parameters` names those that are inputs. If it `tries_again`, states that the solver leaves go to another one.
     """
 
     model: Model
@@ -64,6 +64,7 @@ class ContactStep:
     actuators: bool = False
     pushes: Pushes = NO_PUSHES
     parameters: tuple[str, ...] = ()
+    tries_again: bool = False
 
     integrator: ClassVar[str] = "semi_implicit"
     settled: ClassVar[str] = "contact"
@@ -93,16 +94,8 @@ class ContactStep:
 
     @property
     def retried(self) -> None:
-        """Rollouts do not try again: another method leaves about as many steps of a long motion unsolved."""
+        """Rollouts are not repeated: every step tries all that there is."""
         return None
-
-    @property
-    def second(self) -> ContactStep | None:
-        """The step for states that this one does not solve."""
-        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        if self.solver == "admm" or 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) > MANY:
-            return None
-        return replace(self, solver="admm", max_iterations=MOST["admm"])
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
@@ -155,17 +148,22 @@ class ContactStep:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        how = self.pd, self.extras, self.dtype, self.solver, self.actuators, self.pushes, self.parameters
+        how = self.pd, self.extras, self.dtype, *self.chain, self.actuators, self.pushes, self.parameters
         content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
 
-    @property
+    @cached_property
     def chain(self) -> list[str]:
-        """The solvers of its loops, one after the other; active sets know joint limits, which the two before do not."""
-        if self.solver != "newton":
-            return [self.solver]
+        """The solvers of its loops, one after the other, each for what those before have left.
+
+        The first two of "newton" know contacts, but not the limits of joints.
+        """
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        return ["newton", "interior_point", *(["active_set"] if stops else [])]
+        few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
+        if self.solver == "newton":
+            whole = ["whole_newton", *([] if few else ["whole_interior_point"])] if stops else []
+            return ["newton", "interior_point", *whole, *(["admm"] if few else [])]
+        return [self.solver, *(["admm"] if self.tries_again and few else [])]
 
     @property
     def limits(self) -> list[int]:
@@ -253,7 +251,17 @@ class Solving:
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
-        return After(q, v, x[0 : self.loops[0].kept, :], a, tau, forces, work, violation, speed)
+        return After(
+            q,
+            v,
+            xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]]),
+            a,
+            tau,
+            forces,
+            work,
+            violation,
+            speed,
+        )
 
 
 class After(NamedTuple):
@@ -294,6 +302,8 @@ SOLVERS: dict[str, type[Solver]] = {
     "admm": Admm,
     "newton": Newton,
     "interior_point": InteriorPoint,
+    "whole_newton": WholeNewton,
+    "whole_interior_point": WholeInteriorPoint,
 }
 """By name."""
 
@@ -304,12 +314,13 @@ FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
 
 MANY = 32
-"""Rows above which nothing is tried again: the program of ADMM grows with the cube of their number."""
+"""Rows up to which ADMM is the last try: its program grows with the cube of their number."""
 
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 10, "interior_point": 60}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 15, "interior_point": 60}
+MOST |= {"whole_newton": 20, "whole_interior_point": 60}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
@@ -337,8 +348,9 @@ def contact_step(
     simple = only_cones(model, contacts, named)
     if method == "newton" and not simple:
         raise InputError("method 'newton' is for contacts with the ground, without torsion, rolling and dry friction")
-    method = method or ("gauss_seidel" if few else "newton" if simple else "active_set")
-    how = pd, extras, dtype, method, actuators, pushes, named
+    again = method is None
+    method = method or ("newton" if simple and contacts else "gauss_seidel" if few else "active_set")
+    how = pd, extras, dtype, method, actuators, pushes, named, again
     return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
 
 

@@ -17,7 +17,6 @@ from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
-from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
@@ -91,7 +90,7 @@ def step(
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
     of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
-    return StepFunction(of, backend, threads, tries_again=method is None and of.second is not None)
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -99,8 +98,8 @@ class StepFunction(Function[StepResult]):
 
     differentiable = False
 
-    def __init__(self, of: ContactStep, backend: str, threads: int | None, tries_again: bool = False) -> None:
-        self.of, self.tries_again, self.warns = of, tries_again, True
+    def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
+        self.of = of
         driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
         names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
@@ -117,7 +116,7 @@ class StepFunction(Function[StepResult]):
             threads=threads,
             defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
-            identity=(of.contacts, of.ground, of.pd, of.solver, of.actuators, of.parameters),
+            identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters),
             result=StepResult,
         )
 
@@ -172,25 +171,6 @@ class StepFunction(Function[StepResult]):
         bad = self._odd([*result, result._report[..., :2]], batch)
         if bad:
             raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
-        if self.tries_again and not result.converged.all():
-            self._try_again(result, dict(zip(self.inputs, arrays, strict=True)))
-        if self.warns and not result.converged.all():
+        if not result.converged.all():
             warn_unsolved(self.name, result.converged)
         return result
-
-    def _try_again(self, result: Any, given: dict[str, np.ndarray]) -> None:
-        """Solve what has not converged by the other method from zero, and take that where it is better."""
-        hard = np.flatnonzero(~np.atleast_1d(result.converged))
-        states = {n: np.broadcast_to(x, (result.converged.size, x.shape[-1]))[hard] for n, x in given.items()}
-        states["impulses"] = np.zeros_like(states["impulses"])
-        found = self._second(**{n: x.reshape(len(hard), *self._shapes.get(n, (-1,))) for n, x in states.items()})
-        better = found.residual < np.atleast_1d(result.residual)[hard]
-        for part, new in zip((*result, result._report), (*found, found._report), strict=True):
-            part.reshape(result.converged.size, part.shape[-1])[hard[better]] = new[better]
-
-    @cached_property
-    def _second(self) -> StepFunction:
-        assert self.of.second is not None
-        second = StepFunction(self.of.second, self.backend, self.threads)
-        second.warns = False
-        return second

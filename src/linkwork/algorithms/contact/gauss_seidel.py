@@ -78,7 +78,7 @@ class GaussSeidel:
         inside = [law.inside(x) for law, x in zip(self.problem.laws, ahead, strict=True)]
         return xp.vstack([q, s, f, *inside]), change
 
-    def enter(self, x: Array) -> tuple[Array, Array]:
+    def enter(self, x: Array) -> tuple[Array, Array | None]:
         """The state from which it goes on where another loop ended, and the violation of the laws there."""
         p = self._split(x)
         state = self.xp.vstack([x[0 : self.kept, :], self.xp.zeros(self.rows), *p])

@@ -1,25 +1,29 @@
-"""Contact with friction by an interior-point method: for the states in which other methods run in circles.
+"""Contact with friction by an interior-point method, for states in which others run in circles.
 
-Each contact has, besides p, the slack w of its normal velocity and s = |u_t| / (mu p_n) of its slip:
+Each contact has, besides p, the slack w of its normal velocity and s = |u_t| / (mu p_n) of its slip; each limit of a
+joint its impulse l and the slack a of its velocity:
 
     u_n = w,         p_n w = tau,                             p_n, w > 0
     u_t = -s p_t,    s c = tau,     c = mu^2 p_n^2 - p_t^2,   s, c > 0
+    u = lower + a,   l a = tau,     p = l                     l, a > 0      (upper: u = upper - a, p = -l)
 
 and tau goes to zero: at tau = 0 these are the laws of Signorini and Coulomb, not those of an associated cone, because
 the slack of the cone acts on p_t only. Every iteration makes a Newton step of all of them towards a tenth of the mean
 tau, shortened so that it stays inside. Primal-dual methods: Nocedal and Wright, "Numerical optimization", 2006, 19.3.
-With dw and ds eliminated a contact has dp_i = b_i - E_i du_i, E_i = (S_i + damping)^-1,
+With the other unknowns eliminated a contact has dp_i = b_i - E_i du_i, E_i = (S_i + damping)^-1,
 
     S = | s + 2 s p_t p_t^T / c    -2 s mu^2 p_n p_t / c |
         |          0                       w / p_n       |
 
-and all contacts together the system over ports of ports.py. From the same start in every state it takes 13 iterations
-in the median for eight digits, 38 at most in 400 steps of a humanoid on redundant points.
+and all of them together are the system over ports of ports.py. From the same start in every state it takes 13
+iterations in the median for eight digits, 38 at most in 400 steps of a humanoid on redundant points.
 """
 
 from __future__ import annotations
 
+from linkwork.algorithms.contact.laws import Cone, Law, Stop
 from linkwork.algorithms.contact.newton import Newton
+from linkwork.algorithms.contact.ports import Ports
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops, threshold
 
@@ -40,85 +44,166 @@ FAR = 1e30
 
 
 class InteriorPoint(Newton):
-    """The loop over steps; it begins where another one ended, and keeps the impulses with the least violation.
+    """The loop over steps; it keeps the impulses with the least violation.
 
-    Its state has these and what other solvers remember, then its own p, w and s, and the least violation.
+    Its state has these and what other solvers remember, then the unknowns of every law, and the least violation.
     """
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         super().__init__(problem, start, xp)
-        self.mu = [xp.where(law.mu > SLIPPERY, law.mu, SLIPPERY) for law in self.cones]
+        self.inner = [InnerCone(law, xp) if isinstance(law, Cone) else InnerStop(law, xp) for law in self.laws]
+        self.own = sum(law.size for law in self.inner)
 
     @property
     def size(self) -> int:
         """How many numbers the state has."""
-        return int(self.kept + 5 * len(self.cones) + 1)
+        return int(self.kept + self.own + 1)
 
     def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """The state from which it begins, besides the impulses of x; whether they are good enough is known already."""
-        xp, speed = self.xp, self.speed[0, 0]
-        own = [xp.matrix([[0.0], [0.0], [speed / law.scale]]) for law in self.cones]
-        slack = [xp.matrix([[speed] for _ in self.cones]), xp.matrix([[law.scale] for law in self.cones])]
-        return xp.vstack([x[0 : self.kept, :], *own, *slack, FAR * xp.eye(1)]), None
+        """The state from which it begins; whether the impulses of x are good enough is known already."""
+        own = [law.begun(self.speed[0, 0]) for law in self.inner]
+        return self.xp.vstack([x[0 : self.kept, :], *own, FAR * self.xp.eye(1)]), None
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and the least violation of the laws, relative to the largest velocity."""
-        xp, n, k = self.xp, len(self.cones), self.kept
-        p, best = self._split(x[k:, :]), x[k + 5 * n : k + 5 * n + 1, :]
-        w, s = ([x[k + part * n + i, 0] for i in range(n)] for part in (3, 4))
+        xp, row, state = self.xp, self.kept, list[Array]()
+        for law in self.inner:
+            state.append(x[row : row + law.size, :])
+            row += law.size
+        best, laws = x[row : row + 1, :], list(zip(self.inner, state, strict=True))
+        p = [law.impulse(z) for law, z in laws]
         y = self.ports.moved(p)
-        # the mean of p_n w and s c, and the step towards a part of it
-        c = [self._room(i, p[i]) for i in range(n)]
-        tau = sum((p[i][2, 0] * w[i] + s[i] * c[i] for i in range(n)), 0.0) * (CENTRE / (2 * n))
-        steps = [self._step(i, p[i], self.problem.g[i] + self.ports.at(i, y), w[i], s[i], c[i], tau) for i in range(n)]
-        dp = self.ports.solve([E for E, _ in steps], [b for _, b in steps])
-        dw = [(tau - w[i] * dp[i][2, 0]) / p[i][2, 0] - w[i] for i in range(n)]
-        ds = [(tau - 2 * s[i] * self._across(i, p[i], dp[i])) / c[i] - s[i] for i in range(n)]
+        u = [self.problem.g[i] + self.ports.at(i, y) for i in range(len(p))]
+        # towards a part of the mean tau
+        products = [product for law, z in laws for product in law.products(z)]
+        tau = sum(products, 0.0) * (CENTRE / len(products))
+        steps = [law.step(z, v, tau) for (law, z), v in zip(laws, u, strict=True)]
+        dp, du = self.ports.solve([E for E, _ in steps], [b for _, b in steps])
+        changes = [law.changes(z, u[i], dp[i], du[i], tau) for i, (law, z) in enumerate(laws)]
         # as far as everything stays above zero
         far: Array = 1.0 / INSIDE
-        for i in range(n):
-            for value, change in ((p[i][2, 0], dp[i][2, 0]), (w[i], dw[i]), (s[i], ds[i])):
-                far = _less(xp, far, xp.where(change < 0, -value / xp.where(change < 0, change, 1.0), FAR))
-            far = _less(xp, far, self._to_the_cone(i, p[i], dp[i], c[i]))
-        far = INSIDE * far
-        new = [a + far * b for a, b in zip(p, dp, strict=True)]
+        for (law, z), dz in zip(laws, changes, strict=True):
+            for end in law.ends(z, dz):
+                far = xp.where(end < far, end, far)
+        state = [z + INSIDE * far * dz for z, dz in zip(state, changes, strict=True)]
+        new = [law.impulse(z) for law, z in zip(self.inner, state, strict=True)]
         error = self.violation(new, self.ports.moved(new)) / self.speed
         better = error < best
-        kept = xp.vstack([xp.where(better, xp.vstack(new), x[0 : 3 * n, :]), x[3 * n : k, :]])
-        w, s = ([[a + far * b] for a, b in zip(v, dv, strict=True)] for v, dv in ((w, dw), (s, ds)))
+        kept = [xp.where(better, xp.vstack(new), x[0 : self.rows, :]), x[self.rows : self.kept, :]]
         best = xp.where(better, error, best)
-        return xp.vstack([kept, *new, xp.matrix(w), xp.matrix(s), best]), best
+        return xp.vstack([*kept, *state, best]), best
 
-    def _room(self, i: int, p: Array) -> Array:
-        """c."""
-        side = self.mu[i] * p[2, 0]
-        return side * side - p[0, 0] * p[0, 0] - p[1, 0] * p[1, 0]
 
-    def _across(self, i: int, p: Array, q: Array) -> Array:
-        """The change of c / 2 with q."""
-        return self.mu[i] * self.mu[i] * p[2, 0] * q[2, 0] - p[0, 0] * q[0, 0] - p[1, 0] * q[1, 0]
+class WholeInteriorPoint(InteriorPoint):
+    """The same with limits of joints."""
 
-    def _step(self, i: int, p: Array, u: Array, w: Array, s: Array, c: Array, tau: Array) -> tuple[Array, Array]:
-        """E and b of contact i."""
-        xp, (p0, p1, pn) = self.xp, (p[k, 0] for k in range(3))
-        damping = threshold(xp, DAMPING) * self.cones[i].scale
+    def solved_for(self, problem: Problem) -> tuple[Ports, list[Law]]:
+        """All."""
+        return problem.every, problem.laws
+
+
+class InnerCone:
+    """A contact; its unknowns are p, w and s."""
+
+    size = 5
+
+    def __init__(self, law: Cone, xp: Ops) -> None:
+        self.law, self.xp, self.mu = law, xp, xp.where(law.mu > SLIPPERY, law.mu, SLIPPERY)
+
+    def begun(self, speed: Array) -> Array:
+        """Where it begins."""
+        return self.xp.matrix([[0.0], [0.0], [speed / self.law.scale], [speed], [self.law.scale]])
+
+    def impulse(self, z: Array) -> Array:
+        """p."""
+        return z[0:3, :]
+
+    def products(self, z: Array) -> list[Array]:
+        """Those that are to be tau."""
+        return [z[2, 0] * z[3, 0], z[4, 0] * self._room(z)]
+
+    def step(self, z: Array, u: Array, tau: Array) -> tuple[Array, Array]:
+        """E and b: dp = b - E du."""
+        xp, (p0, p1, pn, w, s), c = self.xp, (z[k, 0] for k in range(5)), self._room(z)
+        damping = threshold(xp, DAMPING) * self.law.scale
         soft, steep = s + damping, 2 * s / c
         across = steep / (soft + steep * (p0 * p0 + p1 * p1))
         T00, T11, T01 = ((one - across * a * b) / soft for one, a, b in ((1, p0, p0), (1, p1, p1), (0, p0, p1)))
         En = 1.0 / (w / pn + damping)
-        off = across * self.mu[i] * self.mu[i] * pn * En
+        off = across * self.mu * self.mu * pn * En
         E = xp.matrix([[T00, T01, off * p0], [T01, T11, off * p1], [0.0, 0.0, En]])
-        r0, r1 = (-u[k, 0] - tau / c * p[k, 0] for k in range(2))
-        return E, E @ xp.matrix([[r0], [r1], [tau / pn - u[2, 0]]])
+        pull = tau / c
+        return E, E @ xp.matrix([[-u[0, 0] - pull * p0], [-u[1, 0] - pull * p1], [tau / pn - u[2, 0]]])
 
-    def _to_the_cone(self, i: int, p: Array, q: Array, c: Array) -> Array:
-        """The least a > 0 with no room left at p + a q."""
-        xp, half, square = self.xp, self._across(i, p, q), self._room(i, q)
+    def changes(self, z: Array, u: Array, dp: Array, du: Array, tau: Array) -> Array:
+        """Of all unknowns."""
+        dw = (tau - z[3, 0] * dp[2, 0]) / z[2, 0] - z[3, 0]
+        ds = (tau - 2 * z[4, 0] * self._slope(z, dp)) / self._room(z) - z[4, 0]
+        return self.xp.vstack([dp, self.xp.matrix([[dw], [ds]])])
+
+    def ends(self, z: Array, dz: Array) -> list[Array]:
+        """How far it is until p_n, w, s and c are zero."""
+        xp, half, square, c = self.xp, self._slope(z, dz), self._room(dz), self._room(z)
         inner = half * half - square * c
         below = xp.sqrt(xp.where(inner > 0, inner, 0.0)) - half
-        meets = xp.where(inner > 0, xp.where(below > 0, 1.0, 0.0), 0.0)
-        return xp.where(meets > 0, c / xp.where(meets > 0, below, 1.0), FAR)
+        below = xp.where(inner > 0, below, 0.0)
+        return [*(way(z[k, 0], dz[k, 0], xp) for k in (2, 3, 4)), way(c, -below, xp)]
+
+    def _room(self, z: Array) -> Array:
+        """c."""
+        side = self.mu * z[2, 0]
+        return side * side - z[0, 0] * z[0, 0] - z[1, 0] * z[1, 0]
+
+    def _slope(self, z: Array, d: Array) -> Array:
+        """The change of c / 2 with d."""
+        return self.mu * self.mu * z[2, 0] * d[2, 0] - z[0, 0] * d[0, 0] - z[1, 0] * d[1, 0]
 
 
-def _less(xp: Ops, a: Array, b: Array) -> Array:
-    return xp.where(b < a, b, a)
+class InnerStop:
+    """A joint with limits; its unknowns are l and a of each limit that it has."""
+
+    def __init__(self, law: Stop, xp: Ops) -> None:
+        self.law, self.xp = law, xp
+        both = ((1.0, law.lower), (-1.0, law.upper))
+        self.limits = [limit for limit, there in zip(both, law.sides, strict=True) if there]
+        self.size = 2 * len(self.limits)
+
+    def begun(self, speed: Array) -> Array:
+        """Where it begins."""
+        return self.xp.matrix([[x] for _ in self.limits for x in (speed / self.law.alone, speed)])
+
+    def impulse(self, z: Array) -> Array:
+        """p."""
+        return sum((sign * z[2 * k, 0] for k, (sign, _) in enumerate(self.limits)), 0.0) * self.xp.eye(1)
+
+    def products(self, z: Array) -> list[Array]:
+        """Those that are to be tau."""
+        return [z[2 * k, 0] * z[2 * k + 1, 0] for k in range(len(self.limits))]
+
+    def step(self, z: Array, u: Array, tau: Array) -> tuple[Array, Array]:
+        """E and b: dp = b - E du."""
+        E = b = 0.0
+        for k, (sign, limit) in enumerate(self.limits):
+            l, a = z[2 * k, 0], z[2 * k + 1, 0]
+            E = E + l / a
+            b = b + sign * ((tau - l * sign * (u[0, 0] - limit)) / a)
+        soft = 1.0 / (1.0 + threshold(self.xp, DAMPING) * self.law.alone * E)
+        return E * soft * self.xp.eye(1), b * soft * self.xp.eye(1)
+
+    def changes(self, z: Array, u: Array, dp: Array, du: Array, tau: Array) -> Array:
+        """Of all unknowns."""
+        out = []
+        for k, (sign, limit) in enumerate(self.limits):
+            l, a = z[2 * k, 0], z[2 * k + 1, 0]
+            da = sign * (u[0, 0] + du[0, 0] - limit) - a
+            out += [[(tau - l * (a + da)) / a], [da]]
+        return self.xp.matrix(out)
+
+    def ends(self, z: Array, dz: Array) -> list[Array]:
+        """How far it is until one of them is zero."""
+        return [way(z[k, 0], dz[k, 0], self.xp) for k in range(self.size)]
+
+
+def way(value: Array, change: Array, xp: Ops) -> Array:
+    """How far it is until the value is zero."""
+    return xp.where(change < 0, -value / xp.where(change < 0, change, -1.0), FAR)

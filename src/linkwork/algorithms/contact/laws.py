@@ -137,7 +137,8 @@ class Stop:
     """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory.
 
     `A` is its mobility; `alone` is any measure of that, by which violations are weighed: of the joint with links before
-    it at rest, say. If it is `of` a contact, `p_max` is that one's normal impulse.
+    it at rest, say. If it is `of` a contact, `p_max` is that one's normal impulse. `sides` says whether it has
+    a lower and an upper velocity.
     """
 
     A: Array
@@ -147,6 +148,7 @@ class Stop:
     p_max: Array
     xp: Ops
     of: int | None = None
+    sides: tuple[bool, bool] = (True, True)
     rows, memory = 1, 0
 
     @property

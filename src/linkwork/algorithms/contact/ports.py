@@ -31,7 +31,7 @@ DAMPING = 1e-11
 
 @dataclass(frozen=True)
 class Port:
-    """So many rows over velocities of links, and the laws that these move: number and lever, None if u = y."""
+    """Rows over velocities of links, and the laws that they move: number and lever, None if u = y."""
 
     rows: int
     K: dict[int, Array]
@@ -39,7 +39,7 @@ class Port:
 
 
 def ports_of(touches: Sequence[Touch], ground: Surface, xp: Ops) -> list[Port]:
-    """One for each link with many contacts, whose axes are all those of the ground; one for every other contact."""
+    """One for each link with many contacts in the axes of the ground; one for every other contact."""
     alike: dict[int, list[int]] = {}
     for k, touch in enumerate(touches):
         if touch.lever is not None and not ground.curved:
@@ -119,8 +119,8 @@ class Ports:
             total[n] = total[n] + one
         return self.xp.vstack(total)
 
-    def solve(self, E: Sequence[Array], b: Sequence[Array]) -> list[Array]:
-        """The dp of the two equations above."""
+    def solve(self, E: Sequence[Array], b: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """The dp of the two equations above, and du = B dy."""
         xp, A = self.xp, [[self.inverse[i, j] for j in range(self.rows)] for i in range(self.rows)]
         for i, (n, lever) in self.place.items():
             stiff, start = self._stiffness(E[i], lever), self.first[n]
@@ -129,7 +129,8 @@ class Ports:
                     A[start + r][start + c] = A[start + r][start + c] + stiff[r, c]
         right = self.wrenches(b)
         dy = xp.matrix([[x] for x in eliminated(A, [right[k, 0] for k in range(self.rows)])])
-        return [b[i] - E[i] @ self.at(i, dy) for i in range(len(b))]
+        du = [self.at(i, dy) for i in range(len(b))]
+        return [a - stiff @ x for a, stiff, x in zip(b, E, du, strict=True)], du
 
     def _rows(self, y: Array, lever: Array | None) -> Array:
         """[1 -d x] y, for columns y of a port."""

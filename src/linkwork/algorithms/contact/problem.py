@@ -48,8 +48,8 @@ class Problem:
 
     `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
     velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
-    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `after(impulse)` are the
-    u_i, without G. `every` has the ports of all laws.
+    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `moved(impulse)` is what
+    it changes of the velocities of `every` port, without G.
     """
 
     every: Ports
@@ -60,7 +60,7 @@ class Problem:
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
     opened: Callable[[Array], Array]
-    after: Callable[[Array], list[Array]]
+    moved: Callable[[Array], Array]
 
     @cached_property
     def G(self) -> Pairs:
@@ -87,9 +87,9 @@ class Problem:
 
     def violation(self, p: Sequence[Array], xp: Ops) -> Array:
         """The largest one of a law, 1 x 1, without G."""
-        worst = xp.zeros(1)
-        for law, impulse, u in zip(self.laws, p, self.after(self.impulse(p)), strict=True):
-            worst = larger(xp, worst, law.given(p).violation(impulse, u))
+        worst, y = xp.zeros(1), self.moved(self.impulse(p))
+        for i, law in enumerate(self.laws):
+            worst = larger(xp, worst, law.given(p).violation(p[i], self.g[i] + self.every.at(i, y)))
         return worst
 
     def others(self, i: int, p: Sequence[Array]) -> Array:
@@ -136,8 +136,11 @@ def contact_problem(
     ports += [Port(1, {}, ((k, None),)) for k in range(n, n + len(turns) + len(joints))]
     every = Ports(ports, mobility.gram(J, [port.rows for port in ports]), xp)
 
+    def of_ports(v: Array) -> Array:
+        return xp.vstack([xp.zeros(0), *(times([c], v, xp) for c in J)])
+
     def velocities(v: Array) -> list[Array]:
-        y = xp.vstack([xp.zeros(0), *(times([c], v, xp) for c in J)])
+        y = of_ports(v)
         return [every.at(i, y) for i in range(len(every.place))]
 
     laws, g = list[Law](), velocities(v_free)
@@ -160,7 +163,8 @@ def contact_problem(
         lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
         first = motion.model.topology.v_slices[i].start
         resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
-        laws.append(Stop(every.own(k), mobility.factor.pivots[first], lower, upper, resists * h, xp))
+        sides = limits.lower > -math.inf, limits.upper < math.inf
+        laws.append(Stop(every.own(k), mobility.factor.pivots[first], lower, upper, resists * h, xp, sides=sides))
 
     def impulse(p: Sequence[Array]) -> Array:
         return transposed(J, every.wrenches(p), motion)
@@ -168,11 +172,11 @@ def contact_problem(
     def accelerations(impulse: Array) -> Array:
         return a_free + mobility.applied(impulse) / h
 
-    def after(impulse: Array) -> list[Array]:
-        return [a + b for a, b in zip(g, velocities(mobility.applied(impulse)), strict=True)]
+    def moved(impulse: Array) -> Array:
+        return of_ports(mobility.applied(impulse))
 
     axes = [touch.axes for touch in touches]
-    return Problem(every, g, laws, axes, speed, impulse, accelerations, mobility.opened, after)
+    return Problem(every, g, laws, axes, speed, impulse, accelerations, mobility.opened, moved)
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
