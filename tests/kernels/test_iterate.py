@@ -199,27 +199,28 @@ def cube_root() -> IterativeProgram:
     """
 
     def body(xp: Any, symbol: Any) -> dict[str, Any]:
-        a, x = symbol("a", 1), symbol("x", 2)
+        a, x, z = symbol("a", 1), symbol("x", 1), symbol("z_b", 2)
 
         def error(y: Any) -> Any:
             e = y * y * y - a[0, 0]
             return xp.sqrt(e * e) * xp.eye(1)
 
-        y, wide = x[0, 0], x[1, 0]
+        y, middle, wide = x[0, 0], z[0, 0], z[1, 0]
         wave = xp.sin(a[0, 0])
         stepped = y - (y * y * y - a[0, 0]) / (3 * y * y)
         halved = wide / 2
-        moved = y + xp.where(y * y * y < a[0, 0], halved / 2, -halved / 2)
+        moved = middle + xp.where(middle * middle * middle < a[0, 0], halved / 2, -halved / 2)
         return {
-            "x_first": xp.matrix([[1.0 + 0 * a[0, 0]], [0.0]]),
+            "x_first": xp.eye(1),
             "residual_first": error(1.0),
-            "x_next": xp.matrix([[stepped], [0.0]]),
+            "x_next": stepped * xp.eye(1),
             "residual": error(stepped),
-            "x_enter_b": xp.matrix([[xp.where(error(y)[0, 0] > 1e-12, (a[0, 0] + 1) / 2, y)], [a[0, 0] + 1]]),
             "residual_enter_b": error(y),
-            "x_next_b": xp.matrix([[xp.where(wave > 2, wave, moved)], [halved]]),
+            "z_first_b": xp.matrix([[(a[0, 0] + 1) / 2], [a[0, 0] + 1]]),
+            "x_next_b": moved * xp.eye(1),
+            "z_next_b": xp.matrix([[xp.where(wave > 2, wave, moved)], [halved]]),
             "residual_b": error(moved),
-            "root": x[0:1, :],
+            "root": x,
         }
 
     return hoist(trace("cube_root", body), limits=[200])

@@ -222,7 +222,10 @@ def _loop(program: IterativeProgram, name: str, real: Real) -> str:
 
     handed = [port for loop in program.further for port in loop.prepare.outputs]
     state = "\n".join(f"    {real.kind} {variable(p)}[{max(p.size, 1)}];" for p in (*program.start.outputs, *handed))
-    new = "\n".join(f"    {real.kind} new_{identifier(p.name)}[{max(p.size, 1)}];" for p in program.iterate.outputs)
+    changed = {
+        p.name: p for part in (program.iterate, *(loop.iterate for loop in program.further)) for p in part.outputs
+    }
+    new = "\n".join(f"    {real.kind} new_{identifier(p.name)}[{max(p.size, 1)}];" for p in changed.values())
     results = targets(program.inputs, program.outputs)
     counted = ""
     if program.counted:

@@ -11,8 +11,9 @@ the factorisations of an iterative solver to the start.
 
 For each further loop (iterate.py), called b, c and so on, it also gives
 
-    residual_enter_b            of the state x that the loops before left, and if it starts from another one, x_enter_b,
-    x_next_b, residual_b        of a step from x.
+    residual_enter_b            of the state x that the loops before left,
+    z_first_b                   what it has besides x at its beginning: its input z_b,
+    x_next_b, z_next_b, residual_b    of a step from x and z_b.
 
 What only the steps of that loop need is computed where it begins. A loop without a residual of its own at the beginning
 runs only where the one before has run, and reads what that one has computed.
@@ -44,15 +45,16 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
     shapes = {port.name: port.shape for port in program.outputs}
     nodes = program.nodes
 
+    letters = [f"_{chr(ord('b') + k)}" for k in range(len(limits))]
+    states = {place[n] for n in (STATE, *("z" + key for key in letters))}
     varies: list[bool] = []
     for node in nodes:
-        from_x = node[0] == "input" and node[1] == place[STATE]
+        from_x = node[0] == "input" and node[1] in states
         varies.append(from_x or (node[0] not in LEAVES and any(varies[a] for a in node[1:])))
 
-    letters = [f"_{chr(ord('b') + k)}" for k in range(len(limits))]
-    enters = [n for key in letters for n in (f"x_enter{key}", f"residual_enter{key}") if n in results]
-    loops = [n for key in letters for n in (f"x_next{key}", f"residual{key}")]
-    ends = [n for n in results if n not in (*STEP, *enters, *loops)]
+    enters = [f"residual_enter{key}" for key in letters if f"residual_enter{key}" in results]
+    loops = [n + key for key in letters for n in ("x_next", "z_next", "residual")]
+    ends = [n for n in results if n not in (*STEP, *enters, *loops, *("z_first" + key for key in letters))]
 
     def needed(names: Sequence[str]) -> list[int]:
         wanted = [n for name in names for n in results[name]]
@@ -64,18 +66,20 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
     own, shared, before, last = dict[str, list[int]](), dict[str, Leaves](), set[int](), dict[int, tuple[str, int]]()
     for key in letters:
         last = shared[key] = {} if f"residual_enter{key}" in results else last
-        wanted = needed([f"x_next{key}", f"residual{key}"])
+        wanted = needed([n + key for n in ("x_next", "z_next", "residual")])
         own[key] = [n for n in wanted if n not in early and n not in last]
         given = [n not in early and n not in last for n in range(len(nodes))]
-        before.update(n for n in (*boundary(nodes, given, own[key]), *wanted) if n in early)
+        begins = [*own[key], *results["z_first" + key]]
+        before.update(n for n in (*boundary(nodes, given, begins), *wanted) if n in early)
         last = last | {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}
     handed_on = sorted({*handed_on, *(n for n in before if nodes[n][0] not in LEAVES)})
 
     state = Port(STATE, program.inputs[place[STATE]].shape)
-    users = [port for port in program.inputs if port.name != STATE]
+    users = [port for k, port in enumerate(program.inputs) if k not in states]
     known = {n: (HANDED_ON, e) for e, n in enumerate(handed_on)}
     sizes = {STATE: state.shape, HANDED_ON: (max(len(handed_on), 1),)}
     sizes |= {HANDED_ON + key: (max(len(names), 1),) for key, names in own.items()}
+    sizes |= {"z" + key: program.inputs[place["z" + key]].shape for key in letters}
 
     def part(name: str, after: Sequence[str], outputs: dict[str, list[int]], leaves: Leaves) -> Program:
         inputs = [*users, *(Port(n, sizes[n]) for n in after)]
@@ -83,15 +87,17 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
         return extract(program, name, inputs, ports, list(outputs.values()), leaves)
 
     def further(key: str, limit: int) -> Loop:
-        there = {STATE: f"x_enter{key}", "residual": f"residual_enter{key}"}
-        enter = {n: results[name] for n, name in there.items() if name in results}
+        enter = {"residual": results[f"residual_enter{key}"]} if f"residual_enter{key}" in results else {}
         prepared, earlier = {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}, shared[key]
         ports = sorted({port for port, _ in earlier.values()})
-        again = {STATE: results[f"x_next{key}"], "residual": results[f"residual{key}"]}
+        again = {
+            n: results[name + key] for n, name in ((STATE, "x_next"), ("z" + key, "z_next"), ("residual", "residual"))
+        }
+        begun = {HANDED_ON + key: own[key] or [0], "z" + key: results["z_first" + key]}
         return Loop(
             part("enter", (STATE, HANDED_ON), enter, known),
-            part("prepare", (HANDED_ON, *ports), {HANDED_ON + key: own[key] or [0]}, known | earlier),
-            part("iterate", (STATE, HANDED_ON, *ports, HANDED_ON + key), again, known | earlier | prepared),
+            part("prepare", (STATE, HANDED_ON, *ports), begun, known | earlier),
+            part("iterate", (STATE, "z" + key, HANDED_ON, *ports, HANDED_ON + key), again, known | earlier | prepared),
             limit,
         )
 

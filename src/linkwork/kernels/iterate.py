@@ -11,7 +11,8 @@ Every lane stops on its own, and its state no longer changes, when its residual 
 
 A program may have ``further`` loops over the same state, for lanes that the loops before leave. Their ``enter`` looks
 at the state again: where it gives a residual above the tolerance the loop goes on from there, with so many iterations
-more. What only such a loop needs is computed by its ``prepare``, and only if some lane takes the loop.
+more. What only such a loop needs, a state of its own included, is computed by its ``prepare``, and only if some lane
+takes the loop.
 
 A program that is certified and ``rarely`` iterates is compiled without its loop first; the loop follows when a report
 says that a state needs it.
@@ -91,8 +92,8 @@ class IterativeProgram:
             self._check_ports(loop.prepare.inputs, known, f"input of '{loop.prepare.name}'")
             known |= handed
             self._check_ports(loop.iterate.inputs, known, f"input of '{loop.iterate.name}'")
-            for part in (loop.enter, loop.iterate):
-                self._check_ports(part.outputs, self.state, f"output of '{part.name}'")
+            self._check_ports(loop.enter.outputs, self.state, f"output of '{loop.enter.name}'")
+            self._check_ports(loop.iterate.outputs, self.state | handed, f"output of '{loop.iterate.name}'")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
         certified = {*CERTIFICATE} <= {port.name for port in self.finish.outputs}

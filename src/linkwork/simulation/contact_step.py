@@ -139,7 +139,7 @@ class ContactStep:
             inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
             solving = Solving(self, rewritten(self.model), xp, inputs)
             x = symbol("x", solving.size)
-            return solving.loops_from(x) | self._accounted(xp, inputs, solving.after(x))
+            return solving.loops_from(x, symbol) | self._accounted(xp, inputs, solving.after(x))
 
         return hoist(trace("step", body, single=self.dtype == "float32"), limits=self.limits)
 
@@ -161,7 +161,7 @@ class ContactStep:
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
         if self.solver == "newton":
-            whole = ["whole_newton", *([] if few else ["whole_interior_point"])] if stops else []
+            whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
             return ["newton", "interior_point", *whole, *(["admm"] if few else [])]
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
 
@@ -200,7 +200,7 @@ class Solving:
             x.get("joint_friction"),
         )
         self.loops = [SOLVERS[name](self.problem, x["impulses"], xp) for name in step.chain]
-        self.size = max(loop.size for loop in self.loops)
+        self.size = self.loops[0].size
 
     def solved(self) -> tuple[Array, int]:
         """The state of the last loop when it ends, and the iterations it took, by NumPy."""
@@ -215,22 +215,20 @@ class Solving:
                 used += 1
         return x, used
 
-    def loops_from(self, x: Array) -> dict[str, Array]:
-        """What a traced program says of its loops (kernels/hoist.py), where x is their state."""
-        first, *others = self.loops
+    def loops_from(self, x: Array, symbol: Any) -> dict[str, Array]:
+        """What a traced program says of its loops (kernels/hoist.py), where x is the state of the first."""
+        (first, *others), kept = self.loops, self.loops[0].kept
         start, change = first.first()
-        new, residual = first.next(x[0 : first.size, :])
-        out = {"x_first": self._padded(start), "residual_first": change}
-        out |= {"x_next": self._padded(new), "residual": residual}
+        new, residual = first.next(x)
+        out = {"x_first": start, "residual_first": change, "x_next": new, "residual": residual}
         for key, loop in zip("bcd", others, strict=False):
             entered, again = loop.enter(x)
-            new, residual = loop.next(x[0 : loop.size, :])
-            out |= {f"x_enter_{key}": self._padded(entered), f"x_next_{key}": self._padded(new)}
-            out |= {f"residual_{key}": residual} | ({} if again is None else {f"residual_enter_{key}": again})
+            z = symbol(f"z_{key}", loop.size - kept)
+            new, residual = loop.next(self.xp.vstack([x[0:kept, :], z]))
+            out |= {f"z_first_{key}": entered[kept:, :], f"z_next_{key}": new[kept:, :], f"residual_{key}": residual}
+            out |= {f"x_next_{key}": self.xp.vstack([new[0:kept, :], x[kept:, :]])}
+            out |= {} if again is None else {f"residual_enter_{key}": again}
         return out
-
-    def _padded(self, x: Array) -> Array:
-        return self.xp.vstack([x, self.xp.zeros(self.size - x.shape[0])])
 
     def after(self, x: Array) -> After:
         """The mechanism after the step, for a state of the loop."""
@@ -251,17 +249,8 @@ class Solving:
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
-        return After(
-            q,
-            v,
-            xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]]),
-            a,
-            tau,
-            forces,
-            work,
-            violation,
-            speed,
-        )
+        impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
+        return After(q, v, impulses, a, tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):

@@ -128,7 +128,7 @@ class StepFunction(Function[StepResult]):
         x = symbol("x", solving.size)
         after = solving.after(x)
         ends = {name: getattr(after, name) for name in StepResult._fields}
-        return {**solving.loops_from(x), **ends, "violation": after.violation, "bound": after.speed}
+        return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist

@@ -1,4 +1,4 @@
-"""Velocities of contacts by those of ports: of links with many contacts six numbers, of other contacts their own three.
+"""Velocities of contacts by those of ports: six of a link with many contacts, three of any other.
 
     u_i = B_i y + g_i,      y = Omega B^T p,      G = B Omega B^T
 
