@@ -307,7 +307,7 @@ def rollout(
       [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method` is then "gauss_seidel", "active_set" or "admm"; `modes`, `prox`, `iterations` and "rk4" are for
+      `method` is then "newton", "gauss_seidel", "active_set" or "admm"; `modes`, `prox`, `iterations` and "rk4" are for
       rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the

@@ -67,10 +67,11 @@ def step(
     limits or friction; zeros), from which the solver starts: give it those of the last result, as below, and most steps
     take one sweep. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
 
-    - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
-      solves many contacts, stacks and large mass ratios in few iterations. "admm" takes ten times as long, and also
-      solves states in which these two run in circles. Unless a method is named, states that the default does not solve
-      are solved once more by "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
+    - `method` is "newton", the default for contacts with the ground, which ends with an interior-point method where it
+      has to; or "gauss_seidel", the default for up to four contacts with torsion, rolling or dry joint friction, or
+      "active_set", which also solves many of these, pairs, stacks and large mass ratios in few iterations. "admm" takes
+      ten times as long, and also solves states in which others run in circles. Unless a method is named, states that
+      the default does not solve go to "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
