@@ -8,10 +8,11 @@ MEASURED ?= build/bench
 MINUTES ?= 30
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 ARM ?= build/arm
+CROCODDYL ?= build/crocoddyl
 ROBOTS := $(wildcard ../shared/robots)
 export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 
-.PHONY: demo test test-arm test-pythons lint fuzz bench docs dist check-dist clean
+.PHONY: demo test test-arm test-crocoddyl test-pythons lint fuzz bench docs dist check-dist clean
 
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
@@ -22,6 +23,10 @@ test: $(VENV)/.test
 # a slice of the tests on emulated 64-bit ARM, set up in $(ARM) when it is not there yet
 test-arm: $(VENV)/.core
 	$(BIN)/python tools/test_arm.py $(ARM) $(if $(PYTEST),-- $(PYTEST))
+
+# Crocoddyl's wheel crashes with the Pinocchio that the other tests need: an environment of its own
+test-crocoddyl: $(CROCODDYL)/.done
+	$(CROCODDYL)/bin/python -m pytest tests/learn/test_crocoddyl.py $(PYTEST)
 
 # what depends on Python's insides, with every Python here
 test-pythons: $(VENV)/.core
@@ -47,7 +52,7 @@ bench: $(VENV)/.dev
 
 # the site, in build/site: strict, so that a link that leads nowhere is an error
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # wheels and source archives of both distributions, in dist/
 dist: $(VENV)/.dev
@@ -73,6 +78,11 @@ $(VENV)/.core: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.test: pyproject.toml benchmarks/pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]' -e benchmarks
 	touch $@ $(VENV)/.core
+
+$(CROCODDYL)/.done: pyproject.toml
+	$(PYTHON) -m venv $(CROCODDYL)
+	$(CROCODDYL)/bin/pip install --quiet --disable-pip-version-check -e '.[crocoddyl]' hypothesis pytest
+	touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[docs]'

@@ -15,7 +15,7 @@ import numpy as np
 import linkwork as lw
 from linkwork.robots.mechanisms import planar_leg, quadruped, standing
 
-LENGTHS = 0.5 ** np.arange(8)  # of steps: all tried at once
+LENGTHS = 0.5 ** np.arange(4)  # of steps: all tried at once
 PENALTY = 100.0  # what gaps cost in the line search
 
 
@@ -35,7 +35,11 @@ class Problem:
         self.step = lw.discrete_step(self.model, dt=self.dt, modes=True, threads=1)
         self.between, self.move = lw.difference(self.model, threads=1), lw.integrate(self.model, threads=1)
         self.slope = self.between.derivatives(wrt=("q",))
-        self.B = np.eye(self.model.nv)[:, self.driven]
+        n, self.B = self.model.nv, np.eye(self.model.nv)[:, self.driven]
+        self.Q = np.zeros((len(self.active) + 1, 2 * n, 2 * n))
+        self.Q[:, range(n, 2 * n), range(n, 2 * n)] = self.weights[:, n:]
+        self.R = self.effort * np.eye(self.B.shape[1])
+        self.sweep = lw.riccati(2 * n, self.B.shape[1], threads=1)
 
     def merit(self, q, v, u):
         """Cost and gaps of trajectories (N, T + 1, n)."""
@@ -47,40 +51,13 @@ class Problem:
         gaps = np.abs(self.between(ends, to.q.reshape(ends.shape)).v).reshape(N, -1).sum(1)
         return cost + PENALTY * (gaps + np.abs(to.v - v[:, 1:]).sum((1, 2)))
 
-    def quadratic(self, q, v, u, damping):
-        """The gradient and Gauss-Newton Hessian of the cost by (x, u), at each knot."""
-        T, n, m = len(u), self.model.nv, u.shape[1]
-        off, J = self.between(self.reference, q).v, self.slope(self.reference, q).dv_dq
-        g, H = np.zeros((T + 1, 2 * n + m)), np.zeros((T + 1, 2 * n + m, 2 * n + m))
-        g[:, :n] = np.einsum("kij,ki->kj", J, self.weights[:, :n] * off)
-        g[:, n : 2 * n], g[:T, 2 * n :] = self.weights[:, n:] * v, self.effort * u
-        diagonal = np.einsum("kii->ki", H)
-        diagonal[:, n : 2 * n], diagonal[:, 2 * n :] = self.weights[:, n:], self.effort + damping
-        H[:, :n, :n] = np.swapaxes(J, 1, 2) @ (self.weights[:, :n, None] * J)
-        return g, H
-
-
-def backward(D, gaps, gradient, hessian):
-    """Riccati's recursion with gaps, D = [A B]: du = -k - K dx of every knot."""
-    T, n, m = len(D), D.shape[1], D.shape[2] - D.shape[1]
-    K, k = np.empty((T, m, n)), np.empty((T, m))
-    s, V = gradient[T, :n], hessian[T, :n, :n]
-    for t in reversed(range(T)):
-        g = gradient[t] + D[t].T @ (s + V @ gaps[t])
-        H = hessian[t] + D[t].T @ (V @ D[t])
-        both = np.linalg.solve(H[n:, n:], np.hstack([H[n:, :n], g[n:, None]]))
-        K[t], k[t] = both[:, :n], both[:, n]
-        s, V = g[:n] - K[t].T @ g[n:], H[:n, :n] - H[:n, n:] @ K[t]
-    return K, k
-
-
-def forward(D, gaps, K, k):
-    """The step that would close all gaps if the dynamics were linear."""
-    dx, du = np.zeros((len(k) + 1, D.shape[1])), np.empty_like(k)
-    for t in range(len(k)):
-        du[t] = -k[t] - K[t] @ dx[t]
-        dx[t + 1] = D[t] @ np.concatenate([dx[t], du[t]]) + gaps[t]
-    return dx, du
+    def quadratic(self, q, v, u):
+        """The gradients of the cost by x and u and its Gauss-Newton Hessian by x, at each knot."""
+        n, off, J = self.model.nv, self.between(self.reference, q).v, self.slope(self.reference, q).dv_dq
+        weighted = self.weights[:, :n, None] * J
+        self.Q[:, :n, :n] = np.swapaxes(J, 1, 2) @ weighted
+        g = np.hstack([(off[:, None] @ weighted)[:, 0], self.weights[:, n:] * v])
+        return self.Q, g, self.effort * u
 
 
 def solve(p, q, v, u, iterations=100, damping=1e-6):
@@ -90,9 +67,9 @@ def solve(p, q, v, u, iterations=100, damping=1e-6):
     for _ in range(iterations):
         begin = time.process_time()
         r = p.step.linearize(q[:-1], v[:-1], u @ p.B.T, p.active)
-        D = np.concatenate([r.A, r.B @ p.B], axis=2)
         gaps = np.hstack([p.between(q[1:], r.q).v, r.v - v[1:]])
-        dx, du = forward(D, gaps, *backward(D, gaps, *p.quadratic(q, v, u, damping)))
+        Q, g, h = p.quadratic(q, v, u)
+        dx, du, *_ = p.sweep(r.A, r.B[..., p.driven], Q, p.R, g, h, b=gaps, damping=damping)
         moved = p.move(np.tile(q, (len(a), 1)), (a * dx[:, :n]).reshape(-1, n)).q_next.reshape(-1, *q.shape)
         tried = moved, v + a * dx[:, n:], u + a * du
         merit = p.merit(*tried)

@@ -16,7 +16,7 @@ import linkwork as lw
 from linkwork.robots.mechanisms import quadruped, standing
 
 N, DT, SWING = 14, 0.02, 10  # knots, seconds, knots of a phase
-TURNS = 3  # solver iterations for each plan, after the first
+TURNS = 2  # solver iterations for each plan: it starts from the one before
 SPEED, LIFT, FRICTION = 0.3, 0.05, 0.5  # m/s, m, of the plan; the ground's is larger
 LEGS = ("front_left", "front_right", "rear_left", "rear_right")
 FEET = [f"{leg}_foot" for leg in LEGS]

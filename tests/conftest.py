@@ -28,13 +28,16 @@ settings.load_profile("linkwork")
 def pytest_configure(config: pytest.Config) -> None:
     """Machine code is compiled once for all workers and the next run, and not into the cache of the user.
 
-    ``LINKWORK_CACHE`` names another folder. Workers and processes that tests start inherit it.
+    ``LINKWORK_CACHE`` names another folder. Workers and processes that tests start inherit it. These processes also
+    share Python's bytecode where the environment says that none is written: without it each compiles all sources.
     """
+    kept = getattr(config, "cache", None)  # none with -p no:cacheprovider
     if "LINKWORK_CACHE" not in os.environ:
-        kept = getattr(config, "cache", None)  # none with -p no:cacheprovider
         folder = Path(kept.mkdir("kernels") if kept else tempfile.mkdtemp(prefix="linkwork-"))
         folder.chmod(0o700)  # a cache that others can write to is not used
         os.environ["LINKWORK_CACHE"] = str(folder)
+    if kept and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(kept.mkdir("bytecode"))
 
 
 @pytest.fixture

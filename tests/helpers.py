@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -102,6 +103,12 @@ def random_model(
     seed: int, n: int = 7, kinds: Sequence[str] = KINDS, *, base: str | None = None, armature: bool = True
 ) -> Model:
     """A tree of n links with joints of these kinds; `base` is the kind of the first joint."""
+    return _random_model(seed, n, tuple(kinds), base, armature)
+
+
+@lru_cache(maxsize=64)
+def _random_model(seed: int, n: int, kinds: tuple[str, ...], base: str | None, armature: bool) -> Model:
+    """One model for all tests that ask for it: what is found out about a model is found once."""
     rng = np.random.default_rng(seed)
     b, names = Builder(f"random {seed}"), ["world"]
     for i in range(n):
@@ -177,7 +184,8 @@ def closures(a: str, b: str, rng: np.random.Generator) -> list[Closure]:
     return out
 
 
-def constraints_of(model: Model, seed: int) -> list[Constraint]:
+@lru_cache(maxsize=64)
+def constraints_of(model: Model, seed: int) -> tuple[Constraint, ...]:
     """Every type of constraint on a model of `random_model`: between links, with the world, on joints, on the mass."""
     rng = np.random.default_rng([seed, 5])
     n = model.nlinks
@@ -193,4 +201,4 @@ def constraints_of(model: Model, seed: int) -> list[Constraint]:
     ball = [l.joint_name for l in model.links[1:] if l.joint.kind in ("spherical", "free")]
     if ball:
         out.append(Custom(lambda x: x[-4] * x[-1] + x[-3] ** 2, ball[:1]))
-    return out
+    return tuple(out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -42,6 +43,7 @@ def tree_with_rows(seed: int, base: str | None) -> Model:
     return model.with_constraints(*rows, random_rows("l5", 2, seed + 1))
 
 
+@cache
 def one_link_cases() -> dict[str, Model]:
     """Rows on single links: contacts and random K, 0 to 4 of them, nested, several on a link."""
     legs, body, hands = quadruped(), humanoid(hands=False), humanoid()
@@ -81,6 +83,7 @@ def one_link_cases() -> dict[str, Model]:
     return out
 
 
+@cache
 def loop_cases() -> dict[str, Model]:
     """Rows over several links and joints."""
     out = {"four bar": four_bar(), "humanoid four bar": humanoid(hands=False, four_bar_legs=True)}

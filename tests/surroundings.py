@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import chdir
 from pathlib import Path
@@ -64,3 +66,26 @@ def type_command(capsys: pytest.CaptureFixture[str]) -> Iterator[Typed]:
 
     yield run
     sys.argv = before
+
+
+def forked_meanwhile(entered: threading.Event, gate: threading.Event, value: Callable[[], int]) -> int:
+    """The exit code of a child that is forked while a thread computes a value, which the child computes, too.
+
+    The value says that it has `entered`, and waits for the `gate`. A child that does not end is killed: -9.
+    """
+    thread = threading.Thread(target=value)
+    thread.start()
+    assert entered.wait(20)
+    child = os.fork()
+    if not child:
+        gate.set()
+        os._exit(value())
+    deadline = time.monotonic() + 20
+    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    gate.set()
+    thread.join()
+    if not ended[0]:
+        os.kill(child, 9)
+        ended = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(ended[1])

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from linkwork.algorithms.common.iteration import Prox
     from linkwork.closure.approximate import approximate
-    from linkwork.closure.assembly import assemble, project_velocity, random_state
+    from linkwork.closure.assembly import assemble
     from linkwork.closure.expansion import expand
+    from linkwork.closure.random_states import random_state
+    from linkwork.closure.velocities import project_velocity
     from linkwork.constraints import (
         Ball,
         Block,
@@ -72,13 +74,14 @@ if TYPE_CHECKING:
         terms,
     )
     from linkwork.io.load import load
-    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement
+    from linkwork.model import Actuator, BodyInertia, Builder, Model, Placement, Tendon
     from linkwork.model.actuator import Motor, PositionServo, VelocityServo
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
     from linkwork.simulation.linear_step import discrete_step
+    from linkwork.simulation.riccati import riccati
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
     from linkwork.simulation.stepping import step
@@ -125,6 +128,7 @@ __all__ = [
     "Rollout",
     "RolloutResult",
     "Stabilisation",
+    "Tendon",
     "Terrain",
     "Trajectory",
     "VelocityServo",
@@ -180,6 +184,7 @@ __all__ = [
     "random_state",
     "regressor",
     "regressor_pattern",
+    "riccati",
     "rollout",
     "simulate",
     "step",
@@ -193,8 +198,10 @@ __all__ = [
 MODULES = {
     "algorithms.common.iteration": ("Prox",),
     "closure.approximate": ("approximate",),
-    "closure.assembly": ("assemble", "project_velocity", "random_state"),
+    "closure.assembly": ("assemble",),
     "closure.expansion": ("expand",),
+    "closure.random_states": ("random_state",),
+    "closure.velocities": ("project_velocity",),
     "constraints": (
         "Ball",
         "Block",
@@ -255,13 +262,14 @@ MODULES = {
         "terms",
     ),
     "io.load": ("load",),
-    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement"),
+    "model": ("Actuator", "BodyInertia", "Builder", "Model", "Placement", "Tendon"),
     "model.actuator": ("Motor", "PositionServo", "VelocityServo"),
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
     "simulation.linear_step": ("discrete_step",),
+    "simulation.riccati": ("riccati",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
     "simulation.stepping": ("step",),

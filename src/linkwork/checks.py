@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS, unwrap
@@ -186,6 +186,14 @@ def real_array(value: Any) -> np.ndarray:
     if x.dtype.kind not in "fiub":
         raise Refused("it is complex" if x.dtype.kind == "c" else f"its entries are of type {x.dtype}")
     return x
+
+
+def bare_as_entry(x: Any, shape: Sequence[int]) -> Any:
+    """A bare number as the only entry of an input of this shape; any other array as it is.
+
+    For arrays of NumPy, JAX and PyTorch.
+    """
+    return x.reshape(1) if x.ndim == 0 and tuple(shape) == (1,) else x
 
 
 def _masked(value: Any) -> bool:

@@ -41,6 +41,16 @@ def test_rows_on_single_links(name, case):
     check(name, CASES[case])
 
 
+@pytest.mark.parametrize("name", [None, "dense", *ANY_ROWS, *ONE_LINK])
+def test_a_joint_on_the_world_is_held(name):
+    """Its rows are over a joint, and over one link alone: `pv_r` refused them, and so did the planner's choice."""
+    arm = chain(3)
+    model = arm.with_constraints(lw.Coupling(arm.links[1].joint_name, {}), lw.point("linktip"))
+    m = motion(model, model.random_q(0))
+    matrix, kappa = expected(m)
+    assert_close(lw.delassus(model, method=name, backend="numpy")(m.q[:, 0]).matrix, matrix, kappa)
+
+
 @pytest.mark.parametrize("case", LOOPS)
 @pytest.mark.parametrize("name", ["dense", *ANY_ROWS])
 def test_rows_over_several_links_and_joints(name, case):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -92,6 +94,12 @@ SINGULAR = {
 }
 
 
+@cache
+def made(name: str) -> lw.Model:
+    """The model of a name: one for all methods, because much of what they need is found once for a model."""
+    return {**TREES, **LOOPS, **SINGULAR}[name]()
+
+
 def solve(method: registry.Method, model: lw.Model, q, v, tau, fext=None):
     """The method on NumPy; one that iterates goes as far as it can."""
     options = {} if method.prox is None else {"mu": method.prox.mu}
@@ -108,20 +116,37 @@ def state(model: lw.Model, posture: str, seed: int):
     return q, rng.normal(size=model.nv), rng.normal(size=model.nv) * 5
 
 
-def judge(method: registry.Method, model: lw.Model, q, v, tau, fext=None) -> None:
-    """|a - a_kkt| and |J^T (lam - lam_kkt)| within c kappa eps; a penalty mu counts as a condition number."""
+class Right(NamedTuple):
+    """The solution of `kkt`, M, J, the condition number of both, and the acceleration without constraints."""
+
+    a: np.ndarray
+    lam: np.ndarray
+    M: np.ndarray
+    J: np.ndarray
+    kappa: float
+    unheld: np.ndarray
+
+
+@cache
+def right(model: lw.Model, *given: bytes) -> Right:
+    """Of the bytes of q, v, tau and perhaps fext: all methods are judged in the same few states."""
+    q, v, tau, *fext = map(np.frombuffer, given)
     at = motion(model, q, v)
-    a0, lam0 = registry.methods("forward_dynamics")["kkt"].load()(at, col(tau), None if fext is None else col(fext))
-    a, lam = solve(method, model, q, v, tau, fext)
+    a, lam = registry.methods("forward_dynamics")["kkt"].load()(at, col(tau), *map(col, fext))
     M, J = crba(at), jacobian(at)
     W = J @ np.linalg.inv(np.linalg.cholesky(M)).T
-    kappa = cond(M) * cond(W) ** 2
+    return Right(a, lam, M, J, cond(M) * cond(W) ** 2, aba(motion(model.without_constraints(), q, v), col(tau)))
+
+
+def judge(method: registry.Method, model: lw.Model, q, v, tau, fext=None) -> None:
+    """|a - a_kkt| and |J^T (lam - lam_kkt)| within c kappa eps; a penalty mu counts as a condition number."""
+    a0, lam0, M, J, kappa, unheld = right(model, *(x.tobytes() for x in (q, v, tau, fext) if x is not None))
+    a, lam = solve(method, model, q, v, tau, fext)
     if method.prox is not None:
         # penalties are eliminated along with inertias: they cost digits like mu W W^T over the smallest inertia
         kappa = max(kappa, method.prox.mu * (1 + np.linalg.norm(J, 2) ** 2 / np.linalg.eigvalsh(M)[0]))
     bound = 50 * kappa * EPS
     force, expected = J.T @ lam, J.T @ lam0
-    unheld = aba(motion(model.without_constraints(), q, v), col(tau))
     free = max(1.0, float(np.abs(a0).max()), float(np.abs(unheld).max()))
     assert np.abs(a - a0).max() <= bound * free, (np.abs(a - a0).max() / free, bound)
     scale = max(1.0, float(np.abs(expected).max(initial=0)), float(np.abs(M).max() * free))
@@ -131,7 +156,7 @@ def judge(method: registry.Method, model: lw.Model, q, v, tau, fext=None) -> Non
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("method", HARD, ids=lambda m: m.name)
 def test_contacts_on_trees(method, name) -> None:
-    model = TREES[name]()
+    model = made(name)
     if method.refusal(model):
         with pytest.raises(lw.LinkworkError, match=method.name):
             lw.forward_dynamics(model, method=method.name)
@@ -142,7 +167,7 @@ def test_contacts_on_trees(method, name) -> None:
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("method", [m for m in HARD if m.rows == "any"], ids=lambda m: m.name)
 def test_closed_loops(method, name) -> None:
-    model = LOOPS[name]()
+    model = made(name)
     q, v, tau = state(model, "neutral", 2)
     judge(method, model, q, v, tau)
 
@@ -150,7 +175,7 @@ def test_closed_loops(method, name) -> None:
 @pytest.mark.parametrize("name", SINGULAR)
 @pytest.mark.parametrize("method", [m for m in REDUNDANT if m.rows == "any"], ids=lambda m: m.name)
 def test_redundant_and_singular_loops(method, name) -> None:
-    model = SINGULAR[name]()
+    model = made(name)
     q, v, tau = state(model, "neutral", 3)
     if method.local and name == "four-bar, flat":  # its independent joint cannot move it from there
         with pytest.raises(lw.LinkworkError, match="no solution"):

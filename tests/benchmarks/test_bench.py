@@ -265,6 +265,16 @@ def test_every_suite_has_its_rows(robot: inputs.Robot, alone: None) -> None:
     assert all(r.samples and r.error is not None and r.error < 1e-8 for r in found)
 
 
+def test_a_quick_run_measures_what_the_planner_picks(robot: inputs.Robot) -> None:
+    """Of all methods; those that are named are measured anyway."""
+    job = suites.constrained_jobs([robot], ["1x3D"], quick=True)[0]
+    picked = {lw.plan(robot.constrained("1x3D"), use=use).method for use in ("state", "batch")}
+    assert set(job.contenders()) == picked < set(job.methods)
+    named = suites.constrained_jobs([robot], ["1x3D"], ["kkt", "ltl"], quick=True)[0]
+    assert {*named.contenders()} == {"kkt", "ltl"}
+    assert suites.constrained_jobs([robot], ["1x3D"])[0].contenders() == job.methods
+
+
 # the peers
 
 

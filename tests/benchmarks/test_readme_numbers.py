@@ -38,12 +38,11 @@ def run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_another_figure_or_another_text_is_seen(copy: Path) -> None:
-    assert run(copy, "--check").returncode == 0
+    """The copy as it is passes: that is the test above."""
     readme = copy / "README.md"
     readme.write_text(readme.read_text().replace("| `aba`, 9 robots | ", "| `aba`, 9 robots | 9"))
     assert "README.md" in run(copy, "--check").stdout
     assert run(copy).returncode == 0
-    assert run(copy, "--check").returncode == 0
     assert readme.read_text() == (ROOT / "README.md").read_text()
 
 

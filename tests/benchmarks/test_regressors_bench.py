@@ -13,4 +13,4 @@ def test_figures_of_an_arm() -> None:
     found = figure("ur5", rounds=1, size=16)
     assert found.shape == (6, 60)
     assert found.nonzeros < 6 * 60 / 1.5
-    assert min(found.one, found.one_packed, found.batch, found.batch_packed, found.pinocchio) > 0
+    assert min(found.one, found.one_packed, found.bound, found.batch, found.batch_packed, found.pinocchio) > 0

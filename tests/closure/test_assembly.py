@@ -11,7 +11,8 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, cond, constraints_of, derivative, motion, random_model
 from linkwork.algorithms.tree.crba import crba
-from linkwork.closure.assembly import REDUNDANT, _closing
+from linkwork.closure.assembly import closing_of
+from linkwork.closure.velocities import REDUNDANT
 from linkwork.constraints import jacobian, position_error, velocity_error
 from linkwork.errors import AssemblyError, InputError, NotFound, SingularError
 from linkwork.model import Limits, Model
@@ -101,7 +102,7 @@ def test_the_derivative_is_that_of_the_position_error(seed: int) -> None:
     """D of the closing, off the closed state, for every constraint, against a five-point difference."""
     model = random_model(seed, 6, base="free")
     model = model.with_constraints(*constraints_of(model, seed))
-    closing = _closing(model, None)
+    closing = closing_of(model, None)
     q, w = model.random_q(seed), np.random.default_rng(seed).normal(size=model.nv)
     phi, D = closing.residual(q)
     expected = derivative(lambda t: closing.residual(model.integrate(q, t * w))[0])

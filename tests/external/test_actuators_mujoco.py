@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 import linkwork as lw
@@ -32,6 +33,9 @@ KINDS = {
     "tendon": '<position tendon="t" kp="30" gear="1.2"/>',
     "tendon with a force limit": '<position tendon="held" kp="30" forcerange="-9 2"/>',
     "ball": '<position joint="c" kp="3" gear="1 .5 -.3"/>',
+    "integrator": '<intvelocity joint="a" kp="5" actrange="-1 1"/>',
+    "filter": '<general joint="b" dyntype="filter" dynprm=".1" gainprm="3" ctrlrange="-.2 .5"/><motor joint="a"/>',
+    "exact filter": '<position joint="a" kp="20" kv="1" timeconst=".05"/>',
     "two on a joint": '<motor joint="b" gear="9"/><motor joint="b" gear="-2" name="m"/>',
 }
 
@@ -45,6 +49,31 @@ def test_every_kind(kind: str) -> None:
         assert getattr(verdict, what) < 100, what
 
 
+@pytest.mark.parametrize("kind", ["integrator", "filter", "exact filter"])
+def test_activations_over_time(kind: str) -> None:
+    """Rollouts integrate activations as MuJoCo does; simulations have them, too."""
+    text = ARM.format(KINDS[kind]).replace("<worldbody>", '<option gravity="0 0 0" timestep=".01"/><worldbody>', 1)
+    model, m = lw.load(text), mujoco.MjModel.from_xml_string(text)
+    d, start, u = mujoco.MjData(m), np.array([0.3]), np.linspace(-2, 3, 20)[:, None] * np.ones(model.nu)
+    run = lw.rollout(model, dt=0.01, actuators=True)(model.neutral(), np.zeros(model.nv), u=u, act=start)
+    d.act[:] = start
+    for k in range(20):
+        d.ctrl[:] = u[k]
+        mujoco.mj_step(m, d)
+        np.testing.assert_allclose(run.act[k], d.act, atol=1e-14)
+    seen = lw.rollout(model, dt=0.01, actuators=True, record=["tau"])(model.neutral(), np.zeros(model.nv), u=u)
+    made = lw.simulate(
+        model,
+        model.neutral(),
+        controller=lambda t, q, v: u[round(t / 0.01)] if t < 0.195 else u[0],
+        dt=0.01,
+        duration=0.2,
+        actuators=True,
+    )
+    np.testing.assert_allclose(made.q[1:], seen.q, atol=1e-12)
+    np.testing.assert_allclose(made.tau[:-1], seen.tau, atol=1e-10)
+
+
 def test_centres_that_are_off_by_nanometres_are_not_for_mujoco() -> None:
     """Bodies that count as "simple" have a diagonal mass matrix there; meshes have such centres by rounding."""
     text = """<mujoco><worldbody><body pos="1 2 3"><freejoint/><inertial pos="-2.4e-9 -7.6e-10 -1.4e-9" mass="34"
@@ -54,14 +83,15 @@ def test_centres_that_are_off_by_nanometres_are_not_for_mujoco() -> None:
 
 
 def test_what_is_not_modelled_is_counted_in_one_warning() -> None:
-    strange = '<intvelocity joint="a" kp="1" actrange="-1 1"/><muscle joint="b" lengthrange="0 1"/><motor joint="a"/>'
+    strange = '<general joint="a" dyntype="integrator" actearly="true"/><muscle joint="b" lengthrange="0 1"/>'
+    strange += '<motor joint="a"/>'
     text = ARM.format(strange + '<motor joint="b" name="m"/>').replace(
         "<worldbody>", '<option density="1"/><worldbody>', 1
     )
     with pytest.warns(LoadWarning) as said:
         model = lw.load(text)
     (message,) = [str(w.message) for w in said]
-    for part in ("1 x fluid", "1 x actuator with a state (integrator)", "1 x actuator with a state (muscle)"):
+    for part in ("1 x fluid", "1 x actuator with a state that acts early", "1 x actuator with a state (muscle)"):
         assert part in message
     assert model.nu == 2
 

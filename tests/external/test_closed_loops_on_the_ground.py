@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.backends.numpy_ import NUMPY
-from linkwork.model import Motion
-
-CASSIE = {"hip-pitch": 0.4973, "knee": -1.1997, "tarsus": 1.4267, "foot-crank": -1.5244, "plantar-rod": 1.5244}
-ACHILLES = {"left": (-0.0164, 0.0179, -0.2052, 0.9784), "right": (0.0093, -0.0163, -0.2042, 0.9787)}
+from linkwork.robots.scenarios import cassie_posture
+from linkwork.simulation.placing import on_ground
 
 
 def load(name: str) -> lw.Model:
@@ -18,14 +15,6 @@ def load(name: str) -> lw.Model:
         return lw.load(name)
     except lw.LinkworkError as problem:
         pytest.skip(f"the robot is not on this machine: {problem}")
-
-
-def above_ground(model: lw.Model, q: np.ndarray, feet: list[lw.Contact], height: float) -> np.ndarray:
-    """The configuration with its lowest foot this high."""
-    motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
-    q = q.copy()
-    q[2] += height - min(float(c.evaluate(motion, lw.Ground()).gap) for c in feet)
-    return q
 
 
 def gains(model: lw.Model, stiff: float, damped: float) -> dict[str, np.ndarray]:
@@ -43,15 +32,9 @@ def opened(model: lw.Model, q: np.ndarray, v: np.ndarray) -> float:
 
 def test_cassie() -> None:
     model = load("cassie.xml")
-    q, names = model.neutral(), [l.name for l in model.links]
-    for side in ("left", "right"):
-        for joint, angle in {**CASSIE, "foot": -1.5968}.items():
-            q[model.topology.q_slices[names.index(f"{side}-{joint}")]] = angle
-        rod = np.array(ACHILLES[side])
-        q[model.topology.q_slices[names.index(f"{side}-achilles-rod")]] = rod / np.linalg.norm(rod)
     toe, heel = (0.01762, 0.05219, 0), (-0.05337, -0.05768, 0)
     feet = [lw.Contact(f"{side}-foot", p, 0.02, 0.8) for side in ("left", "right") for p in (toe, heel)]
-    q = above_ground(model, np.asarray(lw.assemble(model, q)), feet, 0.02)
+    q = on_ground(model, lw.assemble(model, cassie_posture(model)), feet, 0.02)
     v = np.zeros((8, model.nv))
     v[:, :2] = 0.2 * np.random.default_rng(0).standard_normal((8, 2))
     run = lw.rollout(model, contacts=feet, pd=True, record=("forces",), threads=1)
@@ -60,7 +43,7 @@ def test_cassie() -> None:
     assert after.converged.all()
     assert after.forces[..., 2].sum(axis=2).max(axis=1).min() > 2 * 9.81 * model.mass  # its springs catch it
     assert (after.q[:, -1, 2] > 0.8 * q[2]).all()
-    springs = [model.topology.q_slices[names.index(f"left-{n}")].start for n in ("shin", "heel-spring")]
+    springs = [model.q_slice(f"left-{n}").start for n in ("shin", "heel-spring")]
     assert (np.abs(after.q[..., springs]).max(axis=(0, 1)) > 1e-3).all()  # they work
     assert max(opened(model, x, y) for x, y in zip(after.q[:, -1], after.v[:, -1], strict=True)) < 1e-4
 
@@ -73,7 +56,7 @@ def test_digit() -> None:
         for side in ("left", "right")
         for x in (0.1, -0.1)
     ]
-    q = above_ground(model, q, feet, 1e-4)
+    q = on_ground(model, q, feet, 1e-4)
     v, tau, start = np.zeros(model.nv), np.zeros(model.nv), q
     v[2] = -1.0
     step = lw.step(model, feet, pd=True, backend="numpy")

@@ -71,6 +71,33 @@ def test_every_kind_of_joint(kinds) -> None:
     assert not any(l.passive.acts or l.weightless.mass for l in lw.load(text, passive=False).links)
 
 
+TENDONS = """<tendon><fixed name="t" stiffness="30" damping="4"><joint joint="j0" coef="1.5"/><joint joint="j1"
+  coef="-.4"/></fixed><fixed stiffness="7" springlength="-.1 .1"><joint joint="j0" coef="2"/></fixed></tendon>"""
+
+
+def with_tendons() -> str:
+    """Two joints with springs of their own and tendons over both, one of them slack around zero."""
+    text = chain("hinge", "slide").replace("</worldbody>", f"</worldbody>{TENDONS}")
+    return text.replace('<joint type="hinge"', '<joint name="j0" type="hinge"').replace(
+        '<joint type="slide"', '<joint name="j1" type="slide"'
+    )
+
+
+def test_fixed_tendons() -> None:
+    model = lw.load(with_tendons())
+    assert [t.name for t in model.tendons] == ["t", "tendon1"]
+    agree(mujoco.MjModel.from_xml_string(with_tendons()), model)
+    assert not lw.load(with_tendons(), passive=False).tendons
+
+
+def test_tendons_in_space_are_told() -> None:
+    sites = '<site name="s"/><body name="b0"'
+    text = chain("hinge").replace('<body name="b0"', sites).replace("</body>", '<site name="e" pos=".1 0 0"/></body>')
+    tendon = '<tendon><spatial stiffness="3"><site site="s"/><site site="e"/></spatial></tendon>'
+    with pytest.warns(LoadWarning, match="1 x spring or damper in space"):
+        assert not lw.load(text.replace("</worldbody>", f"</worldbody>{tendon}")).tendons
+
+
 def with_springs() -> list[Path]:
     """MJCF files of this machine with damping or springs in their joints, at most a dozen."""
     found = [r.path for r in zoo.robots() if r.path.suffix == ".xml"]

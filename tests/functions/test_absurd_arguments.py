@@ -248,19 +248,22 @@ def test_valid_calls_work(calls) -> None:
             assert not hollow(call())
 
 
+def attacked(call: Call) -> Iterator[tuple[str, str | None]]:
+    """Every attack on a call, and what is wrong with its end."""
+    for argument, valid in call.arguments.items():
+        for name, make, refused in variants(valid):
+            if not excused(call, argument, name):
+                yield f"{call.name}({argument}={name})", fault(call, argument, make, refused)
+
+
 def test_absurd_arguments_end_well(calls, capsys) -> None:
     tried, wrong = 0, []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for call in calls.values():
-            for argument, valid in call.arguments.items():
-                for name, make, refused in variants(valid):
-                    if excused(call, argument, name):
-                        continue
-                    tried += 1
-                    found = fault(call, argument, make, refused)
-                    if found is not None:
-                        wrong.append(f"{call.name}({argument}={name}): {found}")
+        for attack, found in (end for call in calls.values() for end in attacked(call)):
+            tried += 1
+            if found is not None:
+                wrong.append(f"{attack}: {found}")
     assert not wrong, f"{len(wrong)} of {tried}\n" + "\n".join(wrong[:200])
     assert tried > 10_000
 
@@ -278,15 +281,11 @@ if __name__ == "__main__":  # the same as a list, for counting
         os.chdir(folder := Path(tempfile.mkdtemp()))
         for call in public_calls(folder):
             begun = time.time()
-            for argument, valid in call.arguments.items():
-                for name, make, refused in variants(valid):
-                    if excused(call, argument, name):
-                        continue
-                    tried += 1
-                    found = fault(call, argument, make, refused)
-                    if found is not None:
-                        kinds[found.split(":")[0]] += 1
-                        print(ascii(f"{call.name}({argument}={name}): {found}"))
+            for attack, found in attacked(call):
+                tried += 1
+                if found is not None:
+                    kinds[found.split(":")[0]] += 1
+                    print(ascii(f"{attack}: {found}"))
             slow.append((time.time() - begun, call.name))
     print(sorted(slow)[-12:])
     sys.exit(f"{sum(kinds.values())} of {tried} calls, {time.time() - started:.1f} s: {dict(kinds)}")

@@ -188,3 +188,6 @@ def test_too_few_data_are_refused():
         lw.identify(given, q, v, a, tau[:4])
     with pytest.raises(lw.LinkworkError, match="at least one joint"):
         lw.identify(given, q, v, a, tau, joints=[])
+    still = np.zeros((40, given.nv))
+    with pytest.raises(lw.LinkworkError, match="all joint forces are zero"):
+        lw.identify(given.with_gravity(np.zeros(3)), still, still, still, still, backend="numpy")

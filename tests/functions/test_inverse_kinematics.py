@@ -117,7 +117,15 @@ def test_a_humanoid_stands_and_reaches():
 
 @pytest.mark.parametrize(
     ("targets", "message"),
-    [({}, "at least one"), ({"hnad": (0, 0, 1)}, "hand"), ({"hand": (0, 1)}, "shape"), ({"hand": np.zeros(7)}, "quat")],
+    [
+        ({}, "at least one"),
+        ({"hnad": (0, 0, 1)}, "hand"),
+        ({"hand": (0, 1)}, "shape"),
+        ({"hand": np.zeros(7)}, "quat"),
+        ({"hand": np.zeros((4, 4))}, "no pose"),
+        ({"hand": np.diag([-1.0, -1, -1, 1])}, "no pose"),
+        ({"hand": np.ones((4, 4)) * [[[1]], [[2]]]}, "no pose"),
+    ],
 )
 def test_bad_targets_are_refused(targets, message):
     with pytest.raises(lw.LinkworkError, match=message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -81,8 +82,9 @@ def test_soft_rows_hold_a_joint_on_the_world(name):
 # near-singular postures
 
 
-def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.ndarray]:
-    """A parallelogram so near to lying flat, moving; its neutral posture is some angle from that."""
+@cache
+def flat(size: float) -> tuple[lw.Model, float]:
+    """A parallelogram, and the angle at which it lies flat; its neutral posture is some angle from that."""
     model = mech.four_bar(size, size / 2, size, size / 2)
 
     def weakness(t: float) -> float:
@@ -97,7 +99,13 @@ def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.n
     for _ in range(90):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         low, high = (low, b) if weakness(a) < weakness(b) else (a, high)
-    t = (low + high) / 2 + angle
+    return model, (low + high) / 2
+
+
+def flat_four_bar(size: float, angle: float) -> tuple[lw.Model, np.ndarray, np.ndarray]:
+    """A parallelogram so near to lying flat, moving."""
+    model, t = flat(size)
+    t = t + angle
     return model, np.array([t, -t, t]), np.array([1.0, -1.0, 1.0])
 
 

@@ -162,7 +162,7 @@ class Trial:
         gram = 1.0 if m is not None and m.name == "kkt" else at.kappa
         bound = (C if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
-            bound = max(bound * self._loops.kappa**2, self._chosen)
+            bound = max(bound * self._loops.kappa**2, self._chosen) + self._carried(at)
         if at.conflict and m is not None and m.name != "kkt":
             bound = max(bound, min(at.dispute(), ITERATED))  # rows that contradict each other a little count as met
         if prox is not None:
@@ -291,6 +291,34 @@ class Trial:
         kappa = max(float(np.linalg.cond(My / np.outer(d, d))), lost / self.verdict.scale)
         return min(C * judge.EPS * kappa, ITERATED)
 
+    def _carried(self, at: judge.Verdict) -> float:
+        """What clusters may be off where loops are open: their rows are those of closed ones, over local joints alone.
+
+        Two points that are apart move relative to each other with the bodies that carry both: rows J have entries N in
+        the columns of these joints, as large as the loop is open. Without them forces miss N^T lam, and accelerations
+        N a. Never more than what is promised.
+        """
+        eq, parents = at.eq, [0, *(l["parent"] for l in self.recipe["links"])]
+        rows = [n for n, c in enumerate(self.recipe["constraints"]) for _ in range(judge.row_count(c))]
+        if len(rows) != len(eq.k) or not at.decided:
+            return 0.0  # constraints are switched off, or nothing is judged
+        N = np.zeros_like(eq.J)
+        for row in self._clustered[0]:
+            c = self.recipe["constraints"][rows[row]]
+            if c["type"] == "closure":
+                both = _carriers(parents, c["a"]["link"]) & _carriers(parents, c["b"]["link"])
+                N[row] = np.where([l in both for l in self._dof_links], np.abs(eq.J[row]), 0.0)
+        pushed = np.abs(at.inverse)
+        moved = np.abs(at.inverse @ eq.J.T @ np.linalg.pinv(eq.J @ at.inverse @ eq.J.T, rcond=1e-14))
+        lost = eq.size(pushed @ N.T @ np.abs(at.lam)) + eq.size(moved @ N @ np.abs(at.a))
+        return float(min(lost / at.scale, ITERATED))
+
+    @cached_property
+    def _dof_links(self) -> list[int]:
+        """The link that each freedom moves."""
+        joints = [l["joint"]["kind"] for l in self.recipe["links"]]
+        return [i for i, kind in enumerate(joints, 1) for _ in range(judge.FREEDOMS[kind])]
+
     @cached_property
     def _clustered(self) -> tuple[list[int], list[int]]:
         """Rows that clusters embed, and the others."""
@@ -359,6 +387,15 @@ class Trial:
 def _embeds(m: Method) -> bool:
     """Whether local loops are resolved in clusters."""
     return m.local
+
+
+def _carriers(parents: list[int], link: int) -> set[int]:
+    """A link and all that carry it."""
+    out = set[int]()
+    while link:
+        out.add(link)
+        link = parents[link]
+    return out
 
 
 class _Row(tuple[np.ndarray, ...]):

@@ -211,3 +211,47 @@ def test_circles_are_refused(tmp_path):
     file = layer(tmp_path / "a.usda", 'def "robot" (references = </other>) {}\ndef "other" (references = </robot>) {}')
     with pytest.raises(LoadError, match="refers to itself"):
         lw.load(file)
+
+
+@pytest.mark.parametrize("metre", [1.0, 0.01])
+def test_drives_are_actuators(tmp_path, metre: float) -> None:
+    """Stiffness is by degree; u = 0 is the file's own target, wherever units are."""
+    path = arm(tmp_path / "arm.usda", metre=metre)
+    stage = Usd.Stage.Open(str(path))
+    for name, (k, d, x, v, most) in {
+        "shoulder": (3.0, 0.5, 20.0, 4.0, 50.0),
+        "elbow": (0.0, 0.2, 0.0, 8.0, 1e9),
+    }.items():
+        drive = UsdPhysics.DriveAPI.Apply(stage.GetPrimAtPath(f"/robot/joints/{name}"), "angular")
+        drive.CreateStiffnessAttr(k / metre**2)
+        drive.CreateDampingAttr(d / metre**2)
+        drive.CreateTargetPositionAttr(x)
+        drive.CreateTargetVelocityAttr(v)
+        drive.CreateMaxForceAttr(most / metre**2)
+    elbow = stage.GetPrimAtPath("/robot/joints/elbow")
+    elbow.CreateAttribute("physxJoint:armature", Sdf.ValueTypeNames.Float).Set(0.3 / metre**2)
+    elbow.CreateAttribute("physxJoint:maxJointVelocity", Sdf.ValueTypeNames.Float).Set(90.0)
+    elbow.CreateAttribute("physxJoint:jointFriction", Sdf.ValueTypeNames.Float).Set(0.1)
+    stage.GetRootLayer().Save()
+    with pytest.warns(LoadWarning, match="1 x joint friction of PhysX"):
+        model = lw.load(path)
+    assert [a.name for a in model.actuators] == ["shoulder", "elbow"]
+    degree, rate = np.pi / 180, np.array([0.4, -0.3])
+    for q, u in (([0.1, 0.2], [0.0, 0.0]), ([0.1, 0.2], [0.25, 0.5]), ([-0.9, 0.2], [2.0, 0.0])):
+        shoulder = 3.0 / degree * (20 * degree + u[0] - q[0]) + 0.5 / degree * (4 * degree - rate[0])
+        right = [np.clip(shoulder, -50, 50), 0.2 / degree * (8 * degree + u[1] - rate[1])]
+        np.testing.assert_allclose(lw.actuation(model, backend="numpy")(q, rate, u).tau, right, rtol=1e-6)
+    link = model.links[model.joint("elbow")]
+    assert link.armature == pytest.approx(0.3, rel=1e-6)
+    assert link.limits.velocity == pytest.approx(np.pi / 2)
+
+
+def test_drives_that_are_not_forces_are_counted(tmp_path) -> None:
+    path = arm(tmp_path / "arm.usda")
+    stage = Usd.Stage.Open(str(path))
+    drive = UsdPhysics.DriveAPI.Apply(stage.GetPrimAtPath("/robot/joints/elbow"), "angular")
+    drive.CreateStiffnessAttr(3.0)
+    drive.CreateTypeAttr("acceleration")
+    stage.GetRootLayer().Save()
+    with pytest.warns(LoadWarning, match="1 x drive by accelerations"):
+        assert lw.load(path).nu == 0

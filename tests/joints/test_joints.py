@@ -205,3 +205,6 @@ def test_parallel_universal_axes_and_unknown_kinds_are_refused():
     with pytest.raises(LinkworkError, match="'revolute'"):
         make("revolut")
     assert make("continuous").kind == "revolute"
+    for kind in ("fixed", "spherical"):
+        with pytest.raises(LinkworkError, match=f"a {kind} joint takes no axis"):
+            make(kind, axis="x")

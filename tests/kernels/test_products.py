@@ -8,6 +8,7 @@ import pytest
 from linkwork.kernels import Kernel, Port, Program
 from linkwork.kernels.c_source import c_source
 from linkwork.kernels.products import Factor, Mirror, Product, ProductProgram, Rows
+from linkwork.kernels.schedule import Layout
 from linkwork.kernels.trace import trace
 
 
@@ -98,3 +99,29 @@ def test_results_that_are_no_numbers_are_found():
     result, fine = kernel.judged([u])
     assert not fine
     assert np.isfinite(result.s[[0, 1, 2, 4]]).all()
+
+
+def test_outputs_that_are_complete_make_place_for_others(monkeypatch):
+    """In large programs: p is moved out before q, of its size, is written to the same place."""
+    monkeypatch.setattr("linkwork.kernels.image.LARGE", 0)
+
+    def body(xp, symbol):
+        u = symbol("u", 3)
+        return {"A": xp.hstack([u, 2 * u, u * u]), "B": xp.hstack([xp.sin(u), u, u])}
+
+    whole = (0, 1, 2)
+
+    def times(C: str, B: str) -> Product:
+        rows = (Rows(tuple((n, k) for k in whole)) for n in (C, B))
+        return Product(next(rows), Factor("A", whole, whole), next(rows), 3)
+
+    ports = [Port("p", (3, 3)), Port("q", (3, 3))]
+    start = trace("places", body, shapes={"A": (3, 3), "B": (3, 3)})
+    program = ProductProgram(start, [times("p", "B"), times("q", "B"), times("q", "A")], ports, ["p", "q", "B"]).check()
+    parts = program.parts(early=True)
+    assert [part.done for part in parts] == [(0,), (2,), (1,)]
+    slots = program.places(Layout(8), parts)
+    assert slots["p"] == slots["q"]
+    u = np.random.default_rng(3).normal(size=(19, 3))
+    for mine, theirs in zip(Kernel(program, threads=1)(u), program.interpret(u), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)

@@ -83,7 +83,7 @@ def waiting(program: Program, sequence: list[int]) -> int:
 
 @pytest.mark.parametrize("robot", ["chain", "tree"])
 def test_the_order_is_valid_needs_less_memory_and_waits_less(robot: str) -> None:
-    model = mech.chain(12) if robot == "chain" else mech.random_tree(25, seed=1)
+    model = mech.chain(12) if robot == "chain" else mech.random_tree(18, seed=1)
     program = fuse(lw.forward_dynamics(model, method="aba").program)
     block = code_of(program)
     better = order(program, block)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +22,10 @@ from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.pool import POOL, Pool, nothing
 from linkwork.kernels.python_calls import FRESH
 from linkwork.lazy import cached_property
-from surroundings import Environment
+from surroundings import Environment, forked_meanwhile
 
 LINKS = 4
+MANY = 50_000  # states: enough to wake other threads
 
 
 @pytest.fixture(scope="module")
@@ -185,13 +185,13 @@ def test_the_gil_is_free_while_a_kernel_runs(kernel: Kernel) -> None:
 
 
 def _in_child(kernel: Kernel, answer: object) -> None:
-    answer.send(kernel(*states(LINKS, 5000)).a.sum())  # type: ignore[attr-defined]
+    answer.send(kernel(*states(LINKS, MANY)).a.sum())  # type: ignore[attr-defined]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_kernels_survive_a_fork(kernel: Kernel) -> None:
-    expected = kernel(*states(LINKS, 5000)).a.sum()
+    expected = kernel(*states(LINKS, MANY)).a.sum()
     assert POOL._threads
     context = multiprocessing.get_context("fork")
     mine, theirs = context.Pipe()
@@ -201,7 +201,7 @@ def test_kernels_survive_a_fork(kernel: Kernel) -> None:
     assert mine.recv() == expected
     child.join(20)
     assert child.exitcode == 0
-    assert kernel(*states(LINKS, 5000)).a.sum() == expected
+    assert kernel(*states(LINKS, MANY)).a.sum() == expected
 
 
 FORKING = """
@@ -255,22 +255,7 @@ def test_a_value_that_is_being_computed_is_computed_again_in_a_child() -> None:
             return 7
 
     slow = Slow()
-    thread = threading.Thread(target=lambda: slow.value)
-    thread.start()
-    assert entered.wait(20)
-    child = os.fork()
-    if not child:
-        gate.set()
-        os._exit(slow.value)
-    deadline = time.monotonic() + 20
-    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    gate.set()
-    thread.join()
-    if not ended[0]:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    assert forked_meanwhile(entered, gate, lambda: slow.value) == 7
     assert slow.value == 7
 
 

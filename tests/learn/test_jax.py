@@ -24,31 +24,13 @@ from linkwork.learn import jax as learn  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def model():
-    """A ball joint with an arm, whose tip touches the ground: quaternions, a contact, few operations."""
-    b = lw.Builder("arm")
-    body = lw.BodyInertia(1.2, (0.1, 0.05, 0.2), np.diag([0.02, 0.03, 0.025]))
-    b.link("upper", "world", "spherical", inertia=body)
-    b.link("lower", "upper", "revolute", axis="y", inertia=body, placement=lw.Placement.at((0, 0, 0.3)))
-    b.frame("tip", "lower", lw.Placement.at((0, 0, 0.2)))
-    return b.build().with_constraints(lw.Distance("tip", "world", length=0.4))
-
-
-@pytest.fixture(scope="module")
-def plain(model):
-    return lw.forward_dynamics(model, parameters=("inertia",))
-
-
-@pytest.fixture(scope="module")
 def fd(plain):
     return learn.function(plain)
 
 
 @pytest.fixture(scope="module")
-def states(model):
-    rng = np.random.default_rng(1)
-    q, v = (np.array(x) for x in zip(*(lw.random_state(model, seed=s) for s in range(12)), strict=True))
-    return q, v, rng.normal(size=(12, model.nv))
+def states(numbers):
+    return numbers
 
 
 def unit(q):
@@ -311,3 +293,9 @@ def test_buffers_that_do_not_fit_are_refused(fd, states):
     ):
         with pytest.raises(jax.errors.JaxRuntimeError, match="another type or shape"):
             jax.block_until_ready(call(*wrong))
+
+
+def test_inputs_of_one_entry_may_be_bare_numbers():
+    f = lw.forward_dynamics(mechanisms.chain(1))
+    many = learn.function(f)(jnp.full((3, 1), 0.3), 0.1, 2.0).a
+    np.testing.assert_array_equal(many, np.tile(f([0.3], [0.1], [2.0]).a, (3, 1)))

@@ -18,31 +18,13 @@ from linkwork.learn import torch as learn  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def model():
-    """A ball joint with an arm, whose tip is held at a distance: quaternions, a constraint, few operations."""
-    b = lw.Builder("arm")
-    body = lw.BodyInertia(1.2, (0.1, 0.05, 0.2), np.diag([0.02, 0.03, 0.025]))
-    b.link("upper", "world", "spherical", inertia=body)
-    b.link("lower", "upper", "revolute", axis="y", inertia=body, placement=lw.Placement.at((0, 0, 0.3)))
-    b.frame("tip", "lower", lw.Placement.at((0, 0, 0.2)))
-    return b.build().with_constraints(lw.Distance("tip", "world", length=0.4))
-
-
-@pytest.fixture(scope="module")
-def plain(model):
-    return lw.forward_dynamics(model, parameters=("inertia",))
-
-
-@pytest.fixture(scope="module")
 def fd(plain):
     return learn.function(plain)
 
 
 @pytest.fixture(scope="module")
-def states(model):
-    rng = np.random.default_rng(1)
-    q, v = (np.array(x) for x in zip(*(lw.random_state(model, seed=s) for s in range(12)), strict=True))
-    return [torch.tensor(x) for x in (q, v, rng.normal(size=(12, model.nv)))]
+def states(numbers):
+    return [torch.tensor(x) for x in numbers]
 
 
 def unit(q):
@@ -113,6 +95,30 @@ def test_vmap_and_torch_func(fd, states):
     assert torch.allclose(there, back, rtol=0, atol=1e-10 * float(there.abs().max()))
 
 
+def test_dual_numbers_keep_their_tangents(fd, states):
+    forward, (q, v, tau) = torch.autograd.forward_ad, (x[0] for x in states)
+    with forward.dual_level():
+        found = forward.unpack_dual(fd(q, v, forward.make_dual(tau, tau)).a)
+    expected = torch.func.jvp(lambda t: fd(q, v, t).a, (tau,), (tau,))
+    assert torch.equal(found.primal, expected[0])
+    assert torch.equal(found.tangent, expected[1])
+
+
+def test_a_call_that_nobody_records_gives_the_same(fd, states):
+    """Gradients off: the kernel without torch's operator; on: with it; with values that are not numbers, too."""
+    wrong = 2 * states[0]
+    for q in (states[0], states[0][3], wrong, wrong[3]):
+        given = (q, *(x[3] if q.ndim == 1 else x for x in states[1:]))
+        with torch.no_grad():
+            alone = fd(*needing(*given))
+        recorded = fd(*needing(*given))
+        for x, y in zip(alone, recorded, strict=True):
+            assert torch.equal(x.isfinite(), y.isfinite())
+            assert torch.equal(x.nan_to_num(), y.nan_to_num())
+        assert not alone.a.requires_grad
+        assert recorded.a.requires_grad
+
+
 def test_torch_compile(fd, states):
     def energy(q, v, tau):
         return (fd(unit(q), v, tau).a ** 2).sum()
@@ -168,3 +174,9 @@ def test_errors_are_sentences(model, fd, states):
     step = learn.function(lw.step(model.without_constraints(), [lw.Contact("tip")]))
     with pytest.raises(UnsupportedError, match="through its contacts"):
         step(q[0], v[0], *needing(tau[0]), torch.tensor([1e-3])).v.sum().backward()
+
+
+def test_inputs_of_one_entry_may_be_bare_numbers():
+    f = lw.forward_dynamics(mechanisms.chain(1))
+    many = learn.function(f)(torch.full((3, 1), 0.3, dtype=torch.float64), 0.1, 2.0).a
+    np.testing.assert_array_equal(many, np.tile(f([0.3], [0.1], [2.0]).a, (3, 1)))

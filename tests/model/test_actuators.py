@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import InputError, ModelError
+from linkwork.errors import InputError, ModelError, UnsupportedError
 from linkwork.robots.mechanisms import chain, geared_chain
 
 EPS = float(np.finfo(float).eps)
@@ -243,3 +243,28 @@ def test_controls_need_actuators() -> None:
             make(chain(2))
     with pytest.raises(InputError, match="actuators=True"):
         lw.rollout(arm(), steps=2)(np.zeros(3), np.zeros(3), u=np.zeros(3))
+
+
+def test_activations_are_inputs_with_derivatives() -> None:
+    """The force of a filter is that of a motor whose control is the activation, and so are derivatives."""
+    model = chain(2)
+    one, two = (l.joint_name for l in model.links[1:])
+    slow = model.with_actuators(
+        lw.PositionServo(one, 20.0, 1.0, state="filter", time_constant=0.1, control_range=(-0.3, 0.3)), lw.Motor(two)
+    )
+    quick = model.with_actuators(lw.PositionServo(one, 20.0, 1.0), lw.Motor(two))
+    q, v, u, w = np.array([0.2, 0.4]), np.array([0.1, -1.0]), np.array([2.0, 0.7]), np.array([0.5])
+    fd, plain = (lw.forward_dynamics(m, actuators=True) for m in (slow, quick))
+    assert (slow.na, quick.na, list(fd.inputs)) == (1, 0, ["q", "v", "u", "tau", "act"])
+    np.testing.assert_allclose(fd(q, v, u, act=w).a, plain(q, v, [0.5, 0.7]).a, rtol=1e-13)
+    found = fd.derivatives(("q", "u", "act"))(q, v, u, act=w)
+    right = plain.derivatives(("q", "u"))(q, v, [0.5, 0.7])
+    np.testing.assert_allclose(found.da_dq, right.da_dq, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.da_dact[:, 0], right.da_du[:, 0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found.da_du, right.da_du * [0, 1], rtol=1e-12, atol=1e-12)
+    assert lw.actuation(slow)(q, v, u, act=w).act_rate == pytest.approx([(0.3 - 0.5) / 0.1])
+    assert "filter, 0.1 s" in slow.actuators[0].describe()
+    with pytest.raises(UnsupportedError, match="have a state"):
+        lw.discrete_step(slow, dt=1e-3, actuators=True)
+    with pytest.raises(ModelError, match="time_constant"):
+        lw.Motor(one, state="filter")

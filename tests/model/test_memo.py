@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import pickle
 import re
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 import linkwork as lw
 from linkwork.model.memo import cached
 from linkwork.robots.mechanisms import chain, four_bar
+from surroundings import forked_meanwhile
 
 CALLS: list[tuple[object, ...]] = []
 
@@ -156,22 +155,7 @@ def test_a_fork_in_the_middle_computes_for_itself() -> None:
         return 7
 
     m = chain(2)
-    thread = threading.Thread(target=lambda: slow(m))
-    thread.start()
-    assert entered.wait(20)
-    child = os.fork()
-    if not child:
-        gate.set()
-        os._exit(slow(m))
-    deadline = time.monotonic() + 20
-    while not (ended := os.waitpid(child, os.WNOHANG))[0] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    gate.set()
-    thread.join()
-    if not ended[0]:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    assert forked_meanwhile(entered, gate, lambda: slow(m)) == 7
     assert slow(m) == 7
 
 

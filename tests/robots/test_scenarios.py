@@ -8,7 +8,7 @@ import pytest
 import linkwork as lw
 from helpers import assert_close, cond, motion
 from linkwork.algorithms.tree.crba import crba
-from linkwork.closure.assembly import REDUNDANT
+from linkwork.closure.velocities import REDUNDANT
 from linkwork.constraints import jacobian, position_error, velocity_error
 from linkwork.errors import LinkworkError, LoadError, NotFound
 from linkwork.model import Model

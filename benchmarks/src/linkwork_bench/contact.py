@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from linkwork.backends.numpy_ import NUMPY
 from linkwork.closure.assembly import assemble
-from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.contact import Contact
 from linkwork.errors import ConvergenceWarning, LoadError, MissingExtra
 from linkwork.interop.mujoco_ import mujoco as map_to_mujoco
 from linkwork.io import zoo
 from linkwork.io.load import load
-from linkwork.model import Model, Motion
+from linkwork.model import Model
+from linkwork.robots.scenarios import cassie_posture
 from linkwork.simulation.candidates import contacts
+from linkwork.simulation.placing import on_ground
 from linkwork.simulation.rollout import Rollout, rollout
 from linkwork.simulation.stepping import step
 from linkwork_bench.measure import Conditions, interleave, summary
@@ -33,8 +34,6 @@ from linkwork_bench.rollouts import Timed
 
 DT, STEPS, BATCH, COUNTED = 2e-3, 100, 512, 64
 FOOT, RADIUS, FRICTION = (-0.002, 0.0, -0.213), 0.0175, 0.8
-CASSIE = {"hip-pitch": 0.4973, "knee": -1.1997, "tarsus": 1.4267, "foot-crank": -1.5244, "plantar-rod": 1.5244}
-ACHILLES = {"left": (-0.0164, 0.0179, -0.2052, 0.9784), "right": (0.0093, -0.0163, -0.2042, 0.9787)}
 TOE, HEEL, SOLE = (0.01762, 0.05219, 0.0), (-0.05337, -0.05768, 0.0), 0.02
 
 
@@ -89,26 +88,12 @@ def humanoid() -> Scene:
 def cassie() -> Scene:
     """Cassie with its four closed loops and its springs, on heels and toes."""
     model = load("cassie.xml")
-    q, names = model.neutral(), [link.name for link in model.links]
-    for side in ("left", "right"):
-        for joint, angle in {**CASSIE, "foot": -1.5968}.items():
-            q[model.topology.q_slices[names.index(f"{side}-{joint}")]] = angle
-        rod = np.array(ACHILLES[side])
-        q[model.topology.q_slices[names.index(f"{side}-achilles-rod")]] = rod / np.linalg.norm(rod)
     feet = [Contact(f"{side}-foot", p, SOLE, FRICTION) for side in ("left", "right") for p in (TOE, HEEL)]
-    q = on_ground(model, np.asarray(assemble(model, q)), feet)
+    q = on_ground(model, assemble(model, cassie_posture(model)), feet)
     return Scene("Cassie with loops and springs, 4 contacts", "cassie.xml", model, feet, q, 500.0, 4.0, 0.1)
 
 
 SCENES = (go2, humanoid, cassie)
-
-
-def on_ground(model: Model, q: np.ndarray, feet: Sequence[Contact]) -> np.ndarray:
-    """The configuration, lowered until a foot touches."""
-    motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
-    q = q.copy()
-    q[2] -= min(float(c.evaluate(motion, Ground()).gap) for c in feet)
-    return q
 
 
 def contenders(scene: Scene, conditions: Conditions) -> tuple[Rollout, dict[str, Any]]:

@@ -90,7 +90,7 @@ def in_torch(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, ro
 
     calls = [
         ("f, a call", lambda: g(*x), kernel),
-        ("its operator", lambda: operator(*x), kernel),
+        ("its operator", lambda: operator.operator(*x), kernel),
         ("f and its gradient", gradient, None),
         ("x + 1", lambda: x[-1] + 1, None),
     ]

@@ -25,7 +25,7 @@ from linkwork.constraints.base import Constraint
 from linkwork.errors import LoadError, ModelError, not_found
 from linkwork.model import BodyInertia, Builder, Model, Placement
 
-STATES = 1000
+STATES, FEW_STATES = 1000, 64
 SEED = 20240607
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-import linkwork as lw
+from linkwork.closure.random_states import closed_states
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, UnsupportedError, not_found
 from linkwork.model import Frame, Link, Model, Placement
 from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
+from linkwork.waiting import waiting
 from linkwork_bench.inputs import SEED, Robot, read_robot
 from linkwork_bench.mjcf import mjcf_text
 from linkwork_bench.peers import LARGEST, Peers
@@ -37,15 +38,16 @@ DEFAULT = (
 only: Digit's rods hang on universal joints and meet points."""
 
 
-def scenario_robots(names: Sequence[str], peers: Peers, folder: Path) -> list[Robot]:
-    """Write the scenarios into a folder, and read them back with the harness's accelerations."""
+def scenario_robots(names: Sequence[str], peers: Peers, folder: Path, count: int = STATES) -> list[Robot]:
+    """Write the scenarios, with so many states, and read them with the harness's accelerations."""
     robots = []
     for name in names or DEFAULT:
         if name not in SCENARIOS:
             raise not_found("scenario", name, SCENARIOS)
         try:
-            model = scenario(name)
-            robots.append(harness_robot(name, model, states(model), peers, folder))
+            with waiting(f"closing the loops of '{name}'"):
+                model = scenario(name)
+                robots.append(harness_robot(name, model, states(model, count), peers, folder))
         except LinkworkError:
             if names:
                 raise
@@ -78,10 +80,15 @@ def chain_robots(links: Sequence[int], peers: Peers, folder: Path) -> list[Robot
     return robots
 
 
-def states(model: Model) -> np.ndarray:
-    """Rows of [q v tau] with all loops closed and velocities that keep them so."""
-    q, v = lw.random_state(model, SEED, batch=STATES)
-    tau = np.random.default_rng(SEED).uniform(-1, 1, (STATES, model.nv))
+def states(model: Model, count: int = STATES) -> np.ndarray:
+    """Rows of [q v tau] with all loops closed and velocities that keep them so.
+
+    Joint limits do not matter to what is measured, and keeping them makes hands that hold a cube a hundred times slower
+    to close.
+    """
+    rng = np.random.default_rng(SEED)
+    q, v = closed_states(model, rng, count)
+    tau = rng.uniform(-1, 1, (count, model.nv))
     return np.hstack([q, v, tau])
 
 

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 import linkwork as lw
-from linkwork.closure.assembly import closed_states
+from linkwork.closure.random_states import closed_states
+from linkwork.constraints import Constraint
 from linkwork.errors import LinkworkError
 from linkwork.functions.function import Function
 from linkwork.model import Model
@@ -75,30 +76,46 @@ ROBOTS = (
 )
 
 
-def mechanisms() -> Iterator[tuple[str, Model]]:
-    """Every available mechanism by name: built in, and installed robots, with and without contacts."""
-    for name, make in {**TREES, **LOOPS}.items():
-        yield name, make()
-    for feet in (1, 2, 4):
-        legs = ("front_left", "front_right", "rear_left", "rear_right")[:feet]
-        yield f"quadruped on {feet}", parts.quadruped().with_constraints(*(lw.point(f"{l}_foot") for l in legs))
-    yield "humanoid on 2", parts.humanoid(False).with_constraints(*(lw.surface(f"{s}_foot") for s in ("left", "right")))
-    for name in SCENARIOS:
-        try:
-            yield name, scenario(name)
-        except LinkworkError:
-            continue
+def mechanisms(parts_of_names: Sequence[str] = ()) -> Iterator[tuple[str, Model]]:
+    """Every available mechanism by name: built in, and installed robots, with and without contacts.
+
+    With parts of names, those whose name has one of them; no other is built or loaded.
+    """
+
+    def wanted(name: str) -> bool:
+        return not parts_of_names or any(part in name for part in parts_of_names)
+
+    quadruped, humanoid = parts.quadruped, partial(parts.humanoid, False)
+    legs = ("front_left", "front_right", "rear_left", "rear_right")
+    standing: dict[str, Callable[[], Model]] = {
+        f"quadruped on {n}": partial(_held, quadruped, [f"{l}_foot" for l in legs[:n]]) for n in (1, 2, 4)
+    }
+    standing["humanoid on 2"] = partial(_held, humanoid, ["left_foot", "right_foot"], lw.surface)
+    scenarios: dict[str, Callable[[], Model]] = {name: partial(scenario, name) for name in SCENARIOS}
+    for name, make in {**TREES, **LOOPS, **standing, **scenarios}.items():
+        if wanted(name):
+            try:
+                model = make()
+            except LinkworkError:  # a scenario whose files are not here
+                continue
+            yield name, model
     for name in ROBOTS:
+        titles = (name, f"{name} on 1", f"{name} on 2")
+        if not any(map(wanted, titles)):
+            continue
         try:
             model = lw.load(name, passive=False)
         except LinkworkError:
             continue
-        yield name, model
         tips = [l.name for i, l in enumerate(model.links) if i and not model.topology.children[i]]
-        for count in (1, 2):
-            if len(tips) >= count:
-                held = [lw.surface(t) if count == 2 and model.nv > 20 else lw.point(t) for t in tips[:count]]
-                yield f"{name} on {count}", model.with_constraints(*held)
+        for count, title in enumerate(titles):
+            if wanted(title) and len(tips) >= count:
+                kind = lw.surface if count == 2 and model.nv > 20 else lw.point
+                yield title, model.with_constraints(*map(kind, tips[:count]))
+
+
+def _held(make: Callable[[], Model], frames: Sequence[str], kind: Callable[[str], Constraint] = lw.point) -> Model:
+    return make().with_constraints(*map(kind, frames))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """`linkwork bench regressors`: joint-torque regressors beside Pinocchio's, called from Python.
 
 Both compute the same states. Results are compared before anything is timed; then all run in turns, in processor time,
-one thread. Batches are calls on bound buffers (`bind`) of as many states as leave their results in a cache, which every
-call overwrites, as Pinocchio's calls do for one state. `linkwork bench terms --term regressor` compares with its C++.
+one thread. A call for one state makes new arrays; on bound buffers (`bind`) it overwrites its own, as Pinocchio's does.
+Batches are calls on bound buffers of as many states as leave their results in a cache. `linkwork bench terms --term
+regressor` compares with its C++.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ LOOP, BATCH, ROUNDS, NEAR = 1000, 1024, 11, 1e-12
 
 @dataclass(frozen=True)
 class Figure:
-    """Medians in us for one state: a call and a batch, both dense and packed, and Pinocchio's call."""
+    """Medians in us for one state: a call and a batch, both dense and packed, and Pinocchio's call.
+
+    `one` makes new arrays, `bound` overwrites its own, as Pinocchio's call does.
+    """
 
     robot: str
     shape: tuple[int, int]
@@ -41,6 +45,7 @@ class Figure:
     operations: int
     one: float
     one_packed: float
+    bound: float
     batch: float
     batch_packed: float
     pinocchio: float
@@ -66,10 +71,11 @@ def figure(robot: str, rounds: int = ROUNDS, size: int = BATCH) -> Figure:
     off = max(abs(ours - known).max(), abs(packed(q, v, a).entries - known[rows, columns]).max()) / abs(known).max()
     if not off <= NEAR:
         raise KernelError(f"regressors of {robot}: Linkwork and Pinocchio are {off:.1e} apart; nothing is timed")
-    many = [_bound(f, Q, V, A) for f in (dense, packed)]
+    bound, *many = _bound(dense, 1, q, v, a), _bound(dense, size, Q, V, A), _bound(packed, size, Q, V, A)
     calls: list[tuple[Callable[[], Any], int]] = [
         (lambda: dense(q, v, a), 1),
         (lambda: packed(q, v, a), 1),
+        bound,
         *many,
         (lambda: pin.computeJointTorqueRegressor(theirs, data, *state), 1),
     ]
@@ -77,11 +83,11 @@ def figure(robot: str, rounds: int = ROUNDS, size: int = BATCH) -> Figure:
     return Figure(robot, ours.shape, len(rows), dense.operations, *np.median(took, axis=0).tolist())
 
 
-def _bound(f: Function[Any], *states: np.ndarray) -> tuple[Callable[[], Any], int]:
-    """A call on bound buffers for some of the states, and how many these are."""
+def _bound(f: Function[Any], size: int, *states: np.ndarray) -> tuple[Callable[[], Any], int]:
+    """A call on bound buffers for one state, or some of many, and how many these are."""
     width = 8 * sum(port.size for port in f.program.outputs)
-    count = max(min(BLOCK_BYTES // width // 8 * 8, len(states[0])), 8)
-    call = f.bind(count)
+    count = max(min(BLOCK_BYTES // width // 8 * 8, size), 8) if size > 1 else 1
+    call = f.bind(count) if size > 1 else f.bind()
     for buffer, x in zip(call.inputs, states, strict=True):
         buffer[...] = np.resize(x, buffer.shape)
     return call, count
@@ -106,19 +112,19 @@ def regressors(
     from rich.table import Table
 
     table = Table(title=f"us for one state, one thread (processor time, median of {rounds} rounds)")
-    for heading in ("robot", "Y", "nonzero", "operations", "one", "packed", "batch", "packed", "Pinocchio"):
+    for heading in ("robot", "Y", "nonzero", "operations", "one", "packed", "bound", "batch", "packed", "Pinocchio"):
         table.add_column(heading, justify="left" if heading == "robot" else "right")
     found = list[Figure]()
     for name in words(robots) or ROBOTS:
         found.append(f := figure(name, rounds))
-        us = [f"{x:.2f} ({f.pinocchio / x:.1f}x)" for x in (f.one, f.one_packed, f.batch, f.batch_packed)]
+        us = [f"{x:.2f} ({f.pinocchio / x:.1f}x)" for x in (f.one, f.one_packed, f.bound, f.batch, f.batch_packed)]
         shape = f"{f.shape[0]} x {f.shape[1]}"
         table.add_row(f.robot, shape, str(f.nonzeros), str(f.operations), *us, f"{f.pinocchio:.2f}")
         if json is not None:
             json.write_text("".join(written.dumps(asdict(x)) + "\n" for x in found))
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     for key, goal in GOALS.items():
-        for form in (key, f"{key}_packed"):
+        for form in (key, f"{key}_packed", *(("bound",) if key == "one" else ())):
             ratios = [f.pinocchio / getattr(f, form) for f in found]
             enough = sum(x >= goal for x in ratios)
             print(f"{form}: {enough} of {len(ratios)} at least {goal:g} x; least {min(ratios):.1f}")

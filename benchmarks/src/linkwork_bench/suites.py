@@ -18,7 +18,8 @@ from linkwork.cli.bench import ACCURACY, able, relative_errors
 from linkwork.errors import LinkworkError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
-from linkwork_bench.inputs import Robot, harness_robots, installed_robot, read_robot
+from linkwork.planner.plan import USES
+from linkwork_bench.inputs import STATES, Robot, harness_robots, installed_robot, read_robot
 from linkwork_bench.measure import Conditions, Contender, cores, interleave
 from linkwork_bench.ours import CALLS, Calls, Entry, compile_times
 from linkwork_bench.peers import Host, Peers, checked_states
@@ -65,6 +66,16 @@ class Job:
     measures: tuple[str, ...]
     make: Callable[[str], Function]
     entry: Callable[[str, Function], Entry]
+    quick: bool = False
+    """Only the methods that the planner picks: most of the time is spent on compiling the others."""
+
+    def contenders(self) -> Sequence[str]:
+        """Our methods to be measured."""
+        if not self.quick:
+            return self.methods
+        model = self.robot.constrained(self.case)
+        picked = {lw.plan(model, self.function, use=use).method for use in USES}
+        return [name for name in self.methods if name in picked] or self.methods
 
     @property
     def title(self) -> str:
@@ -81,16 +92,21 @@ def kernel_jobs(robots: Sequence[Robot], functions: Sequence[str] = ()) -> list[
 
 
 def constrained_jobs(
-    robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = (), suite: str = "constrained"
+    robots: Sequence[Robot],
+    cases: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    suite: str = "constrained",
+    quick: bool = False,
 ) -> list[Job]:
-    """Forward dynamics, by every method that can handle the case."""
+    """Forward dynamics, by the methods named or by all that can handle the case; `quick`: see `Job`."""
     jobs = []
     for robot, case in _cases(robots, cases):
         model = robot.constrained(case)
         names = tuple(able("forward_dynamics", model, methods))
         make = _maker(lw.forward_dynamics, model)
         entry = _accelerations(robot, case)
-        jobs.append(Job(suite, "forward_dynamics", robot, case, names, ("latency", "batch"), make, entry))
+        few = quick and not methods
+        jobs.append(Job(suite, "forward_dynamics", robot, case, names, ("latency", "batch"), make, entry, few))
     return jobs
 
 
@@ -120,8 +136,10 @@ def chain_jobs(robots: Sequence[Robot], case: str) -> list[Job]:
     ]
 
 
-def delassus_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = ()) -> list[Job]:
-    """The Delassus matrix J M^-1 J^T, by every method that can handle the case."""
+def delassus_jobs(
+    robots: Sequence[Robot], cases: Sequence[str] = (), methods: Sequence[str] = (), quick: bool = False
+) -> list[Job]:
+    """The Delassus matrix J M^-1 J^T, by the same methods."""
     jobs = []
     for robot, case in _cases(robots, cases):
         model = robot.constrained(case)
@@ -129,19 +147,20 @@ def delassus_jobs(robots: Sequence[Robot], cases: Sequence[str] = (), methods: S
             names = tuple(able("delassus", model, methods))
             make = _maker(lw.delassus, model)
             entry = _matrices(robot, case)
-            jobs.append(Job("delassus", "delassus", robot, case, names, ("latency", "batch"), make, entry))
+            few = quick and not methods
+            jobs.append(Job("delassus", "delassus", robot, case, names, ("latency", "batch"), make, entry, few))
     return jobs
 
 
-def find_robots(names: Sequence[str], peers: Peers, default: Sequence[str]) -> list[Robot]:
-    """The robots of these names: the harness's, or those installed on this machine."""
+def find_robots(names: Sequence[str], peers: Peers, default: Sequence[str], states: int = STATES) -> list[Robot]:
+    """The robots of these names: the harness's, or those installed on this machine, with so many states."""
     if peers.inputs is not None:
         there = harness_robots(peers.inputs)
         for name in names:
             if name not in there:
                 raise not_found("robot in the harness's inputs", name, there)
         return [read_robot(peers.inputs, name) for name in names or [n for n in default if n in there]]
-    return [installed_robot(name) for name in names] if names else list(_installed(default))
+    return [installed_robot(name, states) for name in names] if names else list(_installed(default, states))
 
 
 def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = lambda: None) -> list[Record]:
@@ -165,7 +184,7 @@ def run(job: Job, peers: Peers, settings: Settings, tick: Callable[[], None] = l
     rivals = peers.fastest(job.function, job.robot, job.case, settings.host)
     span = len(job.robot.q) * min((p.us for p in rivals if p.role != "mujoco"), default=2.0) * 1e-6
     conditions = Conditions(settings.cpu, span, settings.environment is not None)
-    for method in job.methods:
+    for method in job.contenders():
         facts: dict[str, Any] = {"role": "ours", "library": f"linkwork-{lw.__version__}", "method": method}
         try:
             entry = job.entry(method, job.make(method))
@@ -341,9 +360,9 @@ def _cases(robots: Sequence[Robot], cases: Sequence[str]) -> Iterable[tuple[Robo
     return [(robot, case) for robot in robots for case in robot.cases if not cases or case in cases]
 
 
-def _installed(names: Sequence[str]) -> Iterable[Robot]:
+def _installed(names: Sequence[str], states: int) -> Iterable[Robot]:
     for name in names:
         try:
-            yield installed_robot(name)
+            yield installed_robot(name, states)
         except LinkworkError:
             continue

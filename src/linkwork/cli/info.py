@@ -26,7 +26,7 @@ RESISTS = ("damping", "stiffness", "friction")
 
 
 def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Show links, joints, frames, springs, damping, limits, actuators, loops and mass of a robot."""
+    """Show links, joints, frames, springs, damping, limits, actuators, tendons, loops and mass of a robot."""
     model = load_robot(file, base, one)
     facts = {
         "name": model.name,
@@ -81,6 +81,17 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         }
         for a in model.actuators
     ]
+    tendons: list[dict[str, Any]] = [
+        {
+            "tendon": t.name,
+            "joints": {n: list(g) for n, g in t.joints.items()},
+            "what": t.describe(),
+            "stiffness": t.stiffness,
+            "damping": t.damping,
+            "rest": list(t.rest),
+        }
+        for t in model.tendons
+    ]
     if as_json:
         elimination = {
             "order": [model.links[i].name for i in order.order],
@@ -88,7 +99,7 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
             "most_neighbours": order.most_neighbours,
         }
         found = {"frames": frames, "joints": links, "constraints": constraints, "actuators": actuators}
-        found["elimination"] = elimination  # type: ignore[assignment]
+        found |= {"tendons": tendons, "elimination": elimination}  # type: ignore[dict-item]
         print_json({**facts, **found})
         return
     size = f"{model.nlinks} links, nq {model.nq}, nv {model.nv}, depth {facts['depth']}"
@@ -122,8 +133,13 @@ def info_command(file: FileArg, base: BaseOption = None, one: ModelOption = None
         columns = ("actuator", "joint (gear)", "what", "controls", "forces")
         table = table_of(f"{len(actuators)} actuators", *columns)
         for a in actuators:
-            joints = ", ".join(f"{n} ({_by_dof(g)})" for n, g in a["joints"].items())
-            table.add_row(a["actuator"], joints, a["what"], _range(a["control_range"]), _range(a["force_range"]))
+            ranges = _range(a["control_range"]), _range(a["force_range"])
+            table.add_row(a["actuator"], _geared(a["joints"]), a["what"], *ranges)
+        console.print(table)
+    if tendons:
+        table = table_of(f"{len(tendons)} tendons", "tendon", "joint (gear)", "what")
+        for t in tendons:
+            table.add_row(t["tendon"], _geared(t["joints"]), t["what"])
         console.print(table)
     if constraints:
         title = f"{len(constraints)} constraints, {model.rows} rows"
@@ -145,6 +161,11 @@ def _numbers(values: list[float]) -> str:
 def _by_dof(values: Sequence[float]) -> str:
     """Numbers of a joint, or one where all are equal."""
     return " ".join(f"{x:.4g}" for x in (values[:1] if len(set(values)) == 1 else values))
+
+
+def _geared(joints: dict[str, list[float]]) -> str:
+    """Joints with their gears."""
+    return ", ".join(f"{n} ({_by_dof(g)})" for n, g in joints.items())
 
 
 def _range(bounds: Sequence[float | None]) -> str:

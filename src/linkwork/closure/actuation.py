@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.closure.assembly import REDUNDANT, random_state
+from linkwork.closure.random_states import random_state
+from linkwork.closure.velocities import REDUNDANT
 from linkwork.constraints import Closure, LinkRows, jacobian
 from linkwork.errors import ActuationError, AssemblyError, listing
 from linkwork.model import WORLD, Model, Motion

@@ -8,6 +8,7 @@ chignoli2023_clusters, section II-C. Gyroscopic and coupled effects of rotors ar
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,7 +22,10 @@ from linkwork.model.actuator import Actuator
 from linkwork.model.body import BodyInertia
 from linkwork.model.model import MODEL, Frame, Model
 from linkwork.model.motion import Motion
+from linkwork.model.tendon import Tendon
 from linkwork.structure.clusters import ClusterTree, clusters
+
+T = TypeVar("T", Actuator, Tendon)
 
 
 @checked(model=MODEL, reflected=FLAG, lump=FLAG)
@@ -62,18 +66,19 @@ def approximate(model: Model, *, reflected: bool = True, lump: bool = True) -> M
         frames=frames,
         independent=(),
         constraints=tuple(model.constraints[n] for n in tree.outer),
-        actuators=_reflected(model, tree),
+        actuators=_reflected(model, tree, model.actuators),
+        tendons=_reflected(model, tree, model.tendons),
     )
 
 
-def _reflected(model: Model, tree: ClusterTree) -> tuple[Actuator, ...]:
-    """Actuators of rotors as those of the joints that these turn with: gears G^T g."""
-    if not model.actuators:
+def _reflected(model: Model, tree: ClusterTree, geared: tuple[T, ...]) -> tuple[T, ...]:
+    """Actuators and tendons of rotors as those of the joints that these turn with: gears G^T g."""
+    if not geared:
         return ()
-    t, out = model.topology, list[Actuator]()
+    t, out = model.topology, list[T]()
     G, _ = embeddings(Motion(model, model.neutral()[:, None], np.zeros((model.nv, 1)), NUMPY), tree)
     place = {int(v): n for n, v in enumerate(tree.velocities)}
-    for a in model.actuators:
+    for a in geared:
         g = np.zeros(model.nv)
         for name, gears in a.joints.items():
             g[t.v_slices[model.joint(name)]] += gears

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from linkwork.backends import Array, Ops
 from linkwork.checks import checked
 from linkwork.errors import InputError
@@ -13,6 +15,7 @@ from linkwork.functions.parameters import BY_CONTROL, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import ActuationResult
 from linkwork.model import Model
+from linkwork.model.activation import activation_rate
 from linkwork.model.joint_forces import actuator_force
 from linkwork.model.model import MODEL
 
@@ -27,25 +30,29 @@ def actuation(
     threads: int | None = None,
     parameters: Sequence[str] = (),
 ) -> Function[ActuationResult]:
-    """`act(q, v, u) -> (tau,)`: the joint forces of the model's actuators for controls `u` (nu,).
+    """`act(q, v, u) -> (tau, act_rate)`: joint forces of the model's actuators for controls `u` (nu,).
 
         l = sum_j g_j q_j,   f = (gain . [1 l l']) u + bias . [1 l l'],   tau_j = sum g_j f
 
     with u within control ranges, f within force ranges, and tau within the effort limits of joints. `model.actuators`
-    has them in order, `model.with_actuators` adds some. `parameters` may name "gain" and "bias" (nu, 3), as inputs.
-    Quaternions in `q` are [x y z w].
+    has them in order, `model.with_actuators` adds some. Those with a state have activations: `act` (na,), an input that
+    is zero by default, whose rate is `act_rate` (na,); others make na zero. `parameters` may name "gain" and "bias"
+    (nu, 3), as inputs. Quaternions in `q` are [x y z w].
 
     Examples:
         >>> model = chain(2).with_actuators(lw.PositionServo("link2_joint", kp=5.0))
         >>> lw.actuation(model)(np.zeros(2), np.zeros(2), [0.3]).tau
         array([0. , 1.5])
+        >>> slow = chain(2).with_actuators(lw.Motor("link2_joint", state="filter", time_constant=0.1))
+        >>> lw.actuation(slow)(np.zeros(2), np.zeros(2), [0.3], act=[0.1])
+        ActuationResult(tau=array([0. , 0.1]), act_rate=array([2.]))
     """
     check_actuators(model)
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return {"tau": actuator_force(model, x["q"], x["v"], xp, x)}
+        return {"tau": actuator_force(model, x["q"], x["v"], xp, x), "act_rate": activation_rate(model, xp, x)}
 
-    inputs = Inputs(model, parameters, BY_CONTROL, q=model.nq, v=model.nv, u=model.nu)
+    inputs = Inputs(model, parameters, BY_CONTROL, activations(model), q=model.nq, v=model.nv, u=model.nu)
     return Function(
         "actuation",
         model,
@@ -59,6 +66,11 @@ def actuation(
         identity=inputs.identity,
         result=ActuationResult,
     )
+
+
+def activations(model: Model) -> dict[str, np.ndarray]:
+    """The input `act` with its default, where some actuator has a state."""
+    return {"act": np.zeros(model.na)} if model.na else {}
 
 
 def check_actuators(model: Model) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from linkwork.algorithms.registry import FD, check_modes
-from linkwork.checks import Refused, real_array, shown
+from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, not_found
 from linkwork.functions.choice import Choice
+from linkwork.functions.parameters import impossible
 from linkwork.model import Model
 
 
@@ -27,6 +28,9 @@ class Arguments:
     inputs: dict[str, int]
     defaults: dict[str, np.ndarray]
     dtype: str
+    factors_mass = False
+    """Whether the mass matrix is factorised: inertias as inputs must be those of bodies then."""
+
     _shapes: dict[str, tuple[int, ...]]
 
     def _ordered(self, args: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
@@ -59,11 +63,11 @@ class Arguments:
         return arrays, sizes.pop() if sizes else None
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
+        shape = self._shapes.get(name, (self.inputs[name],))
         try:
-            x = np.asarray(real_array(value), dtype=self.dtype)
+            x = np.asarray(bare_as_entry(real_array(value), shape), dtype=self.dtype)
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
-        shape = self._shapes.get(name, (self.inputs[name],))
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
@@ -72,6 +76,8 @@ class Arguments:
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name in ("q", "q0"):
             self.model.check_position(x)
+        if self.factors_mass and (wrong := impossible(self.model, name, x)):
+            raise InputError(f"{self.name}: {wrong}")
         if name == "active" and isinstance(self.choice, Choice) and self.choice.task == FD:
             check_modes("forward_dynamics", self.method, self.model, x)
         return x

@@ -18,7 +18,7 @@ import numpy as np
 from linkwork.algorithms.common.embedding import embeddings
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import POSITIONS, VELOCITIES, checked
-from linkwork.closure.assembly import random_state
+from linkwork.closure.random_states import random_state
 from linkwork.errors import InputError, listing
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.regressors import regressor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwork.algorithms import registry
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.errors import InputError
-from linkwork.functions.planning import TASKS, noted, plan
+from linkwork.functions.planning import TASKS, cached_plan, plan
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.planner.plan import Plan
@@ -48,7 +48,7 @@ class Choice:
     def method(self) -> registry.Method:
         """The entry of the registry."""
         asked, known = Asked(self.model, self.independent, self.soft, self.modes), registry.methods(self.task)
-        planned = self.task in TASKS and (self.measure or noted(self.task, self.use, asked) is not None)
+        planned = self.task in TASKS and (self.measure or cached_plan(self.task, self.use, asked) is not None)
         if not planned:
             suitable = [m for m, reason in reasons(self.task, asked) if not reason]
             if len(suitable) == 1 or self.task not in TASKS:

@@ -40,7 +40,7 @@ class Differentiated(Function[Any]):
                 raise not_found(f"input of {of.name} that has derivatives", n, free)
         if not chosen or len({*chosen}) < len(chosen):
             raise InputError(f"wrt names inputs of {of.name}, each once: {', '.join(free)}")
-        self.of, self.wrt = of, tuple(chosen)
+        self.of, self.wrt, self.factors_mass = of, tuple(chosen), of.factors_mass
         self.sizes = {n: of.model.nv if n == "q" else of.inputs[n] for n in chosen}
         identity = None if of._identity is None else (suffix, self.wrt, of.name, self._by, *of._identity)
         super().__init__(
@@ -71,12 +71,6 @@ class Differentiated(Function[Any]):
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
         return self.of._guard(xp, inputs)
-
-    def _checked(self, name: str, value: Any) -> np.ndarray:
-        x = super()._checked(name, value)
-        if isinstance(self.of, SolverFunction):
-            self.of._check_possible(name, x)
-        return x
 
     def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         ports = self.program.inputs

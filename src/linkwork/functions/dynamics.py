@@ -14,7 +14,7 @@ from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optio
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
-from linkwork.functions.actuation import check_actuators
+from linkwork.functions.actuation import activations, check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function
 from linkwork.functions.judge import Judge, Rows, judge_of
@@ -96,7 +96,8 @@ def forward_dynamics(
       as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
       of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
     - `actuators=True` makes it `fd(q, v, u)`, with the controls `u` of the model's actuators (see `lw.actuation`);
-      joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters.
+      joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters. Actuators with a state have
+      activations `act` (na,), by default zero.
     - `frames="given"` computes in the model's own link frames and with its inertias as they are; kernels otherwise
       compute with a rewritten model, which needs fewer operations for the same results.
 
@@ -137,7 +138,7 @@ def forward_dynamics(
     driven = {"u": model.nu} if actuators else {"tau": model.nv}
     if actuators:
         check_actuators(model)
-        more = {"tau": np.zeros(model.nv), **more}
+        more = {"tau": np.zeros(model.nv), **activations(model), **more}
     inputs = Inputs(
         model,
         named,

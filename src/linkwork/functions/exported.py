@@ -29,6 +29,7 @@ MEANINGS = {
     "v": "velocity",
     "tau": "joint forces",
     "u": "controls of actuators",
+    "act": "activations of actuators that have a state",
     "a": "acceleration",
     "lam": "constraint forces on the robot",
     "Y": "regressor: joint forces, or momenta, are Y times the parameters",

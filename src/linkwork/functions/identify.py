@@ -221,6 +221,8 @@ def _spread_over(model: Model, used: list[int], x: np.ndarray) -> np.ndarray:
 def _weighted(triangles: np.ndarray, base: BaseParameters, count: int) -> tuple[np.ndarray, np.ndarray]:
     """The noise of each joint, and one triangle of all data in units of it."""
     forces = np.linalg.norm(triangles[:, :, -1], axis=1) / np.sqrt(count)
+    if not forces.max() > np.sqrt(np.finfo(float).tiny):
+        raise InputError("all joint forces are zero, which says nothing about inertias: measure a robot that moves")
     least = EXACT * np.maximum(forces, forces.max()) + np.finfo(float).tiny
     noise, freedom = np.ones(len(triangles)), max(count - base.rank / len(triangles), 1.0)
     for _ in range(3):

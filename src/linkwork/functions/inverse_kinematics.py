@@ -41,6 +41,9 @@ GOALS = mapping(GOAL, "a dictionary from names of frames to positions or poses")
 SIZES = {True: 7, False: 3}
 """Numbers of a target: a pose, or a position."""
 
+ROUGH = 1e-2
+"""How far the length of a quaternion, or entries of R^T R, may be from one: poses are written with few digits."""
+
 
 class _Found(NamedTuple):
     """What the native loop gives."""
@@ -143,6 +146,10 @@ def _goal(name: str, target: Any) -> np.ndarray:
         return np.concatenate([target.p, quaternions(target.R)])
     x = np.asarray(target, dtype=float)
     if x.shape[-2:] == (4, 4) and x.ndim in (2, 3):
+        R, last = x[..., :3, :3], x[..., 3, :]
+        square = np.abs(R.swapaxes(-1, -2) @ R - np.eye(3)).max(initial=0.0) < ROUGH
+        if not (square and (np.linalg.det(R) > 0).all() and (np.abs(last - [0, 0, 0, 1]) < ROUGH).all()):
+            raise InputError(f"the target of '{name}' is no pose: a rotation and a place, above the row 0 0 0 1")
         return np.concatenate([x[..., :3, 3], quaternions(x[..., :3, :3])], axis=-1)
     if x.ndim not in (1, 2) or x.shape[-1] not in SIZES.values():
         raise InputError(
@@ -151,7 +158,7 @@ def _goal(name: str, target: Any) -> np.ndarray:
         )
     if x.shape[-1] == SIZES[True]:
         length = np.linalg.norm(x[..., 3:], axis=-1, keepdims=True)
-        if not np.all(np.abs(length - 1) < 1e-2):
+        if not np.all(np.abs(length - 1) < ROUGH):
             raise InputError(f"the target of '{name}' has a quaternion [x y z w] that is not of length one")
         x = np.concatenate([x[..., :3], x[..., 3:] / length], axis=-1)
     return x

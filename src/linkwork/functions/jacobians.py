@@ -167,6 +167,7 @@ class Jacobians(Differentiated):
             "v": lambda: (passive("v") - s.force_v, -s.row_v),
             "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
             "u": lambda: (passive("u"), xp.zeros(m, self.model.nu)),
+            "act": lambda: (passive("act"), xp.zeros(m, self.model.na)),
             "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
         return self._solutions(p, solved, {w: sides[w]() for w in self.wrt}, symbol)

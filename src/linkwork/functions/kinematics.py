@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,14 @@ R = TypeVar("R")
 METHOD, FRAMES = optional(NAME), choice("choice of frames", ("best", "given"))
 
 
+@overload
+def mass_matrix(
+    model: Model, *, method: str | None = None, packed: Literal[False] = False, **options: Any
+) -> Function[MassMatrixResult]: ...
+@overload
+def mass_matrix(
+    model: Model, *, method: str | None = None, packed: bool, **options: Any
+) -> Function[MassMatrixResult] | Function[MassEntriesResult]: ...
 @checked(model=MODEL, method=METHOD, packed=FLAG, frames=FRAMES, parameters=PARAMETERS, **OPTIONS)
 @factory
 def mass_matrix(model: Model, *, method: str | None = None, packed: bool = False, **options: Any) -> Function[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from linkwork.backends.ops import SINGULAR, threshold
 from linkwork.checks import FLAG, checked, choice
 from linkwork.errors import InputError
 from linkwork.functions.choice import Choice
-from linkwork.functions.function import Function
+from linkwork.functions.function import Function, R
 from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
@@ -31,6 +31,10 @@ from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import in_place
 
 
+@overload
+def delassus(model: Model, *, method: Literal["pv_fast"], **options: Any) -> Function[DelassusOperatorResult]: ...
+@overload
+def delassus(model: Model, *, method: str | None = None, **options: Any) -> Function[DelassusResult]: ...
 @checked(
     model=MODEL,
     method=METHOD,
@@ -179,6 +183,12 @@ def factored_solve(model: Model, **options: Any) -> Function[OperationalSpaceIne
     return Function("factored_solve", model, inputs, body, result=OperationalSpaceInertiaResult, identity=(), **options)
 
 
+class _OfInverse(Function[R]):
+    """A function of M^-1."""
+
+    factors_mass = True
+
+
 def _of_matrix(
     name: str,
     model: Model,
@@ -213,7 +223,7 @@ def _of_matrix(
     known = Inputs(model, options.pop("parameters", ()), BY_EFFECT, defaults, None, **inputs)
     shapes = {**known.shapes, **({output: (m, m)} if output == "matrix" else {})}
     identity = (where, output, damping, modes, *known.identity)
-    return Function(
+    return _OfInverse(
         name,
         model,
         known.sizes,
@@ -268,7 +278,7 @@ def _operator(name: str, model: Model, chosen: Choice, result: Any, options: dic
         return {n: f(x["b"]) for n, f in zip(result._fields, values, strict=False)}
 
     inputs = Inputs(model, options.pop("parameters", ()), BY_EFFECT, q=model.nq, b=model.rows)
-    return Function(
+    return _OfInverse(
         name,
         model,
         inputs.sizes,

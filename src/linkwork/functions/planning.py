@@ -56,7 +56,7 @@ def plan(
     """
     asked, known = Asked(model, independent, soft, modes), registry.methods(task)
     content = _content(task, use, asked)
-    if not measure and (found := _noted(content)) is not None:
+    if not measure and (found := _cached_plan(content)) is not None:
         return found
     from linkwork.kernels import notes
     from linkwork.planner.choice import choose
@@ -86,12 +86,12 @@ def plan(
     return made.timed(took)
 
 
-def noted(task: str, use: str, asked: Asked) -> Plan | None:
+def cached_plan(task: str, use: str, asked: Asked) -> Plan | None:
     """The plan that the cache has, with times if it was measured; None if this was never planned."""
-    return _noted(_content(task, use, asked))
+    return _cached_plan(_content(task, use, asked))
 
 
-def _noted(content: str | None) -> Plan | None:
+def _cached_plan(content: str | None) -> Plan | None:
     from linkwork.kernels import notes
 
     data = notes.get(content)

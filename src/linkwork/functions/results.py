@@ -35,9 +35,10 @@ class InverseDynamicsResult(NamedTuple):
 
 
 class ActuationResult(NamedTuple):
-    """`tau` (nv,): joint forces of actuators."""
+    """`tau` (nv,): joint forces of actuators; `act_rate` (na,): rates of their activations."""
 
     tau: np.ndarray
+    act_rate: np.ndarray
 
 
 class ConstrainedInverseDynamicsResult(NamedTuple):

@@ -10,11 +10,10 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Loop, Prox, run
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import checked, whole
-from linkwork.errors import InputError, warn_unconverged
+from linkwork.errors import warn_unconverged
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function, R
 from linkwork.functions.judge import Judge, Rows, Verdict
-from linkwork.functions.parameters import impossible, possible_guard
 from linkwork.functions.results import Solution
 from linkwork.functions.solver import Solved
 from linkwork.lazy import cached_property
@@ -38,6 +37,8 @@ class SolverFunction(Function[R]):
     `prox` is for methods that iterate (None: the method's own), `judge` solves states without a solution, and with
     `retry` also those that have not converged; `rows` computes the residuals of direct methods.
     """
+
+    factors_mass = True
 
     def __init__(
         self,
@@ -107,19 +108,6 @@ class SolverFunction(Function[R]):
     @property
     def _settings(self) -> Mapping[str, Any]:
         return {} if self.prox is None else {n: [x] for n, x in self.prox.controls.items()}
-
-    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
-        return super()._guard(xp, inputs) + possible_guard(self.model, inputs, xp)
-
-    def _checked(self, name: str, value: Any) -> np.ndarray:
-        x = super()._checked(name, value)
-        self._check_possible(name, x)
-        return x
-
-    def _check_possible(self, name: str, x: np.ndarray) -> None:
-        """Raise if no body and no joint has these values of a parameter."""
-        if why := impossible(self.model, name, x):
-            raise InputError(f"{self.name}: {why}")
 
     # other backends
 

@@ -13,6 +13,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
 from linkwork.errors import KernelError
 from linkwork.functions.arguments import Arguments
+from linkwork.functions.parameters import possible_guard
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
@@ -162,7 +163,8 @@ class Traced(Arguments):
 
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
         """Zero, or NaN where inputs are invalid, though what is computed of them is a number."""
-        return unit_guard(self.model, inputs["q"], xp)
+        guard = unit_guard(self.model, inputs["q"], xp)
+        return guard + possible_guard(self.model, inputs, xp) if self.factors_mass else guard
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The outputs of the program."""

@@ -8,15 +8,16 @@ within quaternions differs ([x y z w] here) and the velocity of a free joint (in
 Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
 joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
 
-Damping, springs, friction loss and gravity compensation of joints and bodies are those of the file, and so are
-actuators on joints and fixed tendons whose gain and bias are affine (mjcf_actuators.py). Not modelled: damping and
-springs that are not linear, or of tendons and actuators; tendons, contacts, equalities that are not active at the
-start. A geometry whose mesh is missing is ignored where the body's inertia is given.
+Damping, springs, friction loss and gravity compensation of joints and bodies are those of the file, and so are damping
+and springs of fixed tendons, and actuators on joints and fixed tendons whose gain and bias are affine
+(mjcf_actuators.py). Not modelled: damping and springs that are not linear, or of actuators; tendons in space, their
+limits and friction, contacts, equalities that are not active at the start. A geometry whose mesh is missing is ignored
+where the body's inertia is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
 from linkwork.model.model import WORLD, Model
+from linkwork.model.tendon import Tendon
 from linkwork.model.visual import Look
 
 TORQUE_SCALE = 10
@@ -41,9 +43,9 @@ TORQUE_SCALE = 10
 
 NOT_MODELLED = (
     *("jnt_stiffnesspoly", "jnt_springyield", "dof_dampingpoly", "actuator_damping", "actuator_dampingpoly"),
-    *("tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly"),
+    *("tendon_stiffnesspoly", "tendon_dampingpoly"),
 )
-"""Springs and damping of a compiled model that are not linear, or not those of joints."""
+"""Springs and damping of a compiled model that are not linear, or those of actuators."""
 
 THINGS = {"tendon_frictionloss": "tendon with friction", "tendon_limited": "tendon with limits"}
 """Arrays of a compiled model whose entries are not modelled, and what they are."""
@@ -99,6 +101,7 @@ class _Reader:
         made, dropped = read_actuators(self.m, self.mj, self.joints, self._wraps)
         there = self.builder._joint_names
         self.builder.actuators += [a for a in made if a.joints.keys() <= there]
+        self.builder.tendons += [t for t in self._tendons() if t.joints.keys() <= there]
         self._warn_of_what_is_left_out(dropped)
         if left_out:
             self.root.warn(f"the equalities {listing(left_out)} are left out; connect, weld and joint are modelled")
@@ -254,32 +257,48 @@ class _Reader:
 
     def _passive(self, j: int, joint: Joint) -> dict[str, Any]:
         """Damping, spring and friction of a joint, unless the file disables them."""
-        m, off, bits = self.m, int(self.m.opt.disableflags), self.mj.mjtDisableBit
+        m = self.m
         dof, at = int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
         rest = np.array(m.qpos_spring[at : at + joint.nq])
         if isinstance(joint, Free | Spherical):
             rest[-4:] = _xyzw(rest[-4:])
-        stiff = not off & int(getattr(bits, "mjDSBL_SPRING", 0))
-        damped = not off & int(getattr(bits, "mjDSBL_DAMPER", 0))
         return {
-            "damping": np.maximum(m.dof_damping[dof : dof + joint.nv], 0.0) if damped else 0.0,
-            "stiffness": max(float(m.jnt_stiffness[j]), 0.0) if stiff else 0.0,
+            "damping": np.maximum(m.dof_damping[dof : dof + joint.nv], 0.0) if self._enabled("DAMPER") else 0.0,
+            "stiffness": max(float(m.jnt_stiffness[j]), 0.0) if self._enabled("SPRING") else 0.0,
             "rest": rest,
             "friction": np.maximum(m.dof_frictionloss[dof : dof + joint.nv], 0.0),
         }
+
+    def _tendons(self) -> Iterator[Tendon]:
+        """Springs and dampers over several joints, unless the file disables them."""
+        m, stiff, damped = self.m, self._enabled("SPRING"), self._enabled("DAMPER")
+        for n in range(m.ntendon if self.passive else 0):
+            k, d = max(float(m.tendon_stiffness[n]), 0.0) * stiff, max(float(m.tendon_damping[n]), 0.0) * damped
+            along = self._wraps(n) if k or d else None
+            if along is not None:
+                gears = {self.joints[j]: (c,) for j, c in along.items()}
+                rest = (float(m.tendon_lengthspring[n][0]), float(m.tendon_lengthspring[n][1]))
+                yield Tendon(gears, k, d, rest, m.tendon(n).name or f"tendon{n}")
+
+    def _enabled(self, what: str) -> bool:
+        """Whether the file leaves springs or dampers on."""
+        return not int(self.m.opt.disableflags) & int(getattr(self.mj.mjtDisableBit, f"mjDSBL_{what}", 0))
 
     def _warn_of_what_is_left_out(self, actuators: Mapping[str, int]) -> None:
         """Warn, once, of what the file has and a model has not, with numbers."""
         m, names = self.m, (*THINGS, *(NOT_MODELLED if self.passive else ()))
         found: dict[str, Any] = {THINGS.get(n, n.replace("_", " ")): np.count_nonzero(getattr(m, n, 0)) for n in names}
+        if self.passive:
+            resisting = np.flatnonzero((m.tendon_stiffness > 0) | (m.tendon_damping > 0))
+            found["spring or damper in space"] = sum(self._wraps(int(n)) is None for n in resisting)
         if m.opt.density or m.opt.viscosity:
             found["fluid"] = 1
         found |= {"flex": int(getattr(m, "nflex", 0)), "plugin": int(m.nplugin), **actuators}
         if any(found.values()):
             said = listing(f"{k} x {n}" for n, k in found.items() if k)
             self.root.warn(
-                f"left out: {said}; linear damping and springs of joints, and affine actuators of joints and fixed "
-                "tendons, are modelled"
+                f"left out: {said}; linear damping and springs, and affine actuators, of joints and fixed tendons are "
+                "modelled"
             )
 
     def _limits(self, j: int) -> Limits:

@@ -1,8 +1,9 @@
 """Actuators of a compiled MJCF model: those with an affine gain and bias, on joints or fixed tendons.
 
-MuJoCo's length is gear times the joint's position, or gear times sum c_j q_j of a fixed tendon, with positions as they
-are here (`ref` included). Not modelled: activation states (filters, integrators, muscles), sites, bodies and slider
-cranks as transmissions, free joints, spatial tendons, delays, plugins, and controllers with several controls.
+Their activation may be an integrator or a filter of first order. MuJoCo's length is gear times the joint's position, or
+gear times sum c_j q_j of a fixed tendon, with positions as they are here (`ref` included). Not modelled: muscles and
+other activations, or those that act a step early; sites, bodies and slider cranks as transmissions, free joints,
+spatial tendons, delays, plugins, and controllers with several controls.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.model.actuator import EVERYTHING, Actuator
+from linkwork.model.actuator import EVERYTHING, STATES, Actuator
+
+SHORTEST = 1e-15
+"""The least time constant of a filter (mjMINVAL)."""
 
 
 def read_actuators(m: Any, mj: Any, joints: list[str], wraps: Any) -> tuple[list[Actuator], Counter[str]]:
@@ -36,9 +40,11 @@ def _strange(m: Any, mj: Any, a: int) -> str:
     """What is not modelled of an actuator's law; "" if it is affine and has no state."""
     if m.actuator_plugin[a] >= 0:
         return "actuator plugin"
-    if m.actuator_dyntype[a] != int(mj.mjtDyn.mjDYN_NONE):
-        kind = str(mj.mjtDyn(int(m.actuator_dyntype[a])).name).rpartition("_")[2].lower()
+    kind = _state(m, mj, a)
+    if kind not in STATES:
         return f"actuator with a state ({kind})"
+    if kind and m.actuator_actearly[a]:
+        return "actuator with a state that acts early"
     gains = int(mj.mjtGain.mjGAIN_FIXED), int(mj.mjtGain.mjGAIN_AFFINE)
     biases = int(mj.mjtBias.mjBIAS_NONE), int(mj.mjtBias.mjBIAS_AFFINE)
     if m.actuator_gaintype[a] not in gains or m.actuator_biastype[a] not in biases:
@@ -47,6 +53,12 @@ def _strange(m: Any, mj: Any, a: int) -> str:
         return "actuator of several on a tendon with a force limit"
     delayed = getattr(m, "actuator_delay", None)
     return "actuator with a delay" if delayed is not None and delayed[a] else ""
+
+
+def _state(m: Any, mj: Any, a: int) -> str:
+    """The kind of an actuator's activation: "" for none."""
+    kind = str(mj.mjtDyn(int(m.actuator_dyntype[a])).name).rpartition("_")[2].lower()
+    return "" if kind == "none" else kind
 
 
 def _gears(m: Any, mj: Any, a: int, joints: list[str], wraps: Any) -> dict[str, np.ndarray] | str:
@@ -73,6 +85,7 @@ def _actuator(m: Any, mj: Any, a: int, gears: dict[str, np.ndarray]) -> Actuator
     control = int(m.actuator_ctrladr[a]) if hasattr(m, "actuator_ctrladr") else a
     output = int(m.actuator_outadr[a]) if hasattr(m, "actuator_outadr") else a
     clamps = not int(m.opt.disableflags) & int(mj.mjtDisableBit.mjDSBL_CLAMPCTRL)
+    state = _state(m, mj, a)
     gain, bias = np.array(m.actuator_gainprm[a][:3]), np.array(m.actuator_biasprm[a][:3])
     return Actuator(
         gears,  # type: ignore[arg-type]
@@ -81,6 +94,9 @@ def _actuator(m: Any, mj: Any, a: int, gears: dict[str, np.ndarray]) -> Actuator
         tuple(m.actuator_ctrlrange[control]) if clamps and m.actuator_ctrllimited[control] else EVERYTHING,
         _narrower(m.actuator_forcerange[output] if m.actuator_forcelimited[output] else EVERYTHING, _held(m, mj, a)),
         m.actuator(a).name or f"actuator{a}",
+        state,
+        max(float(m.actuator_dynprm[a][0]), SHORTEST) if state.startswith("filter") else 0.0,
+        tuple(m.actuator_actrange[a]) if state and m.actuator_actlimited[a] else EVERYTHING,
     )
 
 

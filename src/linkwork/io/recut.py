@@ -17,6 +17,7 @@ than that (armature, limits, friction, a motor) is cut in the body behind it (di
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,8 +50,8 @@ def recut(model: Model, cut: Sequence[str]) -> Model:
     A name of a closure is that of a joint which is cut already, also where a joint of the tree has the same name.
     Raises ModelError for joints that are in no loop, that are independent or coupled.
     """
-    actuators, driven = model.actuators, _driven(model)
-    model = model.without_actuators()
+    actuators, tendons, driven = model.actuators, model.tendons, _driven(model)
+    model = replace(model, actuators=(), tendons=())
     for name in dict.fromkeys(cut):
         closures = [c for c in model.constraints if isinstance(c, Closure)]
         if name in (c.name for c in closures):
@@ -72,7 +73,7 @@ def recut(model: Model, cut: Sequence[str]) -> Model:
                 "cut or cannot be joints of a tree"
             )
         model = _recut_at(model, free[0], i, driven)
-    return model.with_actuators(*actuators)
+    return model.with_actuators(*actuators).with_tendons(*tendons)
 
 
 def _recut_at(model: Model, closure: Closure, i: int, driven: set[str]) -> Model:
@@ -84,8 +85,8 @@ def _recut_at(model: Model, closure: Closure, i: int, driven: set[str]) -> Model
 
 
 def _driven(model: Model) -> set[str]:
-    """The joints that a motor drives, as far as the model says: not where all have one by default."""
-    named = {name for a in model.actuators for name in a.joints}
+    """The joints with a motor or tendon, as far as the model says: not where all have a motor by default."""
+    named = {name for a in model.actuators for name in a.joints} | {n for t in model.tendons for n in t.joints}
     moving = [l for l in model.links[1:] if l.joint.kind not in BASES]
     told = any(not l.actuated for l in moving)
     return named | {l.joint_name for l in moving if told and l.actuated}

@@ -4,13 +4,15 @@ Joints may form any graph: those with `excludeFromArticulation` become closures 
 are cut by the rule for SDF (spanning.py). A joint's two frames coincide at zero, wherever the file has its bodies.
 Where the tree runs through a joint from its second body to its first, the joint is reversed; angles keep their signs.
 
-Read: revolute, prismatic, spherical and fixed joints with their limits, masses, centres of mass and inertias, gravity
-of the physics scene, units and scales of the stage. Not modelled: drives, joints of free choice (D6), distances, masses
-by density, looks. Layers that the file refers to are the robot's own (usd_layers.py).
+Read: revolute, prismatic, spherical and fixed joints with their limits and drives (usd_drives.py), armature and speed
+limits of PhysX, masses, centres of mass and inertias, gravity of the physics scene, units and scales of the stage. Not
+modelled: joints of free choice (D6), distances, masses by density, friction of PhysX, looks. Layers that the file
+refers to are the robot's own (usd_layers.py).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,14 +22,17 @@ import numpy as np
 
 from linkwork.errors import MissingExtra, listing, not_found
 from linkwork.io.spanning import GraphJoint, spanning_tree
+from linkwork.io.usd_drives import read_drive
 from linkwork.io.usd_layers import MAX_PRIMS, check_layers
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Joint, Prismatic, Revolute, Spherical
+from linkwork.model.actuator import Actuator
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
 from linkwork.model.model import WORLD
 
+ARMATURE = "physxJoint:armature"
 AXES = {"X": 0, "Y": 1, "Z": 2}
 FREEDOM = {"fixed": 0, "revolute": 1, "prismatic": 1, "spherical": 3}
 
@@ -59,6 +64,14 @@ class _Edge:
     axis: np.ndarray
     limits: Limits
     excluded: bool
+    armature: float = 0.0
+    drive: Actuator | str | None = None
+    friction: str = ""
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What a link's joint has, as arguments of `Builder.link`."""
+        return {"joint_name": self.name, "limits": self.limits, "armature": self.armature}
 
 
 class _Reader:
@@ -114,7 +127,21 @@ class _Reader:
         for edge in self.edges:
             if edge.name not in tree:
                 self._close(edge)
+        self._drive(tree)
         return self.builder
+
+    def _drive(self, tree: set[str]) -> None:
+        """The drives of joints of the tree, and one warning that counts what is left out."""
+        left_out = Counter(e.drive for e in self.edges if isinstance(e.drive, str))
+        for edge in self.edges:
+            if isinstance(edge.drive, Actuator):
+                if edge.name in tree:
+                    self.builder.actuators.append(edge.drive)
+                else:
+                    left_out["drive of a joint that closes a loop"] += 1
+        left_out += Counter(e.friction for e in self.edges if e.friction)
+        if left_out:
+            self.root.warn(f"left out: {listing(f'{k} x {n}' for n, k in left_out.items())}")
 
     def _hang(self, tree: list[_Edge], base: str | None) -> None:
         """The bodies on the world, from the roots outwards."""
@@ -158,12 +185,10 @@ class _Reader:
         joint, inertia = kinds.get(edge.kind, Fixed()), self._inertia(outer)
         with self.root.blamed():
             if np.allclose(far.R, np.eye(3), atol=1e-12) and np.allclose(far.p, 0, atol=1e-15):
-                self.builder.link(
-                    outer, inner, joint, placement=near, inertia=inertia, joint_name=edge.name, limits=edge.limits
-                )
+                self.builder.link(outer, inner, joint, placement=near, inertia=inertia, **edge.properties)
                 return
             carrier = f"{outer}/{edge.name}"
-            self.builder.link(carrier, inner, joint, placement=near, joint_name=edge.name, limits=edge.limits)
+            self.builder.link(carrier, inner, joint, placement=near, **edge.properties)
             back = far.inverse()
             label = f"{edge.name}/fixed"
             self.builder.link(outer, carrier, "fixed", placement=back, inertia=inertia, joint_name=label)
@@ -179,7 +204,7 @@ class _Reader:
                 self.builder.frame(end, body, frame)
             second = np.roll(edge.axis, 1)
             self.builder.constraints.append(Closure(*ends, edge.kind, tuple(edge.axis), tuple(second), name=edge.name))
-        if beyond_closures(edge.kind, has := {"limits": edge.limits}):
+        if beyond_closures(edge.kind, has := {"limits": edge.limits, "armature": edge.armature}):
             self.builder._at_cuts[edge.name] = has
 
     # what prims say
@@ -209,9 +234,21 @@ class _Reader:
             if kind != "spherical":
                 unit = np.pi / 180 if kind == "revolute" else self.metre
                 lower, upper = (unit * float(a.Get()) for a in (typed.GetLowerLimitAttr(), typed.GetUpperLimitAttr()))
-                limits = Limits(*self.root.ordered(lower, upper))
-        excluded = bool(joint.GetExcludeFromArticulationAttr().Get())
-        return _Edge(name, kind, (ends[0], ends[1]), (frames[0], frames[1]), axis, limits, excluded)
+                speed = unit * _positive(prim, "physxJoint:maxJointVelocity", np.inf)
+                limits = Limits(*self.root.ordered(lower, upper), velocity=speed)
+        excluded, moves = bool(joint.GetExcludeFromArticulationAttr().Get()), kind in ("revolute", "prismatic")
+        return _Edge(
+            name,
+            kind,
+            (ends[0], ends[1]),
+            (frames[0], frames[1]),
+            axis,
+            limits,
+            excluded,
+            self.kilogram * (self.metre**2 if kind == "revolute" else 1.0) * _positive(prim, ARMATURE, 0.0) * moves,
+            read_drive(prim, self.physics, name, kind, self.metre, self.kilogram),
+            "joint friction of PhysX" if _positive(prim, "physxJoint:jointFriction", 0.0) else "",
+        )
 
     def _body_at(self, joint: Any, path: Any) -> Any:
         """The body that a path names: the prim itself or the nearest above it; None for the world."""
@@ -265,6 +302,12 @@ class _Reader:
             size = strength * self.metre if np.isfinite(strength) and strength >= 0 else size
             break
         return np.asarray(direction * size)
+
+
+def _positive(prim: Any, name: str, otherwise: float) -> float:
+    """A number that a schema of others writes, if it is there and above zero."""
+    value = prim.GetAttribute(name).Get() if prim.HasAttribute(name) else None
+    return float(value) if isinstance(value, int | float) and np.isfinite(value) and value > 0 else otherwise
 
 
 def _names(prims: list[Any]) -> Iterator[str]:

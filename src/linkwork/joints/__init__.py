@@ -27,12 +27,20 @@ KINDS: dict[str, type[Joint]] = {cls.kind: cls for cls in (*SIMPLE, Translation,
 @checked(kind=NAME)
 def make(kind: str, **parameters: Any) -> Joint:
     """The joint called `kind` ("continuous" is "revolute") with its parameters: axis, second, pitch."""
-    from linkwork.errors import not_found
+    from linkwork.errors import InputError, not_found
 
     cls = KINDS.get("revolute" if kind == "continuous" else kind)
     if cls is None:
         raise not_found("joint type", kind, KINDS)
-    return cls(**parameters)
+    try:
+        return cls(**parameters)
+    except TypeError:
+        from inspect import signature
+
+        unknown = [name for name in parameters if name not in signature(cls).parameters]
+        if not unknown:
+            raise
+        raise InputError(f"a {kind} joint takes no {', '.join(unknown)}") from None
 
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwork.checks import Refused, real_array, shown
+from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, listing
 from linkwork.kernels.program import Port
 
@@ -36,7 +36,7 @@ def take_inputs(
     rows = []
     for port, values in zip(ports, given, strict=True):
         try:
-            x = real_array(values)
+            x = bare_as_entry(real_array(values), port.shape)
         except Refused as why:
             raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
         if x.shape == port.shape:
@@ -59,6 +59,8 @@ def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     Vectors that straddle two lines take twice the time to write: a batch of mass matrices took a fifth longer.
     """
     rows, width = shape[0], math.prod(shape[1:]) * dtype.itemsize
+    if not width:
+        return np.empty(shape, dtype)  # views of no bytes have strides of one byte, which PyTorch refuses
     step = -(-width // CACHE_LINE) * CACHE_LINE if width >= LONG_ROW else width
     memory = np.empty(rows * step + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE

@@ -10,13 +10,13 @@ least recently used files are deleted when the cache exceeds its limit.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import hmac
 import json
 import os
 import struct
 from dataclasses import asdict
-from functools import cache as remember
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,7 +170,7 @@ def _files() -> list[tuple[Path, int, float]]:
     return found
 
 
-@remember
+@functools.cache
 def source() -> str:
     """A digest of the source of this package."""
     sources = sorted(Path(__file__).parent.glob("*.py"))

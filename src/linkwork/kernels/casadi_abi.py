@@ -17,7 +17,7 @@ from typing import Any
 
 from linkwork.kernels import notes
 from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.driver import TURN
+from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.image import ZEROS
 from linkwork.kernels.kernel import Kernel
@@ -211,10 +211,10 @@ done:"""
 
     def _read(self) -> Iterator[str]:
         """The table of the kernel's arrays; an argument that CasADi leaves out is zero."""
-        name, table = self.function.name, 24
+        name = self.function.name
+        yield "  %table = getelementptr i8, ptr %base, i64 24"
         for k, address in self.settings.items():
-            yield _stored(f"setting{k}", "%base", table + 16 * k, f"inttoptr (i64 {address} to ptr)")
-            yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
+            yield table_entry("%table", k, f"inttoptr (i64 {address} to ptr)")
         for i, given in enumerate(self.function.inputs):
             if given.port is None:
                 continue
@@ -229,17 +229,14 @@ done:"""
                 yield f"  %array{i} = getelementptr i8, ptr %base, i64 {self.arrays['in', k]}"
                 yield f"  call void @gather(ptr %x{i}, ptr %array{i}, ptr @{name}.order{i}, i64 {size})"
                 source = f"%array{i}"
-            yield _stored(f"input{k}", "%base", table + 16 * k, source)
-            yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
+            yield table_entry("%table", k, source)
         covered = {*self.settings, *(given.port for given in self.function.inputs)}
         first = len(self.function.kernel.inputs)
         for k in sorted(set(range(first)) - covered):
-            yield _stored(f"input{k}", "%base", table + 16 * k, f"@{name}.zeros")
-            yield _stored(f"stride{k}", "%base", table + 16 * k + 8, "0", "i64")
+            yield table_entry("%table", k, f"@{name}.zeros")
         for k in range(len(self.function.kernel.outputs)):
             yield f"  %out{k} = getelementptr i8, ptr %base, i64 {self.arrays['out', k]}"
-            yield _stored(f"output{k}", "%base", table + 16 * (first + k), f"%out{k}")
-            yield _stored(f"step{k}", "%base", table + 16 * (first + k) + 8, "0", "i64")
+            yield table_entry("%table", first + k, f"%out{k}")
 
     def _write(self) -> Iterator[str]:
         """The entries of the results that CasADi asks for."""

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from queue import SimpleQueue
 from typing import Any
 from weakref import ref
@@ -52,7 +52,8 @@ class Emitter:
         self._work: list[Future[bytes]] = []
 
     def append(self, module: str) -> None:
-        self._work.append(submitted(self._pool, _emit_one, module, self._target))
+        emit_one = _emit_one if module.startswith(STRAIGHT) else _emit_once
+        self._work.append(submitted(self._pool, emit_one, module, self._target))
 
     def objects(self) -> list[bytes]:
         return [work.result() for work in self._work]
@@ -142,6 +143,10 @@ def _emit_one(text: str, target: Target) -> bytes:
         return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
     finally:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+_emit_once = lru_cache(maxsize=16)(_emit_one)
+"""The same of loops, some of which all kernels have: arrays of sines, and calls for batches."""
 
 
 class Linked:

@@ -49,11 +49,12 @@ class Frame:
 
 
 def driver_module(
-    frame: Frame, steps: Sequence[str], chunks: Sequence[str], cost: int, start: Sequence[str] | None = None
+    frame: Frame, steps: Sequence[str | int], chunks: Sequence[str], cost: int, start: Sequence[str] | None = None
 ) -> str:
     """IR of ``run`` around these steps, which call these chunks (see :func:`step_calls`).
 
-    ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``.
+    ``cost`` is what they take in instructions. With a ``start``, they are a loop that goes back to ``look``. A number
+    among the steps of a batch moves that output out, before others overwrite it; all others are moved out in the end.
     """
     shape, count = frame.shape, len(frame.inputs)
     row = "%row" if start is None else "%first"
@@ -62,31 +63,15 @@ def driver_module(
         lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
         moves.append(take_in(shape, k, places, row) if k < count else take_out(frame, k, "%row", "%blank"))
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
-    return f"""
-{place_tables(frame)}
-{transposition(shape)}
-{declared}
-declare void @sincos_array(ptr, ptr, ptr, i64)
-
-define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
-entry:
-{newline.join(lines)}
-{resuming(frame)}
-  br i1 %resumed, label %look, label %fresh
-fresh:
-  %some = icmp ult i64 %begin, %end
-  br i1 %some, label %tile, label %exit
-tile:
-  %first = phi i64 [%begin, %fresh], [%row1, %finished]
+    return f"""{opening(frame, chunks, lines, "look")}
 {newline.join([*moves[:count], *start] if start is not None else [])}
   br label %look
 look:
   %row = phi i64 [%first, %tile], [%saved, %entry]{", [%row, %again]" if start is not None else ""}
 {burning(cost)}
 {newline.join(moves[:count] if start is None else [])}
-{newline.join(steps)}
-{newline.join(moves[count:])}
+{newline.join(moves[count + s] if isinstance(s, int) else s for s in steps)}
+{newline.join(move for k, move in enumerate(moves[count:]) if k not in steps)}
 {newline.join(judging(frame))}
   br label %finished
 finished:
@@ -98,6 +83,27 @@ exit:
   ret i64 0
 }}
 {ATTRIBUTES}"""
+
+
+def opening(frame: Frame, chunks: Sequence[str], lines: Sequence[str], again: str) -> str:
+    """Declarations, and ``run`` up to the first row of a tile; after a pause it resumes at ``again``."""
+    newline = "\n"
+    return f"""
+{place_tables(frame)}
+{transposition(frame.shape)}
+{newline.join(f"declare void @{name}(ptr, ptr)" for name in chunks)}
+declare void @sincos_array(ptr, ptr, ptr, i64)
+
+define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
+entry:
+{newline.join(lines)}
+{resuming(frame)}
+  br i1 %resumed, label %{again}, label %fresh
+fresh:
+  %some = icmp ult i64 %begin, %end
+  br i1 %some, label %tile, label %exit
+tile:
+  %first = phi i64 [%begin, %fresh], [%row1, %finished]"""
 
 
 def resuming(frame: Frame) -> str:
@@ -152,6 +158,14 @@ def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
         f"  {place} = getelementptr i8, ptr {base}, i64 {offset}",
         f"  {name} = load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}",
     ]
+
+
+def table_entry(table: str, k: int, pointer: str, stride: str = "0") -> str:
+    """The code that writes port ``k`` into a driver's table, as ``arrays.table_of`` does."""
+    return f"""  %pointer_at{k} = getelementptr i8, ptr {table}, i64 {16 * k}
+  store ptr {pointer}, ptr %pointer_at{k}, align 8
+  %stride_at{k} = getelementptr i8, ptr {table}, i64 {16 * k + 8}
+  store i64 {stride}, ptr %stride_at{k}, align 8"""
 
 
 def take_in(shape: Shape, k: int, places: Sequence[int], row: str = "%row") -> str:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Array, Port, Program, broadcast
+from linkwork.kernels.schedule import Layout
 from linkwork.kernels.simplify import finished
 from linkwork.kernels.values import ZERO, Values
 
@@ -64,6 +65,11 @@ class Product(NamedTuple):
     add: bool = False
 
     @property
+    def matrices(self) -> tuple[str, ...]:
+        """The matrices that it reads or writes."""
+        return (*(n for n, _ in self.C.rows), self.A.matrix, *(n for n, _ in self.B.rows))
+
+    @property
     def operations(self) -> int:
         """Multiplications and additions."""
         return max(2 * len(self.B.rows) - (not self.add), 0) * len(self.C.rows) * self.width
@@ -76,9 +82,21 @@ class Mirror(NamedTuple):
     entries: tuple[tuple[int, int], ...]
 
     @property
+    def matrices(self) -> tuple[str, ...]:
+        """The matrix."""
+        return (self.matrix,)
+
+    @property
     def operations(self) -> int:
         """None."""
         return 0
+
+
+class Part(NamedTuple):
+    """Products, and the outputs, by number, that are complete after them."""
+
+    products: Sequence[Product | Mirror]
+    done: tuple[int, ...]
 
 
 class ProductProgram:
@@ -136,6 +154,46 @@ class ProductProgram:
                     assert row < rows, "a row that is not there"
                     assert part.first + p.width <= columns, "columns that are not there"
         return self
+
+    def parts(self, early: bool) -> list[Part]:
+        """The products, cut where outputs are complete and, if `early`, can be moved out."""
+        last = {n: i for i, p in enumerate(self.products) for n in p.matrices}
+        ends = sorted({last[port.name] for port in self.outputs if port.name in last} if early else ())
+        cuts = [0, *(i + 1 for i in ends if i + 1 < len(self.products)), len(self.products)]
+        return [
+            Part(
+                self.products[a:b],
+                tuple(k for k, port in enumerate(self.outputs) if early and a <= last.get(port.name, -1) < b),
+            )
+            for a, b in pairwise(cuts)
+        ]
+
+    def places(self, layout: Layout, parts: Sequence[Part]) -> dict[str, int]:
+        """The slot at which each matrix begins: those of the start are laid out already.
+
+        Matrices that products write are where the start had its intermediate values, and where matrices of their size
+        were that have been moved out.
+        """
+        known = {n: layout.named[n] for n in layout.named}
+        sizes = {port.name: port.size for port in (*self.inputs, *self.matrices.values())}
+        place = max((at + layout.padded(sizes[n]) for n, at in known.items()), default=0)
+        free = dict[int, list[int]]()
+        for part in parts:
+            for n in dict.fromkeys(n for p in part.products for n in p.matrices):
+                if n not in known:
+                    size = layout.padded(sizes[n])
+                    if not free.get(size):
+                        free[size], place = [place], place + size
+                    known[n] = free[size].pop()
+            for k in part.done:
+                if (port := self.outputs[k]) in self.further:
+                    free.setdefault(layout.padded(port.size), []).append(known[port.name])
+        for port in self.further:  # those that no product touches
+            if port.name not in known:
+                known[port.name], place = place, place + layout.padded(port.size)
+        layout.size = max(layout.size, place)
+        layout.named |= known
+        return known
 
     def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
         """The products in NumPy: the definition of what every kernel of this program computes."""
@@ -217,15 +275,21 @@ class Tile(NamedTuple):
         return self.register.lanes // self.number.lanes
 
 
-def product_module(program: ProductProgram, slots: Mapping[str, int], tile: Tile) -> str:
+def product_module(
+    products: Sequence[Product | Mirror],
+    matrices: Mapping[str, Port],
+    slots: Mapping[str, int],
+    tile: Tile,
+    name: str = "products",
+) -> str:
     """IR of ``products(workspace, workspace)``: all products, for matrices that begin at these slots."""
     size, tables, kinds, calls = tile.number.bytes, _Tables(), dict[_Kind, str](), list[str]()
-    wide = {n: _shape(p)[1] for n, p in program.matrices.items()}
+    wide = {n: _shape(p)[1] for n, p in matrices.items()}
 
     def rows(part: Rows) -> list[int]:
         return [size * (slots[n] + row * wide[n] + part.first) for n, row in part.rows]
 
-    for p in program.products:
+    for p in products:
         if isinstance(p, Mirror):
             pairs = [(i * wide[p.matrix] + j, j * wide[p.matrix] + i) for i, j in p.entries]
             at = tables.place([size * (slots[p.matrix] + k) for pair in pairs for k in pair])
@@ -242,16 +306,16 @@ def product_module(program: ProductProgram, slots: Mapping[str, int], tile: Tile
             done = 0
             for count, blocks in _runs(len(p.C.rows), tile.rows):
                 kind = _Kind(count, columns, last, p.add)
-                name = kinds.setdefault(kind, f"@block{len(kinds)}")
+                block = kinds.setdefault(kind, f"@block{len(kinds)}")
                 places = ", ".join(
                     f"ptr getelementptr (i64, ptr @offsets, i64 {k})" for k in (at_C + done, at_A + done, at_k, at_B)
                 )
                 calls.append(
-                    f"  call void {name}(ptr %ws, {places}, i64 {blocks}, i64 {len(p.B.rows)}, "
+                    f"  call void {block}(ptr %ws, {places}, i64 {blocks}, i64 {len(p.B.rows)}, "
                     f"i64 {first * tile.columns_each * size})"
                 )
                 done += count * blocks
-    functions = "\n".join(_block(name, kind, tile) for kind, name in kinds.items())
+    functions = "\n".join(_block(block, kind, tile) for kind, block in kinds.items())
     r, numbers = tile.register, tables.numbers or [0]
     return f"""
 @offsets = internal constant [{len(numbers)} x i64] [{", ".join(f"i64 {x}" for x in numbers)}], align 64
@@ -260,7 +324,7 @@ declare {r.vector} @llvm.masked.load.{r.suffix}.p0(ptr, i32, {r.mask}, {r.vector
 declare void @llvm.masked.store.{r.suffix}.p0({r.vector}, ptr, i32, {r.mask})
 {functions}
 {_mirror(tile)}
-define void @products(ptr %ws, ptr %again) #0 {{
+define void @{name}(ptr %ws, ptr %again) #0 {{
 entry:
 {chr(10).join(calls)}
   ret void

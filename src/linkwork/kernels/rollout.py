@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +34,8 @@ from linkwork.kernels.driver import (
     chunk_names,
     field_of,
     iteration_loop,
+    opening,
     pausing,
-    place_tables,
-    resuming,
     step_calls,
     take_in,
     take_out,
@@ -51,13 +51,15 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
-from linkwork.kernels.transpose import transposition
 
 _ONE = (1,)
 INNER = "step_"
 PRIMED = (INNER + "enter", INNER + "iterate", INNER + "finish")
 """Programs whose results are written beside the state, under names with a prime, until `blend` copies them: a step, or
 these parts of its loops."""
+
+FETCHED = 16 * 1024
+"""Bytes of a timed input that are prefetched, one instruction for each cache line: half of the innermost cache."""
 
 EXPECTED = 8
 """Iterations of a loop within a step, as far as its time is estimated."""
@@ -172,14 +174,16 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
         loop = iteration_loop(shape, inner, layout.named["running"], "inner", further)
         calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
-    modules.append(_driver(frame, len(program.timed), calls, names, cost))
+    modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
     return Needs(workspace, cost)
 
 
-def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str], cost: int) -> str:
+def time_driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str], cost: int) -> str:
     """IR of ``run(table, begin, end, workspace)``.
+
+    It makes the calls of `start` for every tile, and in every step those of `step` and `blend`.
 
     ``table`` has the number of steps and the steps between records, then for every port, inputs first, four numbers: a
     pointer, the distance between rows, that between times, and for how many steps a value is held.
@@ -218,24 +222,9 @@ def _driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks
             moves[k],
         ]
     newline = "\n"
-    declared = "\n".join(f"declare void @{name}(ptr, ptr)" for name in chunks)
     return f"""
-{place_tables(frame)}
-{transposition(shape)}
-{declared}
-declare void @sincos_array(ptr, ptr, ptr, i64)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-
-define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
-entry:
-{newline.join(lines)}
-{resuming(frame)}
-  br i1 %resumed, label %step, label %fresh
-fresh:
-  %some = icmp ult i64 %begin, %end
-  br i1 %some, label %tile, label %exit
-tile:
-  %first = phi i64 [%begin, %fresh], [%row1, %finished]
+{opening(frame, chunks, lines, "step")}
 {newline.join(moves[: count - timed])}
 {newline.join(calls["start"])}
   br label %step
@@ -280,21 +269,21 @@ def _prefetch(frame: Frame, k: int) -> list[str]:
             f"  %po{name} = mul i64 %pr{name}, %stride{k}",
             f"  %pp{name} = getelementptr {shape.scalar}, ptr %next{k}, i64 %po{name}",
         ]
-        for at in range(0, len(frame.places[k]) * shape.size, CACHE_LINE):
+        for at in range(0, min(len(frame.places[k]) * shape.size, FETCHED // shape.lanes), CACHE_LINE):
             code.append(f"  %pq{name}_{at} = getelementptr i8, ptr %pp{name}, i64 {at}")
             code.append(f"  call void @llvm.prefetch.p0(ptr %pq{name}_{at}, i32 0, i32 3, i32 1)")
     return code
 
 
-class RolloutKernel:
-    """A rollout as native code, for one state or a batch.
+class TimedKernel:
+    """A program with a loop over time as native code, for one state or a batch.
 
     ``threads`` splits batches and never changes a result.
     """
 
     def __init__(
         self,
-        program: RolloutProgram,
+        program: Any,
         lanes: int | None = None,
         dtype: str = "float64",
         threads: int | None = None,
@@ -324,11 +313,24 @@ class RolloutKernel:
         form = loaded(key, ())
         if form is None:
             with emitter(options.target) as modules:
-                needs = lower_rollout(self.program, options, modules)
+                needs = self._lower(options, modules)
                 image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
             cache.save(key, image)
             form = Executable(image, ())
         return form
+
+    def _lower(self, options: Options, modules: Modules) -> Needs:
+        """Write the modules of the program."""
+        raise NotImplementedError
+
+
+class RolloutKernel(TimedKernel):
+    """A rollout as native code."""
+
+    program: RolloutProgram
+
+    def _lower(self, options: Options, modules: Modules) -> Needs:
+        return lower_rollout(self.program, options, modules)
 
     def __call__(
         self, steps: int, every: int, inputs: Mapping[str, ArrayLike], batch: int, look: Callable[[], None] = nothing

@@ -47,8 +47,12 @@ class Layout:
     def region(self, count: int) -> int:
         """The first of ``count`` new slots; regions are whole registers, so that these can be moved as such."""
         start = self.size
-        self.size += -(-count // self.padding) * self.padding
+        self.size += self.padded(count)
         return start
+
+    def padded(self, count: int) -> int:
+        """So many slots, up to whole registers."""
+        return -(-count // self.padding) * self.padding
 
     def port(self, name: str, count: int) -> int:
         """The region of this name, allocated if new."""

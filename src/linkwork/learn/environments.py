@@ -17,13 +17,13 @@ from linkwork.checks import FLAG, checked, choice, optional
 from linkwork.closure.assembly import assemble
 from linkwork.constraints.contact import Contact
 from linkwork.errors import LoadError, MissingExtra, NotFound
-from linkwork.functions.kinematics import forward_kinematics
 from linkwork.io.load import load
 from linkwork.learn.gym import COUNT, VectorEnv
-from linkwork.model import Model, Placement
+from linkwork.model import Model
 from linkwork.robots.mechanisms.humanoids import biped
 from linkwork.robots.mechanisms.postures import standing
 from linkwork.robots.mechanisms.quadrupeds import LEGS, quadruped
+from linkwork.simulation.placing import on_ground
 from linkwork.simulation.rollout import rollout
 
 QUADRUPED, GO2, CASSIE, BIPED = "quadruped", "go2", "cassie", "biped"
@@ -227,7 +227,7 @@ def _go2() -> Scene:
     q = model.neutral()
     q[7:] = 4 * (0.0, 0.9, -1.8)
     feet = [Contact(f"{leg}_calf", (-0.002, 0.0, -0.213), 0.0175, 0.8) for leg in ("FL", "FR", "RL", "RR")]
-    return model, feet, _on_ground(model, feet, q)
+    return model, feet, on_ground(model, q, feet)
 
 
 def _standing(robot: str | None) -> Scene:
@@ -256,14 +256,4 @@ def _cassie() -> Scene:
     held = [f"{side}-{joint}" for side in sides for joint in ("hip-pitch", "knee", "shin", "heel-spring", "foot")]
     ends = ((-0.0528, 0.0926, 0.0), (0.0884, -0.0308, 0.0))
     feet = [Contact(f"{side}-foot", end, 0.02, 0.8) for side in sides for end in ends]
-    return model, feet, _on_ground(model, feet, assemble(model, q, locked=held))
-
-
-def _on_ground(model: Model, feet: list[Contact], q: np.ndarray) -> np.ndarray:
-    """q with the free base moved up or down until the lowest foot touches the ground."""
-    for k, foot in enumerate(feet):
-        model = model.with_frame(f"sole{k}", foot.frame, Placement.at(foot.offset))
-    places = forward_kinematics(model, [f"sole{k}" for k in range(len(feet))], backend="numpy")(q).positions
-    q = q.copy()
-    q[2] -= min(float(p[2]) - foot.radius for p, foot in zip(places, feet, strict=True))
-    return q
+    return model, feet, on_ground(model, assemble(model, q, locked=held), feet)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
-from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
+from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, UnsupportedError, not_found
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import TIMED
 
@@ -90,6 +90,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         max_episode_steps: int = 1000,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
+        if "act" in run.step.state:
+            raise UnsupportedError("environments keep q and v from step to step, not activations of actuators")
         self.run, self.model, self.num_envs = run, run.model, num_envs
         self.substeps, self.max_episode_steps, self.autoreset_mode = substeps, max_episode_steps, autoreset_mode
         self.metadata: dict[str, Any] = {"autoreset_mode": autoreset_mode}

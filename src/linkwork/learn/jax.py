@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import checked
+from linkwork.checks import bare_as_entry, checked
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
@@ -98,7 +98,8 @@ class _Function:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         family, dtype = self.family, _dtype(self.of)
-        arrays = [jnp.asarray(x, dtype) for x in self._ordered(args, named)]
+        given = zip(family.inputs, self._ordered(args, named), strict=True)
+        arrays = [bare_as_entry(jnp.asarray(x, dtype), port.shape) for port, x in given]
         leads = []
         for port, x in zip(family.inputs, arrays, strict=True):
             split = x.ndim - len(port.shape)

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from linkwork.checks import checked
+from linkwork.checks import bare_as_entry, checked
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
@@ -30,6 +30,8 @@ from linkwork.simulation.rollout import Rollout
 
 try:
     import torch
+    from torch.autograd import forward_ad
+    from torch.nn import Parameter
 except ImportError as missing:
     raise MissingExtra("torch", "torch", "linkwork.learn.torch") from missing
 
@@ -93,7 +95,7 @@ class _Function:
         self._op, self._shapes = _operator("value", family, ()), [torch.Size(port.shape) for port in family.inputs]
         self._dtype = getattr(torch, self.of.dtype)
         self._defaults = {n: torch.tensor(x, dtype=self._dtype) for n, x in self.of.defaults.items()}
-        self._names = [port.name for port in family.inputs]
+        self._names, self._count = [port.name for port in family.inputs], len(family.outputs)
 
     def __repr__(self) -> str:
         return f"{self.of!r} for PyTorch"
@@ -111,20 +113,23 @@ class _Function:
         lead: Any = ()
         if [x.shape for x in tensors] != self._shapes:
             tensors, lead = self._flat(tensors)
-        found = self._op(*tensors)
+        found, numbers = (self._op(*tensors), False) if _recorded(tensors) else self._op.judged(tensors)
         found = found if isinstance(found, tuple | list) else (found,)
         if len(lead) > 1:
             found = [x.reshape(*lead, *x.shape[1:]) for x in found]
-        return self.family.result(*found[: len(self.family.outputs)], *self._converged(found))
+        return self.family.result(*found[: self._count], *self._converged(found, numbers))
 
-    def _converged(self, found: Sequence[Any]) -> list[Any]:
-        """Whether the solver has: methods that iterate report it, direct ones have if there are numbers."""
+    def _converged(self, found: Sequence[Any], numbers: bool) -> list[Any]:
+        """Whether the solver has: methods that iterate report it, direct ones have if there are `numbers`."""
         if self.family.reports:
             return [found[-1].select(-1, 2) == 1]
-        return [torch.isfinite(found[0].sum(-1))] if self.family.solves else []
+        if not self.family.solves:
+            return []
+        return [torch.ones(found[0].shape[:-1], dtype=torch.bool) if numbers else torch.isfinite(found[0].sum(-1))]
 
     def _flat(self, tensors: Sequence[Any]) -> tuple[list[Any], Any]:
         """The inputs with one axis before their own, or none; and the axes that they have together."""
+        tensors = [bare_as_entry(x, shape) for x, shape in zip(tensors, self._shapes, strict=True)]
         leads = []
         for n, shape, x in zip(self._names, self._shapes, tensors, strict=True):
             split = x.ndim - len(shape)
@@ -140,6 +145,21 @@ class _Function:
             return list(tensors), lead
         pairs = zip(tensors, leads, self._shapes, strict=True)
         return [x.broadcast_to((*lead, *s)).reshape(-1, *s) if own else x for x, own, s in pairs], lead
+
+
+def _recorded(tensors: Sequence[Any]) -> bool:
+    """Whether torch has to know of an operation.
+
+    It has to for gradients, transforms, compilation, and where a mode is on. Otherwise the kernel is called without the
+    operator, which costs twice as much as all the rest.
+    """
+    own = torch._C
+    if torch.compiler.is_compiling() or own._are_functorch_transforms_active() or own._get_tracing_state() is not None:
+        return True
+    if own._len_torch_dispatch_stack() or own._len_torch_function_stack() or forward_ad._current_level >= 0:
+        return True
+    grad = torch.is_grad_enabled()
+    return any((grad and x.requires_grad) or type(x) not in (torch.Tensor, Parameter) for x in tensors)
 
 
 def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
@@ -184,7 +204,7 @@ def _defined(kind: str, family: Family, wrt: Wrt) -> Any:
 
 
 def _transformed(call: _Call) -> Any:
-    """The operator for `torch.func`, whose derivatives do not reach operators of `torch.library`."""
+    """The operator for `torch.func` and dual numbers, which do not reach those of `torch.library`."""
 
     class Product(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
@@ -210,9 +230,12 @@ class _Call:
     transformed: Any
 
     def __call__(self, *operands: Any) -> Any:
-        if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
-            return self.transformed(*operands)
-        return self.operator(*operands)
+        if not _recorded(operands):
+            return self.run(*operands)
+        if torch.compiler.is_compiling():
+            return self.operator(*operands)
+        forward = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        return (self.transformed if forward else self.operator)(*operands)
 
     def __init__(self, kind: str, family: Family, wrt: Wrt) -> None:
         self.kind, self.family, self.wrt = kind, family, wrt
@@ -231,11 +254,15 @@ class _Call:
 
     def run(self, *operands: torch.Tensor) -> Any:
         """The kernel, in the tensors' memory."""
-        arrays = [x.detach().contiguous().numpy() for x in operands]
+        found, _ = self.judged(operands)
+        return found if len(found) > 1 else found[0]
+
+    def judged(self, operands: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], bool]:
+        """All results, and whether they are numbers."""
+        arrays = [(x.detach() if x.requires_grad else x).contiguous().numpy() for x in operands]
         self.kernel.threads = min(self.limit, torch.get_num_threads())
-        found = self.kernel(*(arrays if self.sorted else [arrays[k] for k in self.order]))
-        tensors = tuple(torch.from_numpy(x) for x in found)
-        return tensors if len(tensors) > 1 else tensors[0]
+        found, numbers = self.kernel.judged(arrays if self.sorted else [arrays[k] for k in self.order])
+        return tuple(map(torch.from_numpy, found)), numbers
 
     def fake(self, *operands: torch.Tensor) -> Any:
         """Results without values, for `torch.compile`."""

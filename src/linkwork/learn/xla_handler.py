@@ -18,7 +18,7 @@ from pathlib import Path
 
 from linkwork.errors import UnsupportedError
 from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.driver import TURN
+from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
@@ -402,8 +402,7 @@ next{k}:""")
         for place, port in enumerate(self.outputs):
             check("%rets", place, port, inputs + place, "true")
         for slot, address in self.settings.items():
-            code.append(_store("%table", 16 * slot, f"inttoptr (i64 {address} to ptr)"))
-            code.append(_store("%table", 16 * slot + 8, "0", "i64"))
+            code.append(table_entry("%table", slot, f"inttoptr (i64 {address} to ptr)"))
         return "\n".join(dims), "\n".join(code)
 
 

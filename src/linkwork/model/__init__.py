@@ -9,6 +9,7 @@ from linkwork.model.link import Limits, Link, Passive
 from linkwork.model.model import WORLD, Frame, Model
 from linkwork.model.motion import Motion
 from linkwork.model.parameters import Parameters
+from linkwork.model.tendon import Tendon
 from linkwork.model.topology import Topology
 from linkwork.model.visual import Visual
 
@@ -25,6 +26,7 @@ __all__ = [
     "Parameters",
     "Passive",
     "Placement",
+    "Tendon",
     "Topology",
     "Visual",
 ]

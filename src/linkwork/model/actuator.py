@@ -7,7 +7,8 @@ The length of an actuator is a linear function of joint positions, and its force
     f = (gain . [1 l l']) u + bias . [1 l l']          u within its control range, f within its force range
 
 which is MuJoCo's affine actuator: a motor has the gain [1 0 0], a position servo the gain [kp 0 0] and the bias
-[0 -kp -kd], a velocity servo [kd 0 0] and [0 0 -kd]. All actuators of a joint together push with at most its effort
+[0 -kp -kd], a velocity servo [kd 0 0] and [0 0 -kd]. An actuator with a state has its activation in place of u
+(activation.py). All actuators of a joint together push with at most its effort
 limit, where it has one above zero. What they make of `u` is in model/joint_forces.py.
 """
 
@@ -19,7 +20,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwork.checks import ARRAY, NAME, NOT_NEGATIVE, NUMBER, Kind, Refused, checked, checked_class, either, mapping
+from linkwork.checks import (
+    ARRAY,
+    NAME,
+    NOT_NEGATIVE,
+    NUMBER,
+    Kind,
+    Refused,
+    checked,
+    checked_class,
+    choice,
+    either,
+    mapping,
+)
 from linkwork.checks import real_array as any_numbers
 from linkwork.errors import ModelError, listing
 from linkwork.values import Value, read_only, short
@@ -40,7 +53,21 @@ JOINTS = either(NAME, mapping(ARRAY, "the name of a joint, or a dictionary from 
 EVERYTHING = (-np.inf, np.inf)
 
 
-@checked_class(joints=JOINTS, gain=ARRAY, bias=ARRAY, control_range=RANGE, force_range=RANGE, name=NAME)
+STATES = ("", "integrator", "filter", "filterexact")
+"""What kind of state an actuator may have; "" is none."""
+
+
+@checked_class(
+    joints=JOINTS,
+    gain=ARRAY,
+    bias=ARRAY,
+    control_range=RANGE,
+    force_range=RANGE,
+    name=NAME,
+    state=choice("state of an actuator", STATES),
+    time_constant=NOT_NEGATIVE,
+    state_range=RANGE,
+)
 @dataclass(frozen=True, eq=False, repr=False)
 class Actuator(Value):
     """What makes joint forces of one control u: f = (gain . [1 l l']) u + bias . [1 l l'], tau_j = g_j f.
@@ -49,6 +76,10 @@ class Actuator(Value):
     the joint. With several joints it is a fixed tendon, or a differential. `gain` and `bias` have up to three numbers,
     for 1, the length l = sum g_j q_j and its rate; ball joints count by their rotation vector. The default `name` is
     that of the first joint. `lw.Motor`, `lw.PositionServo` and `lw.VelocityServo` are short names for common ones.
+
+    With a `state` the force is that of an activation w instead of u: w' = u ("integrator") or w' = (u - w) /
+    time_constant ("filter", and "filterexact", whose steps are exact for a control that is held), w within its
+    `state_range`. Functions then take w as `act`, zero by default; rollouts and simulations integrate it.
 
     Examples:
         >>> tendon = lw.Actuator({"index": 1.0, "middle": 0.8}, gain=3.0, bias=(0.0, -2.0), force_range=(0, 20))
@@ -62,12 +93,12 @@ class Actuator(Value):
     control_range: tuple[float, float] = EVERYTHING
     force_range: tuple[float, float] = EVERYTHING
     name: str = ""
+    state: str = ""
+    time_constant: float = 0.0
+    state_range: tuple[float, float] = EVERYTHING
 
     def __post_init__(self) -> None:
-        given = {self.joints: 1.0} if isinstance(self.joints, str) else self.joints
-        gears = {n: tuple(float(x) for x in np.ravel(g)) for n, g in given.items()}
-        if not gears:
-            raise ModelError("an actuator acts on at least one joint")
+        gears = gears_of(self.joints, "an actuator acts on at least one joint")
         object.__setattr__(self, "joints", read_only(gears))
         object.__setattr__(self, "name", self.name or next(iter(gears)))
         for what in ("gain", "bias"):
@@ -75,16 +106,12 @@ class Actuator(Value):
             if x.ndim != 1 or len(x) > 3:
                 raise ModelError(f"actuator '{self.name}': {what} has up to three numbers, for 1, length and velocity")
             object.__setattr__(self, what, read_only(np.concatenate([x, np.zeros(3 - len(x))])))
+        if self.state.startswith("filter") and not self.time_constant > 0:
+            raise ModelError(f"actuator '{self.name}': a filter has a time_constant above 0 s")
 
     def check(self, model: Model) -> None:
         """Raise unless the model has its joints, with as many degrees of freedom as it has gears."""
-        for name, gears in self.joints.items():
-            joint = model.links[model.joint(name)].joint
-            if len(gears) != joint.nv:
-                raise ModelError(
-                    f"actuator '{self.name}' has {len(gears)} gears for joint '{name}', which has {joint.nv} degrees "
-                    "of freedom; give one for each"
-                )
+        check_gears(f"actuator '{self.name}'", self.joints, model)
 
     def renamed(self, new: Callable[[str], str]) -> Actuator:
         """The same with the new names of its joints and its own."""
@@ -106,10 +133,31 @@ class Actuator(Value):
             kind = f"velocity servo, kd {g[0]:.4g}"
         else:
             kind = f"gain {short(g)}, bias {short(b)}"
-        return kind
+        lag = f", {self.time_constant:.4g} s" if self.time_constant else ""
+        return f"{kind}; {self.state}{lag}" if self.state else kind
 
     def __repr__(self) -> str:
         return f"Actuator({short(self.name)} on {listing(self.joints, 3)}: {self.describe()})"
+
+
+def gears_of(joints: object, otherwise: str) -> dict[str, tuple[float, ...]]:
+    """Gears by joint from the name of one, or a dictionary; `otherwise` is the error without any."""
+    given = {joints: 1.0} if isinstance(joints, str) else joints
+    assert isinstance(given, Mapping)
+    if not given:
+        raise ModelError(otherwise)
+    return {n: tuple(float(x) for x in np.ravel(g)) for n, g in given.items()}
+
+
+def check_gears(owner: str, joints: Mapping[str, tuple[float, ...]], model: Model) -> None:
+    """Raise unless the model has these joints, with as many degrees of freedom as there are gears."""
+    for name, gears in joints.items():
+        joint = model.links[model.joint(name)].joint
+        if len(gears) != joint.nv:
+            raise ModelError(
+                f"{owner} has {len(gears)} gears for joint '{name}', which has {joint.nv} degrees of freedom; give one "
+                "for each"
+            )
 
 
 @checked(joints=JOINTS, gear=NUMBER)

@@ -25,7 +25,8 @@ from linkwork.joints.base import AXIS, JOINT
 from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.link import Limits, Link, Passive, armature_of, passive_of
-from linkwork.model.model import ACTUATOR, GRAVITY, WORLD, Frame, Model
+from linkwork.model.model import ACTUATOR, GRAVITY, TENDON, WORLD, Frame, Model
+from linkwork.model.tendon import Tendon
 from linkwork.model.visual import Collider, Given, Look, Visual
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ class _Draft:
     independent=listed(NAME),
     strict=FLAG,
     actuators=listed(ACTUATOR),
+    tendons=listed(TENDON),
 )
 @dataclass
 class Builder:
-    """Collects links, frames, constraints and actuators.
+    """Collects links, frames, constraints, actuators and tendons.
 
     Examples:
         >>> b = lw.Builder("pendulum")
@@ -78,6 +80,7 @@ class Builder:
     independent: list[str] = field(default_factory=list)
     strict: bool = True
     actuators: list[Actuator] = field(default_factory=list)
+    tendons: list[Tendon] = field(default_factory=list)
     _drafts: dict[str, _Draft] = field(default_factory=dict)
     _frames: dict[str, tuple[str, Placement]] = field(default_factory=dict)
     _scenery: list[Look] = field(default_factory=list)
@@ -247,7 +250,8 @@ class Builder:
         kept = {l.joint_name for l in links}
         independent = tuple(j for j in self.independent if j in kept)
         model = Model(self.name, tuple(links), frames, self.gravity, independent=independent)
-        return model.with_constraints(*self.constraints).with_actuators(*self.actuators)
+        model = model.with_constraints(*self.constraints)
+        return model.with_actuators(*self.actuators).with_tendons(*self.tendons)
 
     def _sorted(self) -> list[_Draft]:
         """Depth first from the world, so that parents come before children and branches stay together."""

@@ -65,10 +65,11 @@ class Part:
 def combine(*parts: Model | Part, name: str | None = None, gravity: object = None, merge_fixed: bool = False) -> Model:
     """One model of several; a plain Model stands for `Part(model)`: no prefix, on the world.
 
-    Constraints and actuators are kept, with the new names of their links, frames and joints; their "world" becomes what
-    the part is attached to. Links are sorted depth first: the coordinates of parts on the world follow one another in
-    q, those of a carried part are inserted at its branch. All parts have the same gravity, or `gravity` replaces it.
-    `merge_fixed` makes all links behind fixed joints part of their parents. Its default `name` is made of theirs.
+    Constraints, actuators and tendons are kept, with the new names of their links, frames and joints; their "world"
+    becomes what the part is attached to. Links are sorted depth first: the coordinates of parts on the world follow one
+    another in q, those of a carried part are inserted at its branch. All parts have the same gravity, or `gravity`
+    replaces it. `merge_fixed` makes all links behind fixed joints part of their parents. Its default `name` is made of
+    theirs.
 
     Examples:
         >>> hand = chain(2, base="free")
@@ -144,3 +145,4 @@ def _add(b: Builder, part: Part, at: dict[str, tuple[str, Placement]]) -> None:
     b.independent.extend(map(name, model.independent))
     gone = {l.joint_name for l in model.links if part.takes_away(l)}
     b.actuators.extend(a.renamed(name) for a in model.actuators if not gone & a.joints.keys())
+    b.tendons.extend(t.renamed(name) for t in model.tendons if not gone & t.joints.keys())

@@ -160,9 +160,22 @@ class Configurations:
             )
         return found
 
+    @cached_property
+    def _runs(self) -> dict[str, list[tuple[Joint, slice, slice]]]:
+        """By operation: joints with their entries of q and v, where those that are vectors in a row are one."""
+        t, found = self.topology, dict[str, list[tuple[Joint, slice, slice]]]()
+        for operation in ("integrate", "difference", "rate", "velocity", "normalised"):
+            runs = found.setdefault(operation, [])
+            for i in t.links:
+                joint, at, at_v = self.links[i].joint, t.q_slices[i], t.v_slices[i]
+                if runs and _is_vector(joint, operation) and _is_vector(runs[-1][0], operation):
+                    joint, first, first_v = runs.pop()
+                    at, at_v = slice(first.start, at.stop), slice(first_v.start, at_v.stop)
+                runs.append((joint, at, at_v))
+        return found
+
     def _by_joint(self, operation: str, *given: np.ndarray) -> np.ndarray:
         """An operation of all joints: of states in columns where that is one formula, else state by state."""
-        t = self.topology
         sizes = [x.shape[0] for x in given if x.ndim == 2]
         if any(n != sizes[0] for n in sizes):
             raise InputError(f"these have different batch sizes: {sizes}")
@@ -170,17 +183,22 @@ class Configurations:
         of_v = operation in ("integrate", "rate")  # the second argument is a velocity
         columns = [np.broadcast_to(x, (*(lead or (1,)), x.shape[-1])).T for x in given]
         parts = [np.zeros((0, columns[0].shape[1]))]
-        for i in t.links:
-            at = [t.q_slices[i], t.v_slices[i] if of_v else t.q_slices[i]]
-            parts.append(_each(self.links[i].joint, operation, [x[s, :] for x, s in zip(columns, at, strict=False)]))
+        for joint, at, at_v in self._runs[operation]:
+            entries = at, at_v if of_v else at
+            parts.append(_each(joint, operation, [x[s, :] for x, s in zip(columns, entries, strict=False)]))
         rows = np.ascontiguousarray(np.concatenate(parts).T)
         return rows if lead else np.asarray(rows[0])
 
 
+def _is_vector(joint: Joint, operation: str) -> bool:
+    """Whether an operation of this joint is that of any vector, entry by entry."""
+    return getattr(type(joint), operation) is getattr(Joint, operation) and joint.nq == joint.nv
+
+
 def _each(joint: Joint, operation: str, given: list[np.ndarray]) -> np.ndarray:
-    """An operation of one joint, with states in columns."""
+    """An operation of one joint, or of several in a row that are vectors, with states in columns."""
     of = getattr(joint, operation)
-    if getattr(type(joint), operation) is getattr(Joint, operation) and joint.nq == joint.nv:
+    if _is_vector(joint, operation):
         return np.asarray(of(*given, NUMPY))
     found = [of(*(x[:, k : k + 1] for x in given), NUMPY) for k in range(given[0].shape[1])]
     size = joint.nv if operation in ("difference", "velocity") else joint.nq

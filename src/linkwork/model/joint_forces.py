@@ -3,7 +3,7 @@
 A saturated actuator has the stiffness and damping of its secant: where the force f is cut to f_max they are scaled by
 f_max / f. With these a semi-implicit step (passive.py) is stable for any gains: no servo passes its target within a
 step because of its own stiffness, and one that pushes with all it has moves the mechanism as a constant force does.
-Actuators of several joints have a full matrix K g g^T, whose rows' sums |g_i| sum_j |g_j| K bound it by a diagonal.
+Actuators of several joints add a full matrix, bounded by a diagonal (lengths.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.model.activation import bounded
 from linkwork.model.actuator import Actuator
+from linkwork.model.lengths import Joints, column, forces_along, implicit_along, length, length_rate
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 from linkwork.model.passive import implicit_inertia as of_passive
@@ -57,9 +59,8 @@ def actuator_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str
     """Joint forces of all actuators for the controls u that are `given`, nv x 1; None without controls."""
     if "u" not in given:
         return None
-    total, t = _sums(model, _driven(model, q, v, xp, given), xp), model.topology
-    cut = [_clipped(total[k], _effort(model, k), xp)[0] if k in total else xp.zeros(1)[0, 0] for k in range(t.nv)]
-    return xp.matrix([[x] for x in cut]) if cut else xp.zeros(0)
+    total = forces_along(model, ((d.joints, d.force) for d in _driven(model, q, v, xp, given)))
+    return column({k: _clipped(x, _effort(model, k), xp)[0] for k, x in total.items()}, model.nv, xp)
 
 
 def implicit_inertia(
@@ -70,29 +71,24 @@ def implicit_inertia(
     q and v are those of servos, whose stiffness depends on whether they are saturated.
     """
     known = given or {}
-    own = of_passive(model, h, xp, known)
+    own = of_passive(model, h, xp, known, q)
     if "u" not in known or not _has_servos(model, known):
         return own
     driven = list(_driven(model, q, v, xp, known))
-    total, extra = _sums(model, driven, xp), {k: xp.zeros(1)[0, 0] for k in range(model.nv)}
-    for d in driven:
-        size = sum(abs(g) for g in d.gears.values())
-        for k, g in d.gears.items():
-            if model.links[d.links[k]].joint.kind != "free":
-                extra[k] = extra[k] + (abs(g) * size) * d.share * (h * d.damping + (h * h / 2) * d.stiffness)
-    cut = {k: _clipped(x, _effort(model, k), xp)[1] for k, x in total.items()}
-    servos = xp.matrix([[extra[k] * cut[k] if k in cut else extra[k]] for k in range(model.nv)])
+    total = forces_along(model, ((d.joints, d.force) for d in driven))
+    extra = implicit_along(model, ((d.joints, d.share * (h * d.damping + (h * h / 2) * d.stiffness)) for d in driven))
+    cut = {k: x * _clipped(total[k], _effort(model, k), xp)[1] for k, x in extra.items()}
+    servos = column(cut, model.nv, xp)
     return servos if own is None else own + servos
 
 
 class Driven(NamedTuple):
-    """An actuator in a state: gears and links by degree of freedom, its force, the share that is left.
+    """An actuator in a state: its gears, its force, the share that is left.
 
     `stiffness` and `damping` are those of the actuator's length, at least zero.
     """
 
-    gears: dict[int, float]
-    links: dict[int, int]
+    joints: Joints
     force: Array
     share: Array
     stiffness: Array
@@ -100,25 +96,16 @@ class Driven(NamedTuple):
 
 
 def _driven(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array]) -> Iterator[Driven]:
-    u, t = given["u"], model.topology
+    u, place = given["u"], 0
     for n, a in enumerate(model.actuators):
-        gears, links, length, speed = dict[int, float](), dict[int, int](), xp.zeros(1), xp.zeros(1)
-        for name, values in a.joints.items():
-            i = model.joint(name)
-            link, g = model.links[i], xp.constant(np.array(values)).T
-            first = t.v_slices[i].start
-            gears |= {first + k: x for k, x in enumerate(values)}
-            links |= dict.fromkeys(range(first, first + len(values)), i)
-            speed = speed + g @ v[t.v_slices[i], :]
-            rest = xp.constant(link.joint.neutral())
-            length = length + g @ link.joint.displacement(rest, q[t.q_slices[i], :], xp)
-        state = 1.0, length[0, 0], speed[0, 0]
         gain, bias = (_numbers(what, a, n, given) for what in ("gain", "bias"))
-        control, _ = _clipped(u[n, 0], a.control_range, xp)
+        control = given["act"][place, 0] if a.state else bounded(u[n, 0], a.control_range, xp)
+        place += bool(a.state)
         slopes = [g * control + b for g, b in zip(gain, bias, strict=True)]
+        state = 1.0, length(model, a.joints, q, xp), length_rate(model, a.joints, v, xp)
         force, share = _clipped(sum(k * x for k, x in zip(slopes, state, strict=True)), a.force_range, xp)
         stiffness, damping = (xp.where(k < 0, -k, 0.0) for k in slopes[1:])
-        yield Driven(gears, links, force, share, stiffness, damping)
+        yield Driven(a.joints, force, share, stiffness, damping)
 
 
 def _numbers(what: str, a: Actuator, n: int, given: Mapping[str, Array]) -> list[Array]:
@@ -140,15 +127,6 @@ def _clipped(x: Array, bounds: tuple[float, float], xp: Ops) -> tuple[Array, Arr
             out = xp.where(above, upper, out)
             share = xp.where(above, upper / xp.where(above, x, 1.0) if upper >= 0 else 0.0, share)
     return out, share
-
-
-def _sums(model: Model, driven: Iterator[Driven] | list[Driven], xp: Ops) -> dict[int, Array]:
-    """The force of all actuators by degree of freedom."""
-    total = dict[int, Array]()
-    for d in driven:
-        for k, g in d.gears.items():
-            total[k] = total[k] + g * d.force if k in total else g * d.force
-    return total
 
 
 def _effort(model: Model, k: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import (
     ARRAY,
     CONSTRAINT,
@@ -31,6 +32,7 @@ from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.configurations import Configurations
 from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
+from linkwork.model.tendon import Tendon
 from linkwork.model.topology import Topology
 from linkwork.values import Value, read_only, short, uncached
 
@@ -55,12 +57,20 @@ def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
     return a.mass == b.mass and np.array_equal(a.first_moment, b.first_moment)
 
 
+def _check_names(what: str, names: list[str]) -> None:
+    """Refuse names that are there twice."""
+    twice = [n for n in names if names.count(n) > 1]
+    if twice:
+        raise ModelError(f"the {what} {listing(dict.fromkeys(twice))} are there twice; give each its own name")
+
+
 def _resists(passive: Passive) -> bool:
     return passive.acts or bool(passive.friction.any())
 
 
 GRAVITY = array(3, what="three finite numbers, m/s^2 in world axes")
 ACTUATOR = instance(Actuator, "a linkwork.Actuator")
+TENDON = instance(Tendon, "a linkwork.Tendon")
 
 
 @checked_class(
@@ -71,10 +81,11 @@ ACTUATOR = instance(Actuator, "a linkwork.Actuator")
     constraints=several(CONSTRAINT),
     independent=NAMES,
     actuators=several(ACTUATOR),
+    tendons=several(TENDON),
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Configurations, Value):
-    """Links (link 0 is the world), frames, gravity, constraints, independent joints, actuators.
+    """Links (link 0 is the world), frames, gravity, constraints, independent joints, actuators, tendons.
 
     Configurations are `q`, of length nq; a free joint has [x y z  qx qy qz qw], a spherical one [qx qy qz qw], a planar
     one [x y cos sin], all others their angles and lengths. Velocities `v`, of length nv, are in link coordinates.
@@ -109,6 +120,7 @@ class Model(Configurations, Value):
     constraints: tuple[Constraint, ...] = ()
     independent: tuple[str, ...] = ()
     actuators: tuple[Actuator, ...] = ()
+    tendons: tuple[Tendon, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", read_only(np.array(self.gravity, dtype=float)))
@@ -137,6 +149,12 @@ class Model(Configurations, Value):
         return tuple(far)
 
     @cached_property
+    def sliding(self) -> tuple[bool, ...]:
+        """For each degree of freedom, whether it is a length, and not an angle."""
+        S = [l.joint.subspace(l.joint.neutral()[:, None], NUMPY) for l in self.links[1:]]
+        return tuple(not column[3:6].any() for columns in S for column in columns.T)
+
+    @cached_property
     def topology(self) -> Topology:
         moving = [(0, 0, 0), *((l.parent, l.joint.nq, l.joint.nv) for l in self.links[1:])]
         parent, nq, nv = zip(*moving, strict=True)
@@ -154,6 +172,11 @@ class Model(Configurations, Value):
     def nu(self) -> int:
         """Controls: one for each actuator."""
         return len(self.actuators)
+
+    @property
+    def na(self) -> int:
+        """Activations: one for each actuator with a state."""
+        return sum(bool(a.state) for a in self.actuators)
 
     @property
     def nlinks(self) -> int:
@@ -311,10 +334,7 @@ class Model(Configurations, Value):
             >>> model.nu, [a.name for a in model.actuators], model.without_actuators().nu
             (2, ['link1_joint', 'link2_joint'], 0)
         """
-        names = [a.name for a in (*self.actuators, *actuators)]
-        twice = [n for n in names if names.count(n) > 1]
-        if twice:
-            raise ModelError(f"the actuators {listing(dict.fromkeys(twice))} are there twice; give each its own name")
+        _check_names("actuators", [a.name for a in (*self.actuators, *actuators)])
         for a in actuators:
             a.check(self)
         return replace(self, actuators=(*self.actuators, *actuators))
@@ -323,10 +343,25 @@ class Model(Configurations, Value):
         """A new model without its actuators."""
         return replace(self, actuators=())
 
+    @checked(tendons=TENDON)
+    def with_tendons(self, *tendons: Tendon) -> Model:
+        """A new model with these tendons behind its own: springs and dampers over several joints.
+
+        Examples:
+            >>> model = chain(2).with_tendons(lw.Tendon({"link1_joint": 1.0, "link2_joint": -1.0}, stiffness=50.0))
+            >>> [t.name for t in model.tendons], len(model.without_passive().tendons)
+            (['link1_joint'], 0)
+        """
+        _check_names("tendons", [t.name for t in (*self.tendons, *tendons)])
+        for t in tendons:
+            t.check(self)
+        return replace(self, tendons=(*self.tendons, *tendons))
+
     def without_passive(self) -> Model:
-        """A new model without damping, springs and friction of joints."""
+        """A new model without damping, springs and friction of joints, and without tendons."""
         bare = (l if not _resists(l.passive) else replace(l, passive=None) for l in self.links)  # type: ignore[arg-type]
-        return replace(self, links=tuple(bare), constraints=tuple(c.without_passive() for c in self.constraints))
+        cut = tuple(c.without_passive() for c in self.constraints)
+        return replace(self, links=tuple(bare), constraints=cut, tendons=())
 
     def _with_passive(self, joint: str, **changed: object) -> Model:
         old = self.links[self.joint(joint)]

@@ -1,8 +1,9 @@
-"""Passive forces of joints: viscous damping and springs.
+"""Passive forces of joints and tendons: viscous damping and springs.
 
     tau = -damping v - stiffness x,      x the displacement of the joint from rest (`Joint.displacement`)
 
-They act beside the joint forces of the user: M a + c = tau_user + tau + J^T lam. Whatever is zero costs nothing.
+and of tendons over several joints (tendon.py): tau = g f, f = -damping l' - stiffness (l - rest). They act beside the
+joint forces of the user: M a + c = tau_user + tau + J^T lam. Whatever is zero costs nothing.
 
 A semi-implicit step of h with stiff joints adds an inertia to each (`implicit_inertia`):
 
@@ -18,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from linkwork.backends.ops import Array, Ops
+from linkwork.model.lengths import column, forces_along, implicit_along, length, length_rate
 from linkwork.model.model import Model
+from linkwork.model.tendon import Tendon
 
 GROUPS = ("damping", "stiffness", "rest")
-"""The parameters that passive forces depend on."""
+"""The parameters that passive forces depend on: those of joints; tendons have constant ones."""
 
 
 def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
@@ -30,32 +33,38 @@ def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str,
 
 
 def damping_force(model: Model, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """-damping v of all joints."""
+    """-damping v of all joints and tendons."""
     known, t, parts = given or {}, model.topology, [xp.zeros(0)]
+    damped = [n for n in model.tendons if n.damping]
+    by_tendons = _along(model, {n: -n.damping * length_rate(model, n.joints, v, xp) for n in damped}, xp)
     if "damping" in known:
-        return -known["damping"] * v
+        return _total(-known["damping"] * v, by_tendons)
     if not any(l.passive.damping.any() for l in model.links):
-        return None
+        return by_tendons
     for i in t.links:
         parts.append(-xp.constant(model.links[i].passive.damping) * v[t.v_slices[i], :])
-    return xp.vstack(parts)
+    return _total(xp.vstack(parts), by_tendons)
 
 
 def spring_force(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """-stiffness x of all joints."""
+    """-stiffness x of all joints and tendons."""
     known, t, parts = given or {}, model.topology, [xp.zeros(0)]
+    by_tendons = _along(model, {n: -n.stiffness * _stretch(model, n, q, xp) for n in _springs(model)}, xp)
     if "stiffness" not in known and not any(l.passive.stiffness.any() for l in model.links):
-        return None
+        return by_tendons
     for i in t.links:
         k = _stiffness(model, i, xp, known)
         parts.append(xp.zeros(model.links[i].joint.nv) if k is None else -k * _displacement(model, i, q, xp, known))
-    return xp.vstack(parts)
+    return _total(xp.vstack(parts), by_tendons)
 
 
-def implicit_inertia(model: Model, h: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
-    """h damping + h^2/2 stiffness of all joints, nv x 1: what a semi-implicit step adds to their armature.
+def implicit_inertia(
+    model: Model, h: Array, xp: Ops, given: Mapping[str, Array] | None = None, q: Array = None
+) -> Array | None:
+    """What a semi-implicit step adds to armature, nv x 1: h damping + h^2/2 stiffness.
 
-    Free joints have none: their springs and damping are explicit.
+    It is that of joints and, bounded by a diagonal, of tendons. Free joints have none: their springs and damping are
+    explicit. `q` says which tendons are slack; none without it.
     """
     known, t, parts, some = given or {}, model.topology, [xp.zeros(0)], False
     for i in t.links:
@@ -68,7 +77,9 @@ def implicit_inertia(model: Model, h: Array, xp: Ops, given: Mapping[str, Array]
                 value = known[name][t.v_slices[i], :] if name in known else xp.constant(getattr(own, name))
                 total = total + factor * value
         parts.append(total)
-    return xp.vstack(parts) if some else None
+    tendons = [(n.joints, h * n.damping + (h * h / 2) * _felt(model, n, q, xp)) for n in model.tendons]
+    along = column(implicit_along(model, tendons), t.nv, xp) if tendons else None
+    return _total(xp.vstack(parts) if some else None, along)
 
 
 def spring_energy(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array:
@@ -78,7 +89,36 @@ def spring_energy(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | 
         if (k := _stiffness(model, i, xp, given or {})) is not None:
             x = _displacement(model, i, q, xp, given or {})
             total = total + x.T @ (k * x) / 2
+    for n in _springs(model):
+        total = total + n.stiffness / 2 * _stretch(model, n, q, xp) ** 2
     return total
+
+
+def _springs(model: Model) -> list[Tendon]:
+    return [n for n in model.tendons if n.stiffness]
+
+
+def _stretch(model: Model, tendon: Tendon, q: Array, xp: Ops) -> Array:
+    """How far a tendon is from its rest length; zero where it is slack."""
+    l, (lower, upper) = length(model, tendon.joints, q, xp), tendon.rest
+    if lower == upper:
+        return l - lower
+    return xp.where(l > upper, l - upper, xp.where(l < lower, l - lower, 0.0))
+
+
+def _felt(model: Model, tendon: Tendon, q: Array, xp: Ops) -> Array | float:
+    """The stiffness of a tendon, zero where it is slack."""
+    lower, upper = tendon.rest
+    if lower == upper or q is None or not tendon.stiffness:
+        return tendon.stiffness
+    l = length(model, tendon.joints, q, xp)
+    return xp.where(l > upper, tendon.stiffness, xp.where(l < lower, tendon.stiffness, 0.0))
+
+
+def _along(model: Model, forces: Mapping[Tendon, Array], xp: Ops) -> Array | None:
+    """Joint forces of tendons, nv x 1, or None."""
+    found = forces_along(model, ((n.joints, f) for n, f in forces.items()))
+    return column(found, model.nv, xp) if found else None
 
 
 def _stiffness(model: Model, i: int, xp: Ops, given: Mapping[str, Array]) -> Array | None:

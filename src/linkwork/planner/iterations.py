@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
-from linkwork.closure.assembly import closed_states
+from linkwork.closure.random_states import closed_states
 from linkwork.errors import AssemblyError
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.target import Target

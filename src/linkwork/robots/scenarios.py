@@ -42,6 +42,16 @@ TIPS = {"index": "link_3.0_tip", "middle": "link_7.0_tip", "ring": "link_11.0_ti
 """The fingertips of an Allegro hand. Its fingers point along z and close towards x; the right thumb is at y > 0."""
 CUBE = 0.08
 """Edge of the cube that hands hold (m)."""
+STANDING = {
+    "hip-pitch": 0.4973,
+    "knee": -1.1997,
+    "tarsus": 1.4267,
+    "foot-crank": -1.5244,
+    "plantar-rod": 1.5244,
+    "foot": -1.5968,
+}
+ACHILLES = {"left": (-0.0164, 0.0179, -0.2052, 0.9784), "right": (0.0093, -0.0163, -0.2042, 0.9787)}
+"""Angles of Cassie's legs as it stands (rad), and the quaternions of the rods behind them."""
 REACH = 0.17
 """Distance of the palms of two hands that hold one cube (m)."""
 
@@ -53,6 +63,16 @@ def cassie(format: str = "mjcf") -> Model:
     "mjcf" has ball-jointed rods, "sdf" its own tree.
     """
     return load("cassie.xml" if format == "mjcf" else "cassie_v2", passive=False)
+
+
+def cassie_posture(model: Model) -> np.ndarray:
+    """Cassie on bent legs, closed to the digits of its angles: a start for `lw.assemble`."""
+    q = model.neutral()
+    for side, rod in ACHILLES.items():
+        for joint, angle in STANDING.items():
+            q[model.q_slice(f"{side}-{joint}")] = angle
+        q[model.q_slice(f"{side}-achilles-rod")] = np.array(rod) / np.linalg.norm(rod)
+    return q
 
 
 @checked(loops=choice("way to close the loops of Digit", LOOPS), feet=FLAG)

@@ -27,13 +27,14 @@ from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
 from linkwork.model import Model
+from linkwork.model.activation import activation_after
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import actuator_force, joint_forces
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.pushes import NO_PUSHES, Pushes
-from linkwork.simulation.step import JOULE, joint_control, stiffened
+from linkwork.simulation.step import JOULE, controls, joint_control, stiffened
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -68,7 +69,11 @@ class ContactStep:
 
     integrator: ClassVar[str] = "semi_implicit"
     settled: ClassVar[str] = "contact"
-    state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """What it changes and rollouts record: activations, too, where actuators have them."""
+        return ("q", "v", "act", "work") if self.actuators and self.model.na else ("q", "v", "work")
 
     @property
     def carried(self) -> dict[str, int]:
@@ -79,7 +84,7 @@ class ContactStep:
     @property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
-        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **({"u": m.nu} if self.actuators else {})}
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **controls(m, self.actuators)}
         sizes |= {"impulses": self.carried["impulses"], "work": 2, "worst": 1}
         if self.pd:
             sizes |= {"kp": m.nv, "kd": m.nv, "target": m.nq, "target_v": m.nv}
@@ -127,6 +132,8 @@ class ContactStep:
         error = after.violation / after.speed
         worst = xp.where(error <= x["worst"], x["worst"], error)
         state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
+        if "act" in x:
+            state["act"] = activation_after(self.model, x["dt"][0, 0], xp, x)
         return state | {name: getattr(after, name) for name in self.extras}
 
     @cached_property

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, NAME, TIME, checked, either, optional, whole
+from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
 from linkwork.constraints.base import STABILISATION, Stabilisation
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.functions.differentiated import Differentiated
@@ -36,7 +36,14 @@ from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
 from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
-from linkwork.simulation.step_gradients import StepGradient, StepReverse, pulled_back, stepped_state, stiff_inputs
+from linkwork.simulation.step_gradients import (
+    StepGradient,
+    StepReverse,
+    pulled_back,
+    stepped_state,
+    stiff_inputs,
+    varies,
+)
 
 APART_FROM = 200_000
 """Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
@@ -68,7 +75,7 @@ class DiscreteStep:
         self.parameters = tuple(options["parameters"])
         self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
-        self.servos = options["actuators"] and any(a.is_servo for a in model.actuators)
+        self.servos = varies(model, options["actuators"])
         if self.servos:  # armature is an input that no caller gives
             self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
             self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
@@ -220,7 +227,8 @@ class DiscreteStep:
         for name, value in parameters.items():
             if name not in self.parameters:
                 raise not_found("parameter of this step", name, self.parameters)
-            x, shape = np.asarray(value), self.dynamics.defaults[name].shape
+            shape = self.dynamics.defaults[name].shape
+            x = bare_as_entry(np.asarray(value), shape)
             out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
         return out
 
@@ -232,7 +240,7 @@ class DiscreteStep:
             if "active" not in self.dynamics.inputs:
                 raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
             given["active"] = active, len(m.constraints)
-        arrays = [np.asarray(x) for x, _ in given.values()]
+        arrays = [bare_as_entry(np.asarray(x), (n,)) for x, n in given.values()]
         for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
                 raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")
@@ -288,8 +296,13 @@ def discrete_step(
         >>> A.shape, B.shape
         ((6, 6), (6, 3))
     """
+    if actuators and model.na:
+        raise UnsupportedError(
+            f"{model.na} actuators of '{model.name}' have a state, which discrete steps do not; lw.rollout has, and "
+            "controls of others may be activations: model.without_actuators().with_actuators(...)"
+        )
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
-    constant = extra is None and not (actuators and any(a.is_servo for a in model.actuators))
+    constant = extra is None and not varies(model, actuators)
     if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
@@ -319,12 +332,12 @@ def _stiffened(model: Model, dt: float) -> Model:
 
 
 def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
-    """(q, v, u) -> the armature of all joints, with what makes springs, damping and servos implicit."""
+    """(q, v, u or tau) -> the armature that makes springs, damping, servos and slack tendons implicit."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, x, x["q"], x["v"])["armature"]}
 
-    inputs = {"q": model.nq, "v": model.nv, "u": model.nu}
+    inputs = {"q": model.nq, "v": model.nv, **({"u": model.nu} if options["actuators"] else {"tau": model.nv})}
     named = {n: options[n] for n in ("dtype", "threads")}
     return Function("implicit_armature", model, inputs, body, identity=(dt,), **named)
 

@@ -63,7 +63,8 @@ class RolloutResult:
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
     because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). With
-    contacts, `forces` (B, N, contacts, 3) are in world axes. One state instead of a batch has no axis B.
+    contacts, `forces` (B, N, contacts, 3) are in world axes; with actuators that have a state, `act` (B, N, na) are
+    their activations. One state instead of a batch has no axis B.
 
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
@@ -88,6 +89,7 @@ class RolloutResult:
     forces: np.ndarray | None = None
     residual: np.ndarray | None = None
     converged: np.ndarray | None = None
+    act: np.ndarray | None = None
 
 
 STEPS, EVERY = whole(1, what="a number of steps, at least 1"), whole(1, what="a number of steps, at least 1")
@@ -176,6 +178,7 @@ class Rollout:
         kd: object = None,
         u: object = None,
         push: object = None,
+        act: object = None,
         **parameters: object,
     ) -> RolloutResult:
         """Roll out from q0 (nq,) or (B, nq), with quaternions as [x y z w], and v0 (nv,) or (B, nv).
@@ -184,13 +187,23 @@ class Rollout:
         all states, (B, K, n) for each its own; each of the K values is held for steps / K steps. (B, n) is taken for
         values over time: write (B, 1, n) for constants of each state. `kp` and `kd` are numbers, (nv,) or (B, nv).
         Parameters that are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
+        `act` (na,) or (B, na) are activations at the start, zero by default.
         """
         given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
-        given |= {"u": u, "push": push, "target": target, "target_v": target_v, "kp": kp, "kd": kd, **parameters}
+        given |= {
+            "u": u,
+            "push": push,
+            "target": target,
+            "target_v": target_v,
+            "kp": kp,
+            "kd": kd,
+            "act": act,
+            **parameters,
+        }
         inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
-        kept = m.nq + m.nv + sum(prod(self.step.shapes[name]) for name in self.step.extras)
+        kept = m.nq + m.nv + m.na + sum(prod(self.step.shapes[name]) for name in self.step.extras)
         check_memory(
             f"a record of {n // k} of {n} steps for {count} states",
             count * (n // k) * kept,
@@ -303,6 +316,7 @@ def rollout(
       with contacts "joint_friction" (dry) and not "targets". Coefficients of contacts are the input `friction` anyway.
     - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
       time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
+      Activations of actuators with a state start from the input `act`, and are recorded.
     - `pushes` names frames (or links) that external forces act on. It adds the input `push`, which changes with time:
       [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.

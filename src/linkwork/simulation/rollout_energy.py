@@ -43,7 +43,9 @@ def audit(
         gain, flow = T - T0 + V - V0 - work[:, 0] / JOULE, T0 + work[:, 1] / JOULE + np.abs(V - V0)
         return share(model, dt, gain, flow)
 
-    start = [np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in ("q", "v")]
+    state = [n for n in step.state if n in out]
+    first = {n: np.broadcast_to(inputs[n], (batch, inputs[n].shape[-1])) for n in state}
+    start = [first["q"], first["v"]]
     overall = gained(start, [out["q"][:, -1], out["v"][:, -1]], work[:, -1], np.arange(batch))
     failed = ~(overall <= SHARE)
     warned = (np.abs(overall) > WARNED) & ~failed & (survived == steps)
@@ -56,7 +58,7 @@ def audit(
         same = np.full(out["q"].shape[1], b)
         n = int(np.argmax(~(gained(records, [out["q"][b], out["v"][b]], work[b], same) <= SHARE)))
         survived[b] = min(survived[b], n * every)
-        for name, first in zip(("q", "v"), start, strict=True):
-            out[name][b, n:] = out[name][b, n - 1] if n else first[b]
-        for name in out.keys() - {"q", "v"}:
+        for name in state:
+            out[name][b, n:] = out[name][b, n - 1] if n else first[name][b]
+        for name in out.keys() - {*state}:
             out[name][b, n:] = 0.0

@@ -22,6 +22,7 @@ OPTIONS = {
     "active": "modes=True",
     "friction": "contacts=[...]",
     "u": "actuators=True",
+    "act": "actuators=True), and actuators with a state, lw.Motor(..., state='filter'",
     "push": "pushes=[...]",
 }
 """Other inputs that a rollout has if it is made with an option."""
@@ -29,6 +30,7 @@ OPTIONS = {
 DEFAULTS = {
     "tau": 0.0,
     "u": 0.0,
+    "act": 0.0,
     "push": 0.0,
     "active": 1.0,
     "target_v": 0.0,

@@ -38,16 +38,17 @@ from linkwork.checks import (
     shown,
     whole,
 )
-from linkwork.closure.assembly import idle_joints
+from linkwork.closure.velocities import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
-from linkwork.errors import InputError, SingularError, StepError, listing
+from linkwork.errors import InputError, SingularError, StepError, UnsupportedError, listing
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.kinematics import constraint_error
 from linkwork.model import Model, Motion
+from linkwork.model.activation import Activated, stateless
 from linkwork.model.joint_forces import actuator_force
 from linkwork.model.model import MODEL
 from linkwork.simulation import integrators
@@ -124,7 +125,8 @@ def simulate(
     - Steps take `dt` seconds, for `duration` seconds. `method` and `prox` are those of `forward_dynamics`, `iterations`
       the solver iterations of a step.
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero. With `actuators=True` it gives the controls u
-      (nu,) of the model's actuators instead, and the record has the joint forces that these make of them.
+      (nu,) of the model's actuators instead, and the record has the joint forces that these make of them. Activations
+      of those with a state start from zero, and are held over a step.
     - `pushes` are external forces: from names of frames (or links) to [force; torque] at their origin, or to functions
       of time that give it, in the axes of the "world" or of the "frame" (`push_axes`). Held over a step.
     - `integrator` is "semi_implicit", "rk4", "midpoint" (implicit) or "dormand_prince" (variable step, for reference:
@@ -153,6 +155,7 @@ def simulate(
         raise InputError("a Ground needs contacts: give contacts=, as of lw.contacts(model), or the height of a plane")
     if actuators:
         check_actuators(model)
+        model, controller = _activated(model, controller, integrator)
     height = None if isinstance(ground, Surface) else ground
     options = _Options(
         *(dt, duration, integrator, iterations, projection, height, restitution, every, backend),
@@ -389,6 +392,19 @@ def _drive(
     made = actuator_force(model, q[:, None], v[:, None], get("numpy"), {"u": u[:, None]})
     assert made is not None
     return np.concatenate([u, push]), np.asarray(made)[:, 0]
+
+
+def _activated(model: Model, controller: Controller | None, integrator: str) -> tuple[Model, Controller | None]:
+    """The model and a controller whose controls are activations, where actuators have a state."""
+    if not model.na:
+        return model, controller
+    if integrator == "dormand_prince":
+        raise UnsupportedError("dormand_prince has no steps in which activations of actuators are held: use rk4")
+
+    def told(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.zeros(model.nu) if controller is None else _told(controller, t, q, v, "u", model.nu)
+
+    return stateless(model), Activated(model, told)
 
 
 def _told(controller: Controller, t: float, q: np.ndarray, v: np.ndarray, name: str, size: int) -> np.ndarray:

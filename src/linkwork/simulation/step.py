@@ -27,6 +27,7 @@ from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
+from linkwork.model.activation import activation_after
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import actuator_force, implicit_inertia
 from linkwork.rewrite.rewritten import Rewritten, rewritten
@@ -85,7 +86,11 @@ class Step:
     within: Rewritten | None = None
 
     settings: ClassVar[Mapping[str, np.ndarray]] = MappingProxyType({})
-    state: ClassVar[tuple[str, ...]] = ("q", "v", "work")
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """What it changes and rollouts record: activations, too, where actuators have them."""
+        return ("q", "v", "act", "work") if self.actuators and self.model.na else ("q", "v", "work")
 
     @property
     def carried(self) -> dict[str, int]:
@@ -117,7 +122,7 @@ class Step:
     @property
     def inputs(self) -> dict[str, int]:
         m = self.model
-        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, **({"u": m.nu} if self.actuators else {})}
+        sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, **controls(m, self.actuators)}
         if self.audited:
             sizes["work"] = 2
         if m.rows:
@@ -179,6 +184,8 @@ class Step:
         if "tau" in after:
             driven = actuator_force(self.model, x["q"], x["v"], xp, x)
             after["tau"] = self._tau(xp, x, x["q"], x["v"]) + (0.0 if driven is None else driven)
+        if "act" in x:
+            after["act"] = activation_after(self.model, x["dt"][0, 0], xp, x)
         if self.model.rows:
             after["worst"] = worst[0]
         if "lam0" in self.carried:
@@ -258,6 +265,11 @@ class Step:
         options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
         inputs = self.audited, self.parameters, self.actuators, self.pushes
         return digest("step", self.model, self.method.name, self.penalty, *inputs, *options)
+
+
+def controls(model: Model, actuators: bool) -> dict[str, int]:
+    """The inputs of actuators, if they are used: controls, and activations of those with a state."""
+    return {"u": model.nu, **({"act": model.na} if model.na else {})} if actuators else {}
 
 
 def by_step(actuators: bool) -> tuple[str, ...]:

@@ -63,10 +63,16 @@ class StepReverse(Reverse):
 
 def stiff_inputs(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
     """The inputs, where armature is one: with what makes springs, damping and servos implicit."""
-    if not ("armature" in x and "u" in x):
+    if not ("armature" in x and varies(model, "u" in x)):
         return x
     own = {n: y for n, y in x.items() if n != "armature"}
     return stiffened(model, xp.constant([[dt]])[0, 0], xp, own, x["q"], x["v"])
+
+
+def varies(model: Model, actuators: bool) -> bool:
+    """Whether what makes forces implicit depends on the state: servos saturate, and tendons get slack."""
+    slack = any(n.stiffness and n.rest[0] < n.rest[1] for n in model.tendons)
+    return slack or (actuators and any(a.is_servo for a in model.actuators))
 
 
 def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:

@@ -12,6 +12,7 @@ from linkwork.checks import FLAG, checked, choice, optional
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
+from linkwork.functions.actuation import activations
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
@@ -74,6 +75,7 @@ def step(
       the default does not solve go to "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
+      Activations of those with a state are the input `act`; `lw.actuation` has their rate, rollouts integrate them.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
 
     Quaternions in `q` are [x y z w].
@@ -83,8 +85,8 @@ def step(
         >>> legs = ("front_left", "front_right", "rear_left", "rear_right")
         >>> feet = [lw.Contact(f"{leg}_foot", friction=0.8) for leg in legs]
         >>> step = lw.step(model, feet)
-        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), [1e-3])
-        >>> again = step(after.q, after.v, np.zeros(model.nv), [1e-3], impulses=after.impulses)
+        >>> after = step(standing(model), np.zeros(model.nv), np.zeros(model.nv), 1e-3)
+        >>> again = step(after.q, after.v, np.zeros(model.nv), 1e-3, impulses=after.impulses)
         >>> again.forces.shape, bool(again.converged)
         ((12,), True)
     """
@@ -98,14 +100,15 @@ class StepFunction(Function[StepResult]):
     """A step as a function; see `step`."""
 
     differentiable = False
+    factors_mass = True
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
-        driven = ("u", "dt", "tau") if of.actuators else ("tau", "dt")
+        driven = ("u", "dt", "tau", "act") if of.actuators else ("tau", "dt")
         names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
         friction = np.array([c.friction for c in of.contacts])
-        tau = {"tau": np.zeros(of.model.nv)} if of.actuators else {}
+        tau = {"tau": np.zeros(of.model.nv), **activations(of.model)} if of.actuators else {}
         super().__init__(
             "step",
             of.model,

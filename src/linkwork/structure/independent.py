@@ -23,6 +23,10 @@ ZERO = 1e-9
 """Entries and singular values of rows below this, relative to the largest, count as zero."""
 
 
+OPENED = 0.1
+"""How far joints are moved (rad, m) to open loops."""
+
+
 class Choice(NamedTuple):
     """Places of independent and dependent degrees of freedom in a cluster, and the structure of its rows.
 
@@ -59,9 +63,20 @@ def choose(
     elif not _follow(K, rank, dependent):
         raise _misnamed(model, dofs, constraints, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
-    pattern = np.max([np.abs(K) for K in Ks], axis=0)
+    opened = [local_jacobian(_opened(at), bodies, constraints) for at in samples]
+    pattern = np.max([np.abs(K) for K in (*Ks, *opened)], axis=0)
     blocks = _blocks(pattern[:, dependent] > ZERO * max(pattern.max(initial=0.0), 1e-300))
     return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
+
+
+def _opened(at: Motion) -> Motion:
+    """A configuration nearby in which the loops are open.
+
+    States are closed to some tolerance only, and drift: an entry of the rows that vanishes in closed loops alone is as
+    large there as the loops are open, and no zero.
+    """
+    step = OPENED * np.random.default_rng(1).normal(size=at.model.nv)
+    return Motion(at.model, at.model.integrate(at.q[:, 0], step)[:, None], at.v, NUMPY)
 
 
 def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:

@@ -33,7 +33,9 @@ JsonOption = Annotated[
 ]
 HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write a self-contained page with tables and plots.")]
 MarkdownOption = Annotated[Path | None, typer.Option("--markdown", help="Write the tables as Markdown.")]
-QuickOption = Annotated[bool, typer.Option("--quick", help="Five short rounds, for a rough estimate.")]
+QuickOption = Annotated[
+    bool, typer.Option("--quick", help="Five short rounds, and of many methods those that the planner picks.")
+]
 RoundsOption = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds; default 11, quick 5.")]
 CpuOption = Annotated[
     int | None, typer.Option("--cpu", help="The core for single-threaded loops; default: the last. -1: any.")

@@ -34,12 +34,9 @@ def planner(
     processor_time: ProcessorOption = False,
 ) -> None:
     """Predicted and measured times of the planner's pick and of every method predicted to be near it."""
-    wanted = words(mechanisms)
-    chosen = [
-        (n, m) for n, m in planning.mechanisms() if m.nv <= largest and (not wanted or any(w in n for w in wanted))
-    ]
     trials: list[planning.Trial] = []
     _save(json, trials)
+    chosen = [(n, m) for n, m in planning.mechanisms(words(mechanisms)) if m.nv <= largest]
     try:
         with bar(None, "planning and compiling", len(chosen)) as advance:
             for done, (name, model) in enumerate(chosen, 1):

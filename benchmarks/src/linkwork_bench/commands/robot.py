@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +38,8 @@ from linkwork_bench.records import Results
 from linkwork_bench.report.robot import SUITE
 
 STATES = 64
-JOBS = {"forward_dynamics": suites.constrained_jobs, "delassus": suites.delassus_jobs}
+Jobs = Callable[[Sequence[Robot], Sequence[str], Sequence[str]], list[suites.Job]]
+JOBS: dict[str, Jobs] = {"forward_dynamics": suites.constrained_jobs, "delassus": suites.delassus_jobs}
 
 
 def robot(

@@ -15,12 +15,12 @@ import typer
 from linkwork.cli.bench import words
 from linkwork.errors import InputError
 from linkwork_bench import clusters as geared
-from linkwork_bench import measure, suites
+from linkwork_bench import inputs, measure, suites
 from linkwork_bench.commands.options import CasesOption, Measuring, MethodsOption, RobotsOption, clock, measuring
 from linkwork_bench.commands.run import run_jobs
 from linkwork_bench.commands.show import print_circumstances, print_peers, print_suite
 from linkwork_bench.inputs import Robot
-from linkwork_bench.loops import CASE, chain_robots, scenario_robots
+from linkwork_bench.loops import CASE, FEW_STATES, STATES, chain_robots, scenario_robots
 from linkwork_bench.peers import find as find_peers
 from linkwork_bench.records import Results
 from linkwork_bench.suites import Job
@@ -44,7 +44,7 @@ def constrained(
 ) -> None:
     """Forward dynamics with 0 to 4 contacts or closed loops: our methods against the fastest of theirs."""
     found = _robots(robots, suites.CONSTRAINED_ROBOTS, how)
-    _run("constrained", suites.constrained_jobs(found, words(cases), words(methods)), how)
+    _run("constrained", suites.constrained_jobs(found, words(cases), words(methods), quick=how.quick), how)
 
 
 @measuring()
@@ -56,8 +56,9 @@ def loops(
 ) -> None:
     """Closed loops: hands that hold a cube, Digit on its feet, two Digits with a box."""
     with tempfile.TemporaryDirectory() as folder:
-        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder))
-        _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops"), how)
+        count = FEW_STATES if how.quick else STATES
+        robots = scenario_robots(words(scenarios), find_peers(how.peers), Path(folder), count)
+        _run("loops", suites.constrained_jobs(robots, [CASE], words(methods), "loops", how.quick), how)
 
 
 @measuring("threads", "compiling")
@@ -86,7 +87,7 @@ def delassus(
 ) -> None:
     """The Delassus matrix J M^-1 J^T (inverse operational-space inertia) by all methods."""
     found = _robots(robots, suites.CONSTRAINED_ROBOTS, how)
-    _run("delassus", suites.delassus_jobs(found, words(cases), words(methods)), how)
+    _run("delassus", suites.delassus_jobs(found, words(cases), words(methods), how.quick), how)
 
 
 def _links(word: str) -> int:
@@ -96,7 +97,8 @@ def _links(word: str) -> int:
 
 
 def _robots(names: list[str] | None, default: tuple[str, ...], how: Measuring) -> list[Robot]:
-    return suites.find_robots(words(names), find_peers(how.peers), default)
+    states = inputs.FEW_STATES if how.quick else inputs.STATES  # each is solved by dense algebra in NumPy first
+    return suites.find_robots(words(names), find_peers(how.peers), default, states)
 
 
 def _run(suite: str, jobs: list[Job], how: Measuring) -> None:

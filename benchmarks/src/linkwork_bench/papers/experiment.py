@@ -320,7 +320,7 @@ class Figures:
 
 def random_states(model: Model, count: int) -> dict[str, np.ndarray]:
     """Rows of q, v, tau and a; loops are closed, and velocities keep them so."""
-    from linkwork.closure.assembly import random_state
+    from linkwork.closure.random_states import random_state
 
     rng = np.random.default_rng(SEED)
     if any(sum(l > 0 for l in c.touches(model)) != 1 for c in model.constraints):

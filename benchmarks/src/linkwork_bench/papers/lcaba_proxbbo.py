@@ -320,7 +320,7 @@ ITERATIONS = 11
 
 @cache
 def _examples(quick: bool) -> dict[str, np.ndarray]:
-    s = random_states(TWO_HANDS(), 20 if quick else POSITIONS)
+    s = random_states(TWO_HANDS(), 8 if quick else POSITIONS)
     q, v = (np.repeat(s[name], INPUTS, axis=0) for name in ("q", "v"))
     return {"q": q, "v": v, "tau": np.random.default_rng(SEED).uniform(-1, 1, v.shape)}
 

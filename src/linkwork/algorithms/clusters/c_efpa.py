@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.common.certificates import determined
-from linkwork.algorithms.common.propagators import on_one_link
 from linkwork.algorithms.common.recursion import Recursion, outer_rows, recursion
+from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
@@ -65,14 +65,14 @@ def single_bodies(r: Recursion, method: str) -> list[tuple[int, Array]]:
 
     A typed error if one holds more than one link.
     """
-    rows = outer_rows(r.motion, r.tree)
-    for n, x in zip(r.tree.outer, rows, strict=True):
-        if not on_one_link(x):
+    rows = [over_links(r.motion, x).links for x in outer_rows(r.motion, r.tree)]
+    for n, links in zip(r.tree.outer, rows, strict=True):
+        if len(links) != 1:
             raise UnsupportedError(
                 f"'{method}' takes rows on single links besides local loops, and "
                 f"'{r.motion.model.constraints[n].name}' holds several. 'projected_efpa' takes any"
             )
-    return [(link, K.T) for x in rows for link, K in x.links.items()]
+    return [(link, K.T) for links in rows for link, K in links.items()]
 
 
 @dataclass(frozen=True)

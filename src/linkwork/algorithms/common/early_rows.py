@@ -20,10 +20,11 @@ from linkwork.constraints.units import units
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
-ROUNDING, SINGLE = 1e-14, 1e-6
+ROUNDING, SINGLE = 2e-11, 1e-6
 """Pivots that are rounding, in units of effective inertia, in float64 and float32. Reflections keep K1 right to all
-digits, so that a pivot of 1e-13 is as good as one of 1: penalising such rows took a second solver iteration in every
-tenth state of humanoids. In float32 pivots below ten roundings cost three digits of accelerations."""
+digits, so that for accelerations a pivot of 1e-13 is as good as one of 1. But lam1 is a difference, divided by p, and
+loses the digits of p: forces were 9e-6 off at 6e-13. Penalised rows take a second solver iteration; one state of
+humanoids in ten has a pivot below 1e-9. In float32 pivots below ten roundings cost three digits of accelerations."""
 
 
 @dataclass(frozen=True)

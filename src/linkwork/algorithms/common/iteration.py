@@ -153,7 +153,10 @@ class State(NamedTuple):
 class Loop:
     """A loop over one column x: `first()`, `next(x)` give x and the residual; `finish(x)` the results.
 
-    Where |w| is below `flat` times |r| (`Prox.flat`), rows are redundant or in conflict, and the step is plain.
+    A step removes a share of the error in each direction, and r.w / r.r is the mean of these shares. Where that is
+    below `flat` (`Prox.flat`), rows are redundant or in conflict, and the step is plain. (|w| / |r| is no measure of
+    that: where some other error is left, however little, w is not small, and r.w, and with it alpha, is that of the
+    conflict.)
     """
 
     def __init__(self, iteration: Iteration, flat: Array | float) -> None:
@@ -182,9 +185,9 @@ class Loop:
         beta = dot(change, old.w) / old.square
         p, w = z - beta * old.d, change - beta * old.w
         square = dot(w, w)
-        noise, before = threshold(xp, ROUNDING) * old.size, dot(old.r, old.r)
-        moves = xp.where(before > noise * noise, square, 0.0) > self.flat * self.flat * before
-        alpha = xp.where(moves, dot(old.r, w) / xp.where(moves, square, 1.0), 1.0)
+        noise, before, along = threshold(xp, ROUNDING) * old.size, dot(old.r, old.r), dot(old.r, w)
+        moves = xp.where(before > noise * noise, along, 0.0) > self.flat * before
+        alpha = xp.where(moves, along / xp.where(moves, square, 1.0), 1.0)
         # an error of the rows is one of accelerations sqrt(alpha) times as large
         worth = xp.where(moves, 1 / xp.where(alpha > 1, alpha, 1.0), FLAT**2)
         worth = xp.where(worth < old.worth, xp.where(worth > LEAST**2, worth, LEAST**2), old.worth)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linkwork.algorithms.common.articulated import Articulated
+from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
-from linkwork.constraints.rows import ConstraintRows, constraint_rows
+from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion
 
@@ -35,18 +36,18 @@ def propagated(art: Articulated, link: int, KT: Array) -> Propagated:
 
 
 def single_links(motion: Motion, method: str) -> list[tuple[int, Array]]:
-    """Link and K^T of each constraint; a typed error if a constraint holds more than one link, or joints."""
+    """Link and K^T of each constraint; a typed error if a constraint holds more than one link.
+
+    Rows over a joint that hangs on the world are rows over its link.
+    """
     out = []
     for c, r in zip(motion.model.constraints, constraint_rows(motion), strict=True):
-        if not on_one_link(r):
+        links = over_links(motion, r).links
+        if len(links) != 1:
             raise UnsupportedError(
-                f"'{method}' takes rows on single links, and '{c.name}' holds several links or joints. "
+                f"'{method}' takes rows on single links, and '{c.name}' holds several. "
                 "Methods that take any rows: 'pv', 'ltl', 'kkt_cholesky', 'dense'"
             )
-        ((link, K),) = r.links.items()
+        ((link, K),) = links.items()
         out.append((link, K.T))
     return out
-
-
-def on_one_link(r: ConstraintRows) -> bool:
-    return len(r.links) == 1 and not r.joints

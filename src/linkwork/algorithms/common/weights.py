@@ -153,9 +153,19 @@ def in_balance(
     for i, force in jacobian_blocks(motion, links, joints, relative).items():
         held[i] = held[i] + force.T
     forces = xp.vstack([xp.zeros(0), *held.values()])
-    left = needed - tau - forces
-    size = needed.T @ needed + tau.T @ tau + forces.T @ forces
-    return xp.where(left.T @ left <= threshold(xp, share) ** 2 * size, 1.0, 0.0)
+    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
+    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
+
+
+def _squares(motion: Motion, forces: Array) -> Array:
+    """The sum of squares of joint forces, each force (N) times the mechanism's length.
+
+    So torques count at any size.
+    """
+    xp, sliding = motion.xp, motion.model.sliding
+    rows = [(forces[k : k + 1, :], slides) for k, slides in enumerate(sliding)]
+    along, about = (sum((x @ x.T for x, slides in rows if slides == which), xp.zeros(1)) for which in (True, False))
+    return along * max(motion.model.reach) ** 2 + about if len({*sliding}) == 2 else along + about
 
 
 def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:

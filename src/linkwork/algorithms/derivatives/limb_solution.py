@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, damping
+from linkwork.algorithms.derivatives.implicit import Multipliers, damping, undamped
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -89,13 +89,10 @@ class LimbSolution(Multipliers):
         self.delassus = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
         self.E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
 
-        # the solution, and once more for what is left of the rows: that squares the error of W
+        # the solution
         r = joint_targets(motion, self.rows)
         f, v, local = self._reduced(tau - c, r)
-        y = self._multipliers(v - roots * (self.Q.T @ f))
-        if not self.soft:
-            y = y + self._multipliers(v - roots * (self.Q.T @ f) - self.delassus @ y)
-        self.multipliers = xp.held(y)
+        self.multipliers = xp.held(self._multipliers(v - roots * (self.Q.T @ f)))
         self.a = xp.held(self._accelerations(f, local))
 
     @property
@@ -114,12 +111,8 @@ class LimbSolution(Multipliers):
         return f, v, local
 
     def _multipliers(self, v: Array) -> Array:
-        """W v."""
-        first = self.E @ v
-        if self.soft:
-            return first
-        second = self.E @ (self.R * first)
-        return first + second - 2 * (self.E @ (self.R * second))
+        """W v, with more powers of E R."""
+        return self.E @ v if self.soft else undamped(self.E.__matmul__, self.R, v, powers=4)
 
     def _accelerations(self, f: Array, local: Sequence[Array]) -> Array:
         """x, for the multipliers found."""

@@ -7,14 +7,22 @@ Featherstone, Rigid Body Dynamics Algorithms, table 5.1, on classical accelerati
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from linkwork.backends.ops import Array
 from linkwork.model.motion import Motion
 
 
-def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None) -> Array:
+def rnea(
+    motion: Motion,
+    vdot: Array | None,
+    fext: Array | None = None,
+    applied: Array | None = None,
+    pulls: Mapping[int, Array] | None = None,
+) -> Array:
     """Joint forces for the accelerations `vdot` (None: zero, which gives the bias force c).
 
-    Those `applied` act anyway, as springs and damping do.
+    Those `applied` act anyway, as springs and damping do; `pulls` are more forces on links, in their own coordinates.
     """
     motion = motion.classical
     t, xp = motion.model.topology, motion.xp
@@ -23,6 +31,8 @@ def rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied:
     # pass 1, base to tips: accelerations, and the force that each link needs
     a, b = motion.accelerations(vdot), motion.bias(fext)
     f = [I[i] @ a[i] + b[i] for i in range(len(X))]
+    for i, pull in (pulls or {}).items():
+        f[i] = f[i] - pull
 
     # pass 2, tips to base: each joint carries its link and all links behind
     tau = [xp.zeros(0)] * len(X)
