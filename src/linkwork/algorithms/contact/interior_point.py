@@ -65,7 +65,7 @@ class InteriorPoint(Newton):
         return self.xp.vstack([x[0 : self.kept, :], *own, FAR * self.xp.eye(1)]), None
 
     def next(self, x: Array) -> tuple[Array, Array]:
-        """The state after one step more, and the least violation so far, relative to the largest velocity."""
+        """The state after one step more, and the least violation so far, relative to velocities."""
         xp, row, state = self.xp, self.kept, list[Array]()
         for law in self.inner:
             state.append(x[row : row + law.size, :])

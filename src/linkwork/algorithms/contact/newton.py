@@ -77,7 +77,7 @@ class Newton:
         return self.xp.vstack([x[0 : self.kept, :], *self._begun(self.ports.moved(self._split(x)))]), None
 
     def next(self, x: Array) -> tuple[Array, Array]:
-        """The state after one step more, and its violation of the laws, relative to the largest velocity."""
+        """The state after one step more, and its violation of the laws, relative to velocities."""
         xp, p, end = self.xp, self._split(x), self.kept + self.ports.rows
         y, rho, before = x[self.kept : end, :], x[end, 0], x[end + 1 : end + 2, :]
         u = [self.problem.g[i] + self.ports.at(i, y) for i in range(len(p))]
