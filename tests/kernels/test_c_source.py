@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 from kernels_examples import chain, everything, everything_inputs, states
-from test_iterate import problem, proximal
+from test_iterate import cube_root, problem, proximal
 
 from linkwork.kernels import Kernel, Program
 from linkwork.kernels.c_project import export
@@ -71,6 +71,17 @@ def test_an_iterative_program_in_c(tmp_path: Path, finish: bool) -> None:
     inputs = [*(x[0] for x in problem(1)), [1e-9], [300.0]]
     for a, b in zip(call(function, program, inputs), program.interpret(*inputs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+@needs_compiler
+def test_further_loops_in_c(tmp_path: Path) -> None:
+    program = cube_root()
+    export(program, tmp_path)
+    function = build(tmp_path, "cube_root")
+    for a in (1.0, 700.0):
+        inputs = [[a], [1e-9], [2.0]]
+        for x, y in zip(call(function, program, inputs), program.interpret(*inputs), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-12)
 
 
 @needs_compiler

@@ -190,3 +190,54 @@ def test_a_loop_that_is_rarely_needed_is_compiled_when_it_is() -> None:
     assert {*kernel._forms} == {(1, False), (1, True), (2, False), (2, True)}
     np.testing.assert_array_equal(batch.report[0], [1.0, 0.0, 1.0])
     assert {*Kernel(root(), lanes=2).prepare()._forms} == {(1, True), (2, True)}
+
+
+def cube_root() -> IterativeProgram:
+    """The cube root of a: Newton's method up to two steps, then a loop by bisection where that is not enough.
+
+    The second loop needs sin a beforehand, and its state begins at the middle of 0 and a + 1.
+    """
+
+    def body(xp: Any, symbol: Any) -> dict[str, Any]:
+        a, x, z = symbol("a", 1), symbol("x", 1), symbol("z_b", 2)
+
+        def error(y: Any) -> Any:
+            e = y * y * y - a[0, 0]
+            return xp.sqrt(e * e) * xp.eye(1)
+
+        y, middle, wide = x[0, 0], z[0, 0], z[1, 0]
+        wave = xp.sin(a[0, 0])
+        stepped = y - (y * y * y - a[0, 0]) / (3 * y * y)
+        halved = wide / 2
+        moved = middle + xp.where(middle * middle * middle < a[0, 0], halved / 2, -halved / 2)
+        return {
+            "x_first": xp.eye(1),
+            "residual_first": error(1.0),
+            "x_next": stepped * xp.eye(1),
+            "residual": error(stepped),
+            "residual_enter_b": error(y),
+            "z_first_b": xp.matrix([[(a[0, 0] + 1) / 2], [a[0, 0] + 1]]),
+            "x_next_b": moved * xp.eye(1),
+            "z_next_b": xp.matrix([[xp.where(wave > 2, wave, moved)], [halved]]),
+            "residual_b": error(moved),
+            "root": x,
+        }
+
+    return hoist(trace("cube_root", body), limits=[200])
+
+
+@pytest.mark.parametrize("count", [1, 11])
+def test_a_further_loop_takes_the_lanes_that_are_left(count: int) -> None:
+    """It runs only where the first has not come to an end, and prepares what only it needs."""
+    program = cube_root()
+    a = np.linspace(1.0, 3000.0, count)[:, None]
+    kernel = Kernel(program, threads=1)
+    root, iterations, residual = kernel(a, np.array([1e-10]), np.array([2.0]))
+    expected = program.interpret(a, np.array([1e-10]), np.array([2.0]))
+    assert iterations[0, 0] == 0, "1 is its own root"
+    for x, y in zip((root, iterations, residual), expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-12)
+    np.testing.assert_allclose(root, np.cbrt(a), rtol=1e-10)
+    assert (iterations[1:] > 2).all()
+    assert program.further[0].prepare.counts()["sin"] == 1
+    assert "sin" not in program.start.counts()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_iterate import cube_root
 
 from linkwork.errors import KernelError
 from linkwork.kernels import wasm
@@ -110,6 +111,15 @@ def test_a_loop_ends_as_its_interpreter_does(page):
     rows = [
         {"a": [a], "tolerance": [t], "max_iterations": [m]} for a in (2.0, 1e8, np.nan) for t, m in ((1e-6, 99), (0, 3))
     ]
+    for row, result in zip(rows, run(page, program, rows), strict=True):
+        expected = program.interpret(*(np.array(row[p.name], dtype=float) for p in program.inputs))
+        for port, value in zip(program.outputs, expected, strict=True):
+            np.testing.assert_array_equal(result[port.name], value, err_msg=f"{port.name} of {row}")
+
+
+def test_further_loops(page):
+    program = cube_root()
+    rows = [{"a": [a], "tolerance": [1e-9], "max_iterations": [2.0]} for a in (1.0, 700.0)]
     for row, result in zip(rows, run(page, program, rows), strict=True):
         expected = program.interpret(*(np.array(row[p.name], dtype=float) for p in program.inputs))
         for port, value in zip(program.outputs, expected, strict=True):

@@ -78,6 +78,7 @@ class Touch(NamedTuple):
     gap: Array  # a scalar
     axes: Array  # 3 x 3, in world axes
     turns: dict[int, Array]  # the axes of the links
+    lever: Array | None = None  # of a contact of one link, from its origin, in the axes of the contact
 
 
 def check_sizes(owner: str, sizes: object) -> None:
@@ -156,7 +157,7 @@ class Contact(Value):
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
         gap = (n.T @ (p + centre))[0, 0] - (self.radius + height)
-        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R})
+        return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R}, C.T @ lever)
 
 
 GROUND = instance(Surface, "a linkwork.Ground, Terrain or HeightField")

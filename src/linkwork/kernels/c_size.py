@@ -44,8 +44,10 @@ def estimated(program: Program | IterativeProgram | ProductProgram, dtype: str) 
         program = program.unrolled()
     state, each = 0, SIZES[dtype]
     if isinstance(program, IterativeProgram):
-        parts = [program.start, program.iterate, program.last]
-        state = sum(port.size for part in parts[:2] for port in part.outputs)
+        handed = [loop.prepare for loop in program.further]
+        parts = [program.start, program.iterate, *handed]
+        state = sum(port.size for part in parts for port in part.outputs)
+        parts += [program.last, *(part for loop in program.further for part in (loop.enter, loop.iterate))]
     else:
         parts = [program]
     found = [alive(part) for part in parts]

@@ -184,8 +184,10 @@ def _function(program: Program, name: str, kind: str, sincos: str, real: Real) -
 
 
 def _loop(program: IterativeProgram, name: str, real: Real) -> str:
-    """The three parts and the loop; an iteration writes to a second state, which is then copied back."""
+    """The parts and the loops; an iteration writes to a second state, which is then copied back."""
     parts = {"start": program.start, "iterate": program.iterate, "finish": program.last}
+    for key, loop in zip(program.letters, program.further, strict=True):
+        parts |= {"enter" + key: loop.enter, "prepare" + key: loop.prepare, "iterate" + key: loop.iterate}
     functions = "\n".join(
         _function(part, f"{name}_{role}", "static void", f"{name}_sincos", real) for role, part in parts.items()
     )
@@ -198,17 +200,38 @@ def _loop(program: IterativeProgram, name: str, real: Real) -> str:
         arguments = [variable(port) for port in parts[role].inputs] + into
         return f"{name}_{role}({', '.join(arguments)});"
 
-    state = "\n".join(f"    {real.kind} {variable(p)}[{max(p.size, 1)}];" for p in program.start.outputs)
-    new = "\n".join(f"    {real.kind} new_{identifier(p.name)}[{max(p.size, 1)}];" for p in program.iterate.outputs)
-    take = "\n".join(
-        f"        for (int i = 0; i < {p.size}; ++i) {variable(p)}[i] = new_{identifier(p.name)}[i];"
-        for p in program.iterate.outputs
-    )
+    def taken(role: str) -> str:
+        copies = "".join(
+            f"        for (int i = 0; i < {p.size}; ++i) {variable(p)}[i] = new_{identifier(p.name)}[i];\n"
+            for p in parts[role].outputs
+        )
+        return f"{call(role, ['new_' + identifier(p.name) for p in parts[role].outputs])}\n{copies}"
+
+    def repeated(role: str, limit: str) -> str:
+        return f"""    while (state_residual[0] > tolerance[0] && state_iterations[0] < max_iterations[0]{limit}) {{
+        {taken(role)}        state_iterations[0] += 1.0{real.suffix};
+    }}
+"""
+
+    def further(key: str, limit: int) -> str:
+        prepared = call("prepare" + key, [variable(p) for p in parts["prepare" + key].outputs])
+        return f"""    {taken("enter" + key)}    if (state_residual[0] > tolerance[0]) {{
+    {prepared}
+{repeated("iterate" + key, f" + {real.number(float(limit))}")}    }}
+"""
+
+    handed = [port for loop in program.further for port in loop.prepare.outputs]
+    state = "\n".join(f"    {real.kind} {variable(p)}[{max(p.size, 1)}];" for p in (*program.start.outputs, *handed))
+    changed = {
+        p.name: p for part in (program.iterate, *(loop.iterate for loop in program.further)) for p in part.outputs
+    }
+    new = "\n".join(f"    {real.kind} new_{identifier(p.name)}[{max(p.size, 1)}];" for p in changed.values())
     results = targets(program.inputs, program.outputs)
     counted = ""
     if program.counted:
         used, residual = results[-2:]
         counted = f"    {used}[0] = state_iterations[0];\n    {residual}[0] = state_residual[0];\n"
+    loops = "".join(further(k, loop.limit) for k, loop in zip(program.letters, program.further, strict=True))
     return f"""{functions}
 void {name}({parameters(program.inputs, program.outputs, real.kind)})
 {{
@@ -216,12 +239,7 @@ void {name}({parameters(program.inputs, program.outputs, real.kind)})
 {new}
     {real.kind} state_iterations[1] = {{0.0{real.suffix}}};
     {call("start", [variable(p) for p in program.start.outputs])}
-    while (state_residual[0] > tolerance[0] && state_iterations[0] < max_iterations[0]) {{
-        {call("iterate", ["new_" + identifier(p.name) for p in program.iterate.outputs])}
-{take}
-        state_iterations[0] += 1.0{real.suffix};
-    }}
-    {call("finish", results[: len(program.last.outputs)])}
+{repeated("iterate", "")}{loops}    {call("finish", results[: len(program.last.outputs)])}
 {counted}}}
 """
 

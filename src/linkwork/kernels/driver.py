@@ -305,27 +305,53 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
     return calls
 
 
-def iteration_loop(shape: Shape, calls: Mapping[str, Sequence[str]], active: int, head: str = "look") -> list[str]:
+def iteration_loop(
+    shape: Shape,
+    calls: Mapping[str, Sequence[str]],
+    active: int,
+    head: str = "look",
+    further: Sequence[str] = (),
+) -> list[str]:
     """Steps of an iterative program after its start.
 
-    Iterate and blend while any lane is active, then finish.
+    Iterate and blend while any lane is active, do the same in further loops, then finish.
 
     ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane. The loop goes
-    back to the label ``head``, which is before these steps.
+    back to the label ``head``, which is before these steps. Names of the parts of ``further`` loops end with these.
     """
-    any_lane = "%on" if shape.lanes == 1 else "%any"
-    reduce = f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on)" * (shape.lanes > 1)
-    return [
-        *calls["test"],
-        f"  %place = getelementptr i8, ptr %ws, i64 {active * shape.bytes}",
-        f"  %flags = load {shape.vector}, ptr %place, align {shape.bytes}",
-        f"  %on = fcmp une {shape.vector} %flags, {shape.constant(0.0)}",
-        reduce,
-        f"  br i1 {any_lane}, label %again, label %finish",
+    lines = [
+        *_while_active(shape, calls["test"], active, "", "again", f"left{(*further, '')[0]}"),
         "again:",
         *calls["iterate"],
         *calls["blend"],
         f"  br label %{head}",
-        "finish:",
-        *calls["finish"],
+    ]
+    for key, after in zip(further, [*further[1:], ""], strict=False):
+        lines += [
+            f"left{key}:",
+            *calls["enter" + key],
+            *calls["copy" + key],
+            *_while_active(shape, calls["test" + key], active, f"{key}0", f"some{key}", f"left{after}"),
+            f"some{key}:",
+            *calls["prepare" + key],
+            f"  br label %again{key}",
+            f"again{key}:",
+            *calls["iterate" + key],
+            *calls["blend" + key],
+            *_while_active(shape, calls["test" + key], active, key, f"again{key}", f"left{after}"),
+        ]
+    return [*lines, "left:", *calls["finish"]]
+
+
+def _while_active(shape: Shape, test: Sequence[str], active: int, tag: str, yes: str, no: str) -> list[str]:
+    """Test, and go to a label if any lane is active, to another one if none is."""
+    any_lane = f"%on{tag}" if shape.lanes == 1 else f"%any{tag}"
+    reduce = f"  %any{tag} = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on{tag})"
+    return [
+        *test,
+        f"  %place{tag} = getelementptr i8, ptr %ws, i64 {active * shape.bytes}",
+        f"  %flags{tag} = load {shape.vector}, ptr %place{tag}, align {shape.bytes}",
+        f"  %on{tag} = fcmp une {shape.vector} %flags{tag}, {shape.constant(0.0)}",
+        reduce * (shape.lanes > 1),
+        f"  br i1 {any_lane}, label %{yes}, label %{no}",
     ]

@@ -124,10 +124,11 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     beside the state (names with a prime); ``blend`` copies them to the state in the lanes that are still active.
     """
     layout = Layout(max(options.lanes, options.register))
-    primes = {"iterate": "'", "finish": "''"}
+    primes = {"iterate": "'", "enter": "'", "finish": "''"}
     plans: dict[str, Schedule] = {}
     for name, part in (program.parts() if options.loop else program.parts_without_loop()).items():
-        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, primes.get(name, ""))
+        prime = primes.get(name.split("_")[0], "")
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.counted))
@@ -136,7 +137,7 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     cost = cost_of(plans.values(), (*program.inputs, *program.outputs))
     if options.loop:
-        steps = iteration_loop(options.shape, calls, layout.named["running"])
+        steps = iteration_loop(options.shape, calls, layout.named["running"], further=program.letters)
         modules.append(driver_module(frame, steps, names, cost, calls["start"]))
     else:
         modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))

@@ -9,6 +9,11 @@ Every lane stops on its own, and its state no longer changes, when its residual 
 (or is not a number), or after its ``max_iterations``. Both are inputs, after the user's. The outputs end with
 ``iterations`` and ``residual``, or, if ``finish`` certifies what it gives, with one ``report`` of three numbers.
 
+A program may have ``further`` loops over the same state, for lanes that the loops before leave. Their ``enter`` looks
+at the state again: where it gives a residual above the tolerance the loop goes on from there, with so many iterations
+more. What only such a loop needs, a state of its own included, is computed by its ``prepare``, and only if some lane
+takes the loop.
+
 A program that is certified and ``rarely`` iterates is compiled without its loop first; the loop follows when a report
 says that a state needs it.
 """
@@ -18,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +45,19 @@ REPORT = Port("report", (3,))
 large. A check for results that are not numbers finds that NaN."""
 
 
+FURTHER = ("enter", "copy", "test", "prepare", "iterate", "blend")
+"""The parts of a further loop, in order."""
+
+
+class Loop(NamedTuple):
+    """A further loop; it ends when a lane has taken ``limit`` iterations more than ``max_iterations``."""
+
+    enter: Program
+    prepare: Program
+    iterate: Program
+    limit: int
+
+
 class IterativeProgram:
     """A start, an iteration with a residual, and optionally a finish; see the module's text for the rules."""
 
@@ -51,8 +69,9 @@ class IterativeProgram:
         outputs: Sequence[str] | None = None,
         name: str | None = None,
         rarely: bool = False,
+        further: Sequence[Loop] = (),
     ) -> None:
-        self.start, self.iterate = start, iterate
+        self.start, self.iterate, self.further = start, iterate, tuple(further)
         self.name = name or start.name
         self.source: Callable[[], ca.Function] | None = None
         self.state = {port.name: port for port in start.outputs}
@@ -67,6 +86,14 @@ class IterativeProgram:
         for part in (self.iterate, self.finish):
             self._check_ports(part.inputs, known, f"input of '{part.name}'")
         self._check_ports(self.iterate.outputs, self.state, f"output of '{iterate.name}'")
+        for loop in self.further:
+            handed = {port.name: port for port in loop.prepare.outputs}
+            self._check_ports(loop.enter.inputs, known, f"input of '{loop.enter.name}'")
+            self._check_ports(loop.prepare.inputs, known, f"input of '{loop.prepare.name}'")
+            known |= handed
+            self._check_ports(loop.iterate.inputs, known, f"input of '{loop.iterate.name}'")
+            self._check_ports(loop.enter.outputs, self.state, f"output of '{loop.enter.name}'")
+            self._check_ports(loop.iterate.outputs, self.state | handed, f"output of '{loop.iterate.name}'")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
         certified = {*CERTIFICATE} <= {port.name for port in self.finish.outputs}
@@ -81,7 +108,9 @@ class IterativeProgram:
     @property
     def digest(self) -> str:
         """A name for the content."""
-        parts = [part.digest + repr((part.inputs, part.outputs)) for part in (self.start, self.iterate, self.finish)]
+        own = (self.start, self.iterate, self.finish, *(part for loop in self.further for part in loop[:3]))
+        parts = [part.digest + repr((part.inputs, part.outputs)) for part in own]
+        parts += [str(loop.limit) for loop in self.further]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
@@ -90,7 +119,7 @@ class IterativeProgram:
         return self.start.operations + self.finish.operations
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Operations by kind, for each part."""
+        """Operations by kind, for each part of the first loop."""
         return {"start": self.start.counts(), "iterate": self.iterate.counts(), "finish": self.finish.counts()}
 
     def check(self) -> IterativeProgram:
@@ -115,17 +144,25 @@ class IterativeProgram:
                 for port, x in zip(part.outputs, results, strict=True)
             }
 
+        def running(limit: int) -> Array:
+            most = everything["max_iterations"] + np.asarray(limit, dtype)
+            return np.asarray((everything["residual"] > everything["tolerance"]) & (everything["iterations"] < most))
+
+        def repeat(iterate: Program, limit: int) -> None:
+            while (active := running(limit)).any():
+                for name, new in evaluate(iterate).items():
+                    mask = active.reshape(rows, *[1] * (new.ndim - 1))
+                    everything[name] = np.where(mask, new, everything[name])
+                everything["iterations"] = everything["iterations"] + active
+
         everything.update(evaluate(self.start))
-        iterations = np.zeros((rows, 1), dtype)
-        while True:
-            active = (everything["residual"] > everything["tolerance"]) & (iterations < everything["max_iterations"])
-            if not active.any():
-                break
-            for name, new in evaluate(self.iterate).items():
-                mask = active.reshape(rows, *[1] * (new.ndim - 1))
-                everything[name] = np.where(mask, new, everything[name])
-            iterations = iterations + active
-        everything["iterations"] = iterations
+        everything["iterations"] = np.zeros((rows, 1), dtype)
+        repeat(self.iterate, 0)
+        for loop in self.further:
+            everything.update(evaluate(loop.enter))
+            if running(loop.limit).any():
+                everything.update(evaluate(loop.prepare))
+                repeat(loop.iterate, loop.limit)
         outputs = [*evaluate(self.last).values(), *(everything[port.name] for port in self.counted)]
         return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
 
@@ -138,30 +175,19 @@ class IterativeProgram:
         """The parts; the driver calls them in its loop.
 
         ``finish`` makes the report too, if there is one. ``test`` decides which lanes continue; ``blend`` copies the
-        primed outputs of ``iterate`` to the state.
+        primed outputs of ``iterate`` to the state, ``copy`` those of ``enter``.
         """
         start = _also(self.start, Port("iterations", _ONE), 0.0)
-        control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
-        comparisons: list[Node] = [
-            *[("input", k, 0) for k in range(4)],
-            ("lt", 1, 0),
-            ("lt", 2, 3),
-            ("and", 4, 5),
-        ]
-        test = Program(control, [Port("running", _ONE)], comparisons, [[6]], "test")
-        changed = list(self.iterate.outputs)
-        inputs = [Port("running", _ONE), Port("iterations", _ONE)]
-        inputs += [Port(port.name + prime, port.shape) for port in changed for prime in ("'", "")]
-        nodes: list[Node] = [("input", 0, 0), ("input", 1, 0), ("add", 0, 1)]
-        results: list[list[int]] = [[2]]
-        for k, port in enumerate(changed):
-            results.append([])
-            for e in range(port.size):
-                n = len(nodes)
-                nodes += [("input", 2 * k + 2, e), ("input", 2 * k + 3, e), ("select", 0, n, n + 1)]
-                results[-1].append(n + 2)
-        blend = Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
-        return {"start": start, "test": test, "iterate": self.iterate, "blend": blend, "finish": self.last}
+        parts = {"start": start, "test": _test(0), "iterate": self.iterate, "blend": _blend(self.iterate.outputs)}
+        for key, loop in zip(self.letters, self.further, strict=True):
+            made = loop.enter, _copy(loop.enter.outputs), _test(loop.limit), *loop[1:3], _blend(loop.iterate.outputs)
+            parts |= {name + key: part for name, part in zip(FURTHER, made, strict=True)}
+        return {**parts, "finish": self.last}
+
+    @property
+    def letters(self) -> list[str]:
+        """What the names of the parts of further loops end with."""
+        return [f"_{chr(ord('b') + k)}" for k in range(len(self.further))]
 
     def parts_without_loop(self) -> dict[str, Program]:
         """The parts of a kernel that stops after the start: where states would iterate, ``iterations`` is NaN."""
@@ -174,6 +200,36 @@ class IterativeProgram:
                 raise KernelError(f"{what}: '{port.name}' is unknown; valid: {listing(known)}")
             if known[port.name].shape != port.shape:
                 raise KernelError(f"{what}: '{port.name}' has shape {port.shape}, not {known[port.name].shape}")
+
+
+def _test(limit: int) -> Program:
+    """Which lanes continue: 1 or 0."""
+    control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
+    nodes: list[Node] = [*[("input", k, 0) for k in range(4)], ("lt", 1, 0)]
+    more: list[Node] = [("const", float(limit)), ("add", 3, 5), ("lt", 2, 6), ("and", 4, 7)]
+    nodes += more if limit else [("lt", 2, 3), ("and", 4, 5)]
+    return Program(control, [Port("running", _ONE)], nodes, [[len(nodes) - 1]], "test")
+
+
+def _blend(changed: Sequence[Port]) -> Program:
+    """The state after an iteration in lanes that run, and as it was in others; the iterations counted."""
+    inputs = [Port("running", _ONE), Port("iterations", _ONE)]
+    inputs += [Port(port.name + prime, port.shape) for port in changed for prime in ("'", "")]
+    nodes: list[Node] = [("input", 0, 0), ("input", 1, 0), ("add", 0, 1)]
+    results: list[list[int]] = [[2]]
+    for k, port in enumerate(changed):
+        results.append([])
+        for e in range(port.size):
+            n = len(nodes)
+            nodes += [("input", 2 * k + 2, e), ("input", 2 * k + 3, e), ("select", 0, n, n + 1)]
+            results[-1].append(n + 2)
+    return Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
+
+
+def _copy(ports: Sequence[Port]) -> Program:
+    """Values with a prime, without it."""
+    primed = _selection([Port(port.name + "'", port.shape) for port in ports])
+    return Program(primed.inputs, ports, primed.nodes, primed.results, "copy")
 
 
 def _selection(ports: Sequence[Port]) -> Program:

@@ -54,8 +54,9 @@ from linkwork.kernels.task import Task
 
 _ONE = (1,)
 INNER = "step_"
-PRIMED = ("step", INNER + "iterate", INNER + "finish")
-"""Programs whose results are written beside the state, under names with a prime, until `blend` copies them."""
+PRIMED = (INNER + "enter", INNER + "iterate", INNER + "finish")
+"""Programs whose results are written beside the state, under names with a prime, until `blend` copies them: a step, or
+these parts of its loops."""
 
 FETCHED = 16 * 1024
 """Bytes of a timed input that are prefetched, one instruction for each cache line: half of the innermost cache."""
@@ -155,7 +156,8 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
     plans: dict[str, Schedule] = {}
     for name, part in program.parts().items():
-        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, "'" if name in PRIMED else "")
+        prime = "'" if name == "step" or name.startswith(PRIMED) else ""
+        plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
@@ -168,7 +170,8 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     cost = cost_of(plans.values())
     if "step" not in plans:
         inner = {name.removeprefix(INNER): lines for name, lines in calls.items() if name.startswith(INNER)}
-        loop = iteration_loop(shape, inner, layout.named["running"], "inner")
+        further = [name.removeprefix("enter") for name in inner if name.startswith("enter")]
+        loop = iteration_loop(shape, inner, layout.named["running"], "inner", further)
         calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     modules.append(time_driver(frame, len(program.timed), calls, names, cost))

@@ -95,7 +95,7 @@ def wasm_module(functions: Mapping[str, Program | IterativeProgram]) -> Module:
 
 
 class _Function:
-    """A program laid out: one part, or start, iteration and finish with a loop around the second."""
+    """A program laid out: one part, or start, iteration and finish, with loops in between."""
 
     def __init__(self, program: Program | IterativeProgram, layout: Layout, sizes: dict[str, int]) -> None:
         self.layout, self.sizes = layout, sizes
@@ -105,6 +105,9 @@ class _Function:
             started = self._laid_out(parts["start"], "")
             self._place(program.inputs, "")
             self.schedules = [started, self._laid_out(parts["iterate"], "'"), self._laid_out(parts["finish"], "'")]
+            for loop in program.further:
+                self.schedules += [self._laid_out(loop.enter, "'"), self._laid_out(loop.prepare, "")]
+                self.schedules.append(self._laid_out(loop.iterate, "'"))
             self._place(program.counted, "'")
         else:
             self.schedules = [self._laid_out(program, "'")]
@@ -128,12 +131,23 @@ class _Function:
             return parts[0]
         at = self.layout.named
         residual, tolerance, count, most = (at[n] for n in ("residual", "tolerance", "iterations", "max_iterations"))
-        goes_on = _load(residual) + _load(tolerance) + GT + _load(count) + _load(most) + LT + AND
-        taken = b"".join(_copied(at[p.name], at[p.name + "'"], p.size) for p in self.loop.iterate.outputs)
         counted = _store(count, _load(count) + _constant(1.0) + ADD)
-        loop = BLOCK + LOOP + goes_on + NOT + b"\x0d\1" + parts[1] + taken + counted + b"\x0c\0" + END + END
-        ends = b"".join(_copied(at[p.name + "'"], at[p.name], 1) for p in self.loop.counted)
-        return parts[0] + loop + parts[2] + ends
+
+        def taken(program: Program) -> bytes:
+            return b"".join(_copied(at[p.name], at[p.name + "'"], p.size) for p in program.outputs)
+
+        def repeated(part: bytes, iterate: Program, limit: int) -> bytes:
+            limited = _load(most) + (_constant(float(limit)) + ADD if limit else b"")
+            goes_on = _load(residual) + _load(tolerance) + GT + _load(count) + limited + LT + AND
+            return BLOCK + LOOP + goes_on + NOT + b"\x0d\1" + part + taken(iterate) + counted + b"\x0c\0" + END + END
+
+        code = parts[0] + repeated(parts[1], self.loop.iterate, 0)
+        for n, loop in enumerate(self.loop.further):
+            enter, prepare, iterate = parts[3 * n + 3 : 3 * n + 6]
+            code += enter + taken(loop.enter)
+            code += BLOCK + _load(residual) + _load(tolerance) + GT + NOT + b"\x0d\0" + prepare + END
+            code += repeated(iterate, loop.iterate, loop.limit)
+        return code + parts[2] + b"".join(_copied(at[p.name + "'"], at[p.name], 1) for p in self.loop.counted)
 
     def _calls(self, known: Mapping[str, int], k: int, p: int) -> bytes:
         out = b""

@@ -7,7 +7,7 @@ accelerations with them are integrated as without contacts (integrators.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,12 +15,14 @@ import numpy as np
 from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
 from linkwork.algorithms.contact.laws import largest
+from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
-from linkwork.errors import warn_unsolved
+from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
 from linkwork.lazy import cached_property
@@ -48,7 +50,7 @@ class ContactStep:
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
     `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames,
-    and `parameters` names those that are inputs.
+    and `parameters` names those that are inputs. If it `tries_again`, states that the solver leaves go to another one.
     """
 
     model: Model
@@ -63,6 +65,7 @@ class ContactStep:
     actuators: bool = False
     pushes: Pushes = NO_PUSHES
     parameters: tuple[str, ...] = ()
+    tries_again: bool = False
 
     integrator: ClassVar[str] = "semi_implicit"
     settled: ClassVar[str] = "contact"
@@ -96,16 +99,8 @@ class ContactStep:
 
     @property
     def retried(self) -> None:
-        """Rollouts do not try again: another method leaves about as many steps of a long motion unsolved."""
+        """Rollouts are not repeated: every step tries all that there is."""
         return None
-
-    @property
-    def second(self) -> ContactStep | None:
-        """The step for states that this one does not solve."""
-        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
-        if self.solver == "admm" or 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) > MANY:
-            return None
-        return replace(self, solver="admm", max_iterations=MOST["admm"])
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that laws of contact were violated in the states that are not `fine`."""
@@ -150,22 +145,37 @@ class ContactStep:
         def body(xp: Ops, symbol: Any) -> dict[str, Array]:
             inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
             solving = Solving(self, rewritten(self.model), xp, inputs)
-            first, change = solving.loop.first()
-            x = symbol("x", solving.loop.size)
-            new, residual = solving.loop.next(x)
-            loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
-            return loop | self._accounted(xp, inputs, solving.after(x))
+            x = symbol("x", solving.size)
+            return solving.loops_from(x, symbol) | self._accounted(xp, inputs, solving.after(x))
 
-        return hoist(trace("step", body, single=self.dtype == "float32"))
+        return hoist(trace("step", body, single=self.dtype == "float32"), limits=self.limits)
 
     @cached_property
     def cached_program(self) -> Any:
         """The program, or its cached sketch: a step that was compiled before is not traced again."""
         from linkwork.kernels.program_cache import get_or_trace
 
-        how = self.pd, self.extras, self.dtype, self.solver, self.actuators, self.pushes, self.parameters
+        how = self.pd, self.extras, self.dtype, *self.chain, self.actuators, self.pushes, self.parameters
         content = digest("contact step", self.model, self.contacts, self.ground, *how)
         return get_or_trace(content, lambda: self.traced)
+
+    @cached_property
+    def chain(self) -> list[str]:
+        """The solvers of its loops, one after the other, each for what those before have left.
+
+        The first two of "newton" know contacts, but not the limits of joints.
+        """
+        stops = stopped_joints(self.model, "joint_friction" in self.parameters)
+        few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
+        if self.solver == "newton":
+            whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
+            return ["newton", "interior_point", *whole, *(["admm"] if few else [])]
+        return [self.solver, *(["admm"] if self.tries_again and few else [])]
+
+    @property
+    def limits(self) -> list[int]:
+        """Iterations that further loops may take more than `max_iterations`."""
+        return [sum(MOST[name] for name in self.chain[1:k]) for k in range(2, len(self.chain) + 1)]
 
     @property
     def settings(self) -> dict[str, np.ndarray]:
@@ -196,21 +206,41 @@ class Solving:
             self.turn,
             x.get("joint_friction"),
         )
-        self.loop = SOLVERS[step.solver](self.problem, x["impulses"], xp)
+        self.loops = [SOLVERS[name](self.problem, x["impulses"], xp) for name in step.chain]
+        self.size = self.loops[0].size
 
     def solved(self) -> tuple[Array, int]:
-        """The state of the loop when it ends, and the sweeps it took, by NumPy."""
-        x, change = self.loop.first()
-        used = 1
-        while float(change[0, 0]) > self.step.tolerance and used < self.step.max_iterations:
-            x, change = self.loop.next(x)
-            used += 1
+        """The state of the last loop when it ends, and the iterations it took, by NumPy."""
+        x, change = self.loops[0].first()
+        used, tolerance = 1, self.step.tolerance
+        for loop, limit in zip(self.loops, (0, *self.step.limits), strict=True):
+            if loop is not self.loops[0]:
+                x, again = loop.enter(x)
+                change = change if again is None else again
+            while float(change[0, 0]) > tolerance and used < self.step.max_iterations + limit:
+                x, change = loop.next(x)
+                used += 1
         return x, used
+
+    def loops_from(self, x: Array, symbol: Any) -> dict[str, Array]:
+        """What a traced program says of its loops (kernels/hoist.py), where x is the state of the first."""
+        (first, *others), kept = self.loops, self.loops[0].kept
+        start, change = first.first()
+        new, residual = first.next(x)
+        out = {"x_first": start, "residual_first": change, "x_next": new, "residual": residual}
+        for key, loop in zip("bcd", others, strict=False):
+            entered, again = loop.enter(x)
+            z = symbol(f"z_{key}", loop.size - kept)
+            new, residual = loop.next(self.xp.vstack([x[0:kept, :], z]))
+            out |= {f"z_first_{key}": entered[kept:, :], f"z_next_{key}": new[kept:, :], f"residual_{key}": residual}
+            out |= {f"x_next_{key}": self.xp.vstack([new[0:kept, :], x[kept:, :]])}
+            out |= {} if again is None else {f"residual_enter_{key}": again}
+        return out
 
     def after(self, x: Array) -> After:
         """The mechanism after the step, for a state of the loop."""
         xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
-        p, violation, speed = self.loop.finish(x)
+        p, violation, speed = self.loops[0].finish(x)
         kick = self.problem.impulse(p)
         inside = self.problem.accelerations(kick)
         if self.step.model.constraints:
@@ -226,7 +256,8 @@ class Solving:
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
-        return After(q, v, x[0 : self.loop.kept, :], a, tau, forces, work, violation, speed)
+        impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
+        return After(q, v, impulses, a, tau, forces, work, violation, speed)
 
 
 class After(NamedTuple):
@@ -259,19 +290,33 @@ def _valid_step(x: Mapping[str, Array], xp: Ops) -> Array:
     return h
 
 
-SOLVERS = {"gauss_seidel": GaussSeidel, "active_set": ActiveSet, "admm": Admm}
+Solver = GaussSeidel | Newton
+
+SOLVERS: dict[str, type[Solver]] = {
+    "gauss_seidel": GaussSeidel,
+    "active_set": ActiveSet,
+    "admm": Admm,
+    "newton": Newton,
+    "interior_point": InteriorPoint,
+    "whole_newton": WholeNewton,
+    "whole_interior_point": WholeInteriorPoint,
+}
 """By name."""
+
+METHODS = ("gauss_seidel", "newton", "active_set", "admm")
+"""Those that a user can name."""
 
 FEW = 4
 """Contacts with the ground up to which sweeps alone are the default: they are cheaper, and find most solutions."""
 
 MANY = 32
-"""Rows above which nothing is tried again: the program of ADMM grows with the cube of their number."""
+"""Rows up to which ADMM is the last try: its program grows with the cube of their number."""
 
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 15, "interior_point": 60}
+MOST |= {"whole_newton": 20, "whole_interior_point": 60}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
@@ -295,10 +340,20 @@ def contact_step(
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
     few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
-    method = method or ("gauss_seidel" if few else "active_set")
     named = Inputs(model, parameters, by_contact(actuators)).named
-    how = pd, extras, dtype, method, actuators, pushes, named
+    simple = only_cones(model, contacts, named)
+    if method == "newton" and not simple:
+        raise InputError("method 'newton' is for contacts with the ground, without torsion, rolling and dry friction")
+    again = method is None
+    method = method or ("newton" if simple and contacts else "gauss_seidel" if few else "active_set")
+    how = pd, extras, dtype, method, actuators, pushes, named, again
     return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
+
+
+def only_cones(model: Model, contacts: Sequence[Contact | Pair], parameters: Sequence[str]) -> bool:
+    """Whether nothing but contacts with the ground and limits of joints can have impulses."""
+    dry = "joint_friction" in parameters or any(link.passive.friction.any() for link in model.links[1:])
+    return not dry and all(isinstance(c, Contact) for c in contacts) and not turning_rows(contacts)
 
 
 def by_contact(actuators: bool) -> tuple[str, ...]:

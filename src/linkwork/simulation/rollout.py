@@ -43,7 +43,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.simulation.contact_step import EXTRAS as CONTACT_EXTRAS
-from linkwork.simulation.contact_step import SOLVERS, ContactStep, contact_step
+from linkwork.simulation.contact_step import METHODS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
@@ -321,7 +321,7 @@ def rollout(
       [force; torque] at the origin of each of these frames, in the axes of the "world" or of the "frame" (`push_axes`).
     - `record` names what is recorded besides q and v: "a", "lam", "tau"; "forces" of contacts.
     - `contacts` may touch the `ground` (default: z = 0), with Coulomb friction, and joints have limits: see `lw.step`.
-      `method` is then "gauss_seidel", "active_set" or "admm"; `modes`, `prox`, `iterations` and "rk4" are for
+      `method` is then "newton", "gauss_seidel", "active_set" or "admm"; `modes`, `prox`, `iterations` and "rk4" are for
       rollouts without.
     - A state longer than `limit`, or not a number, has failed: its lane stops, and `result.ok` says so. So has one that
       gained energy without work: take a shorter dt, or "rk4". Results do not depend on the number of `threads`, to the
@@ -340,8 +340,8 @@ def rollout(
     if contacts is not None:
         if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
             raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
-        if method is not None and method not in SOLVERS:
-            raise not_found("method for contacts", method, SOLVERS)
+        if method is not None and method not in METHODS:
+            raise not_found("method for contacts", method, METHODS)
         wanted = tuple(n for n in CONTACT_EXTRAS if n in record)
         if len(wanted) < len(set(record)):
             raise InputError(f"a rollout with contacts records {listing(CONTACT_EXTRAS)}, not {listing(record)}")

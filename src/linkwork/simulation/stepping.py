@@ -18,11 +18,10 @@ from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import StepResult
-from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.contact_step import SOLVERS, ContactStep, Solving, contact_step
+from linkwork.simulation.contact_step import METHODS, ContactStep, Solving, contact_step
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.program import Program
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
-METHOD = optional(choice("method for contacts", tuple(SOLVERS)))
+METHOD = optional(choice("method for contacts", tuple(METHODS)))
 
 
 @checked(
@@ -69,10 +68,11 @@ def step(
     limits or friction; zeros), from which the solver starts: give it those of the last result, as below, and most steps
     take one sweep. The result also has `iterations`, `residual` (the largest violation of a law, m/s) and `converged`.
 
-    - `method` is "gauss_seidel", the default for up to four contacts with the ground, or "active_set", which also
-      solves many contacts, stacks and large mass ratios in few iterations. "admm" takes ten times as long, and also
-      solves states in which these two run in circles. Unless a method is named, states that the default does not solve
-      are solved once more by "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
+    - `method` is "newton", the default for contacts with the ground, which ends with an interior-point method where it
+      has to; or "gauss_seidel", the default for up to four contacts with torsion, rolling or dry joint friction, or
+      "active_set", which also solves many of these, pairs, stacks and large mass ratios in few iterations. "admm" takes
+      ten times as long, and also solves states in which others run in circles. Unless a method is named, states that
+      the default does not solve go to "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
       Activations of those with a state are the input `act`; `lw.actuation` has their rate, rollouts integrate them.
@@ -93,7 +93,7 @@ def step(
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
     of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
-    return StepFunction(of, backend, threads, tries_again=method is None and of.second is not None)
+    return StepFunction(of, backend, threads)
 
 
 class StepFunction(Function[StepResult]):
@@ -102,8 +102,8 @@ class StepFunction(Function[StepResult]):
     differentiable = False
     factors_mass = True
 
-    def __init__(self, of: ContactStep, backend: str, threads: int | None, tries_again: bool = False) -> None:
-        self.of, self.tries_again, self.warns = of, tries_again, True
+    def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
+        self.of = of
         driven = ("u", "dt", "tau", "act") if of.actuators else ("tau", "dt")
         names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
@@ -120,7 +120,7 @@ class StepFunction(Function[StepResult]):
             threads=threads,
             defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
-            identity=(of.contacts, of.ground, of.pd, of.solver, of.actuators, of.parameters),
+            identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters),
             result=StepResult,
         )
 
@@ -129,18 +129,15 @@ class StepFunction(Function[StepResult]):
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         solving = self._solving(xp, inputs)
-        first, change = solving.loop.first()
-        x = symbol("x", solving.loop.size)
-        new, residual = solving.loop.next(x)
+        x = symbol("x", solving.size)
         after = solving.after(x)
         ends = {name: getattr(after, name) for name in StepResult._fields}
-        loop = {"x_first": first, "residual_first": change, "x_next": new, "residual": residual}
-        return {**loop, **ends, "violation": after.violation, "bound": after.speed}
+        return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist
 
-        return hoist(program)
+        return hoist(program, limits=self.of.limits)
 
     @property
     def _settings(self) -> Mapping[str, Any]:
@@ -178,25 +175,6 @@ class StepFunction(Function[StepResult]):
         bad = self._odd([*result, result._report[..., :2]], batch)
         if bad:
             raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
-        if self.tries_again and not result.converged.all():
-            self._try_again(result, dict(zip(self.inputs, arrays, strict=True)))
-        if self.warns and not result.converged.all():
+        if not result.converged.all():
             warn_unsolved(self.name, result.converged)
         return result
-
-    def _try_again(self, result: Any, given: dict[str, np.ndarray]) -> None:
-        """Solve what has not converged by the other method from zero, and take that where it is better."""
-        hard = np.flatnonzero(~np.atleast_1d(result.converged))
-        states = {n: np.broadcast_to(x, (result.converged.size, x.shape[-1]))[hard] for n, x in given.items()}
-        states["impulses"] = np.zeros_like(states["impulses"])
-        found = self._second(**{n: x.reshape(len(hard), *self._shapes.get(n, (-1,))) for n, x in states.items()})
-        better = found.residual < np.atleast_1d(result.residual)[hard]
-        for part, new in zip((*result, result._report), (*found, found._report), strict=True):
-            part.reshape(result.converged.size, part.shape[-1])[hard[better]] = new[better]
-
-    @cached_property
-    def _second(self) -> StepFunction:
-        assert self.of.second is not None
-        second = StepFunction(self.of.second, self.backend, self.threads)
-        second.warns = False
-        return second

@@ -40,8 +40,8 @@ TINY = 1e-300
 class Admm(GaussSeidel):
     """The loop over projections.
 
-    Its state has y and what the laws remember, then w = (y, z), the change of w and w of the iteration before, all with
-    mobilities of 1; at last rho, the iterations since it changed, and its largest factor.
+    Its state has y and what the laws remember, then w = (y, z - g), the change of w and w of the iteration before, all
+    with mobilities of 1; at last rho, the iterations since it changed, and its largest factor.
     """
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
@@ -60,17 +60,19 @@ class Admm(GaussSeidel):
 
     def first(self) -> tuple[Array, Array]:
         """The state after one iteration from `start`, and its error."""
-        xp, m = self.xp, self.rows
-        y = self.units * self.start[0:m, :]
-        w = xp.vstack([y, self.G @ y + self.g])
-        return self.next(xp.vstack([self.start, w, xp.zeros(2 * m), w, xp.constant([RHO, 0.0, MOST])]))
+        y = self.units * self.start[0 : self.rows, :]
+        return self.next(self._from(self.start, y, self.G @ y))
+
+    def enter(self, x: Array) -> tuple[Array, Array | None]:
+        """From zero, and not from where another loop ended; whether x is good enough is known already."""
+        return self._from(x[0 : self.kept, :], self.xp.zeros(self.rows), self.xp.zeros(self.rows)), None
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one iteration more, and its error, relative to the largest velocity."""
         xp, m, k = self.xp, self.rows, self.kept
         w, f_before, before = (x[k + 2 * m * i : k + 2 * m * (i + 1), :] for i in range(3))
         rho, count, most = (x[k + 6 * m + i, 0] for i in range(3))
-        y, z = w[0:m, :], w[m:, :]
+        y, z = w[0:m, :], w[m:, :] + self.g
         # what the dynamics make of y and z, and the laws of that
         p = self.tridiagonal.solve(rho, rho * y + z - self.g)
         u = z + rho * (y - p)
@@ -83,7 +85,7 @@ class Admm(GaussSeidel):
         z = z + rho * (q - p)
         error = largest(xp, self.units * (p - q)) + largest(xp, self.units * (u - z))
         # ahead, unless rho has just changed
-        after = xp.vstack([q, z])
+        after = xp.vstack([q, z - self.g])
         f = after - w
         df = f - f_before
         square = self._dot(df, df, rho)
@@ -98,6 +100,11 @@ class Admm(GaussSeidel):
         count, most = xp.where(last, 0.0, count + 1), xp.where(last, 1 + LESS * (most - 1), most)
         state = [new, x[m:k, :], after - theta * (after - before), f, after, xp.matrix([[rho], [count], [most]])]
         return xp.vstack(state), SAFE * error / self.speed
+
+    def _from(self, kept: Array, y: Array, z: Array) -> Array:
+        """The state at the beginning."""
+        xp, w = self.xp, self.xp.vstack([y, z])
+        return xp.vstack([kept, w, xp.zeros(2 * self.rows), w, xp.constant([RHO, 0.0, MOST])])
 
     def _dot(self, a: Array, b: Array, rho: Array) -> Array:
         """a^T b of (y, z), in units in which rho is 1."""

@@ -17,7 +17,7 @@ where many share a body, or masses differ by orders of magnitude, sweeps still p
 from __future__ import annotations
 
 from linkwork.algorithms.contact.at_once import at_once
-from linkwork.algorithms.contact.laws import Cone, largest
+from linkwork.algorithms.contact.laws import Cone, larger, largest
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops
 
@@ -78,6 +78,12 @@ class GaussSeidel:
         inside = [law.inside(x) for law, x in zip(self.problem.laws, ahead, strict=True)]
         return xp.vstack([q, s, f, *inside]), change
 
+    def enter(self, x: Array) -> tuple[Array, Array | None]:
+        """The state from which it goes on where another loop ended, and the violation of the laws there."""
+        p = self._split(x)
+        state = self.xp.vstack([x[0 : self.kept, :], self.xp.zeros(self.rows), *p])
+        return state[0 : self.size, :], self.problem.violation(p, self.xp) / self.speed
+
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of a law, and the velocity that it is relative to."""
         p = self._split(x[0 : self.rows, :])
@@ -112,13 +118,4 @@ class GaussSeidel:
         return q, xp.matrix(memory) if memory else xp.zeros(0), SAFE * change / self.speed
 
     def _split(self, p: Array) -> list[Array]:
-        parts, row = [], 0
-        for law in self.problem.laws:
-            parts.append(p[row : row + law.rows, :])
-            row += law.rows
-        return parts
-
-
-def larger(xp: Ops, a: Array, b: Array) -> Array:
-    """The larger of two numbers that are not negative, 1 x 1; NaN if b is."""
-    return xp.where(b <= a, a, b)
+        return self.problem.split(p)

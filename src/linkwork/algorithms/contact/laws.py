@@ -136,15 +136,19 @@ class Cone:
 class Stop:
     """A joint that moves between two velocities; friction resists with up to `p_max`. One row, no memory.
 
-    If it is `of` a contact, `p_max` is that one's normal impulse.
+    `A` is its mobility; `alone` is any measure of that, by which violations are weighed: of the joint with links before
+    it at rest, say. If it is `of` a contact, `p_max` is that one's normal impulse. `sides` says whether it has
+    a lower and an upper velocity.
     """
 
     A: Array
+    alone: Array
     lower: Array
     upper: Array
     p_max: Array
     xp: Ops
     of: int | None = None
+    sides: tuple[bool, bool] = (True, True)
     rows, memory = 1, 0
 
     @property
@@ -187,9 +191,9 @@ class Stop:
         return Held(active, xp.zeros(1), (stops * at) * one, ((1.0 - active) * against) * one)
 
     def violation(self, p: Array, u: Array) -> Array:
-        """|p - p(u - A p)|, times A."""
-        off = p[0, 0] - self._graph(u[0, 0] - self.A[0, 0] * p[0, 0], self.scale)
-        return self.A[0, 0] * self.xp.sqrt(off * off) * self.xp.eye(1)
+        """|p - p(u - A p)|, times A, with A alone."""
+        off = p[0, 0] - self._graph(u[0, 0] - self.alone * p[0, 0], self.alone)
+        return self.alone * self.xp.sqrt(off * off) * self.xp.eye(1)
 
 
 Law = Cone | Stop
@@ -202,3 +206,8 @@ def largest(xp: Ops, x: Array) -> Array:
         square = x[i : i + 1, :] * x[i : i + 1, :]
         worst = xp.where(square <= worst, worst, square)
     return xp.sqrt(worst)
+
+
+def larger(xp: Ops, a: Array, b: Array) -> Array:
+    """The larger of two numbers that are not negative, 1 x 1; NaN if b is."""
+    return xp.where(b <= a, a, b)

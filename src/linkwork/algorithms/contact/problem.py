@@ -18,14 +18,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwork.algorithms.contact.laws import Cone, Law, Stop, largest
+from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
+from linkwork.algorithms.contact.ports import Port, Ports, ports_of
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.contact import Contact, Surface, Touch
 from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
+from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.carried import carried
 
@@ -46,10 +48,11 @@ class Problem:
 
     `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
     velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
-    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts.
+    of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `moved(impulse)` is what
+    it changes of the velocities of `every` port, without G.
     """
 
-    G: Pairs
+    every: Ports
     g: list[Array]
     laws: list[Law]
     axes: list[Array]
@@ -57,6 +60,37 @@ class Problem:
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
     opened: Callable[[Array], Array]
+    moved: Callable[[Array], Array]
+
+    @cached_property
+    def G(self) -> Pairs:
+        """The blocks of G."""
+        return self.every.pairs()
+
+    @cached_property
+    def ports(self) -> Ports:
+        """Those of contacts."""
+        return self.every.among(len(self.axes))
+
+    @property
+    def rows(self) -> int:
+        """Of all laws."""
+        return sum(law.rows for law in self.laws)
+
+    def split(self, x: Array) -> list[Array]:
+        """The impulses of all laws, which are the beginning of x."""
+        parts, row = [], 0
+        for law in self.laws:
+            parts.append(x[row : row + law.rows, :])
+            row += law.rows
+        return parts
+
+    def violation(self, p: Sequence[Array], xp: Ops) -> Array:
+        """The largest one of a law, 1 x 1, without G."""
+        worst, y = xp.zeros(1), self.moved(self.impulse(p))
+        for i, law in enumerate(self.laws):
+            worst = larger(xp, worst, law.given(p).violation(p[i], self.g[i] + self.every.at(i, y)))
+        return worst
 
     def others(self, i: int, p: Sequence[Array]) -> Array:
         """The velocity of contact i without its own impulse."""
@@ -94,42 +128,55 @@ def contact_problem(
     v_free = motion.v + h * (a_free + turn)
 
     touches, joints = [c.evaluate(motion, ground) for c in contacts], stopped_joints(motion.model, dry is not None)
-    turns = turning_rows(contacts)
-    J = [_columns(jacobian_blocks(motion, touch.K, {}), motion) for touch in touches]
+    turns, n = turning_rows(contacts), len(contacts)
+    ports = ports_of(touches, ground, xp)
+    J = [_columns(jacobian_blocks(motion, port.K, {}), motion) for port in ports]
     J += [_columns(jacobian_blocks(motion, _spin(touches[k], axis, by, xp), {}), motion) for k, axis, by in turns]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
-    G = mobility.gram(J, [3] * len(contacts) + [1] * (len(turns) + len(joints)))
-    g = [times([c], v_free, xp) for c in J]
+    ports += [Port(1, {}, ((k, None),)) for k in range(n, n + len(turns) + len(joints))]
+    every = Ports(ports, mobility.gram(J, [port.rows for port in ports]), xp)
 
-    laws: list[Law] = []
+    def of_ports(v: Array) -> Array:
+        return xp.vstack([xp.zeros(0), *(times([c], v, xp) for c in J)])
+
+    def velocities(v: Array) -> list[Array]:
+        y = of_ports(v)
+        return [every.at(i, y) for i in range(len(every.place))]
+
+    laws, g = list[Law](), velocities(v_free)
     speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
         offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
         offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
         if c.restitution:
-            before = times([J[k]], motion.v, xp)[2, 0]
+            before = velocities(motion.v)[k][2, 0]
             hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
             offset = xp.where(hits, c.restitution * before, offset)
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
-        laws.append(Cone(G[k, k], friction[k, 0], xp))
-    for n, (k, _, _) in enumerate(turns, start=len(contacts)):
-        laws.append(Stop(G[n, n], -math.inf, math.inf, 0.0, xp, of=k))
-    for k, i in enumerate(joints, start=len(contacts) + len(turns)):
+        laws.append(Cone(every.own(k), friction[k, 0], xp))
+    for i, (k, _, _) in enumerate(turns, start=n):
+        laws.append(Stop(every.own(i), every.own(i)[0, 0], -math.inf, math.inf, 0.0, xp, of=k))
+    for k, i in enumerate(joints, start=n + len(turns)):
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
         below, above = limits.lower - q, limits.upper - q
         lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
         first = motion.model.topology.v_slices[i].start
         resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
-        laws.append(Stop(G[k, k], lower, upper, resists * h, xp))
+        sides = limits.lower > -math.inf, limits.upper < math.inf
+        laws.append(Stop(every.own(k), mobility.factor.pivots[first], lower, upper, resists * h, xp, sides=sides))
 
     def impulse(p: Sequence[Array]) -> Array:
-        return transposed(J, xp.vstack([xp.zeros(0), *p]), motion)
+        return transposed(J, every.wrenches(p), motion)
 
     def accelerations(impulse: Array) -> Array:
         return a_free + mobility.applied(impulse) / h
 
-    return Problem(G, g, laws, [touch.axes for touch in touches], speed, impulse, accelerations, mobility.opened)
+    def moved(impulse: Array) -> Array:
+        return of_ports(mobility.applied(impulse))
+
+    axes = [touch.axes for touch in touches]
+    return Problem(every, g, laws, axes, speed, impulse, accelerations, mobility.opened, moved)
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:

@@ -1,0 +1,166 @@
+"""Contact with friction by Newton's method on the laws of all contacts at once.
+
+The laws of Signorini and Coulomb are p_i = F(y_i), y_i = p_i - r u_i, with any r > 0, here rho over the contact's own
+mobility: F keeps y_n >= 0 and shortens y_t to mu y_n. F is piecewise smooth, so its derivative D says what an open, a
+sticking and a slipping contact do, and a step is
+
+    (1 - D + D r G + lambda D) dp = F(y) - p
+
+Alart and Curnier 1991. lambda damps redundant contacts (four points under a foot) towards the impulses at hand, in the
+step and not in the solution. In the form of ports.py, contact by contact, with k = r / lambda and e = y_t / |y_t|:
+
+    opens    dp = -p
+    sticks   dp = -k (u + du)
+    slips    dp_n = -k (u_n + du_n);   along e it follows mu dp_n;   across e it gives way by kappa = mu y_n / |y_t|
+
+A joint that meets a limit sticks there, at the limit's velocity. `Newton` knows contacts only: most steps meet no
+limit, and are solved by a system over few ports. `WholeNewton` has the limits too. A humanoid on eight points of its
+feet takes one or two steps from the impulses of the last time step, 99 % of time steps at most seven, where sweeps and
+solves of active contacts take 80. With one r it may run in circles, so rho falls whenever a step makes things worse;
+where that does not help another method does (interior_point.py).
+"""
+
+from __future__ import annotations
+
+from linkwork.algorithms.contact.gauss_seidel import TINY
+from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger
+from linkwork.algorithms.contact.ports import Ports
+from linkwork.algorithms.contact.problem import Problem
+from linkwork.backends.ops import Array, Ops, threshold
+
+DAMPING = 1e-8
+"""lambda: less gives up digits of redundant contacts, more takes more steps."""
+
+RHO, FALLS, LEAST = 0.1, 0.1, 1e-4
+"""At the start, by what it is multiplied, and how small it becomes."""
+
+SAFE = 10.0
+"""How much more exact a step must be than asked for: impulses are moved into their cones afterwards."""
+
+LENGTH = 1e-150
+"""Added to lengths that may be zero: its square is still a number."""
+
+LOST = 1e30
+"""The residual of a step that is not a number: the lane goes back."""
+
+
+class Newton:
+    """The loop over steps. Impulses of joint limits are zero in it.
+
+    Its state has the impulses, what other solvers remember, the velocities y of ports, rho and the last violation.
+    """
+
+    def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
+        self.problem, self.xp, self.start = problem, xp, start
+        self.kept, self.speed = start.shape[0], problem.speed + TINY
+        self.ports, self.laws = self.solved_for(problem)
+        self.rows = sum(law.rows for law in self.laws)
+
+    def solved_for(self, problem: Problem) -> tuple[Ports, list[Law]]:
+        """Those of contacts."""
+        return problem.ports, problem.laws[: len(problem.axes)]
+
+    @property
+    def size(self) -> int:
+        """How many numbers the state has."""
+        return int(self.kept + self.ports.rows + 2)
+
+    def first(self) -> tuple[Array, Array]:
+        """The state after one step from `start`, and its violation."""
+        xp, others = self.xp, self.problem.rows - self.rows
+        p = [law.inside(x) for law, x in zip(self.laws, self._split(self.start), strict=True)]
+        remembered = self.start[self.problem.rows :, :]
+        return self.next(xp.vstack([*p, xp.zeros(others), remembered, *self._begun(self.ports.moved(p))]))
+
+    def enter(self, x: Array) -> tuple[Array, Array | None]:
+        """The state from which it goes on where another loop ended; the violation there, if it is new."""
+        return self.xp.vstack([x[0 : self.kept, :], *self._begun(self.ports.moved(self._split(x)))]), None
+
+    def next(self, x: Array) -> tuple[Array, Array]:
+        """The state after one step more, and its violation of the laws, relative to velocities."""
+        xp, p, end = self.xp, self._split(x), self.kept + self.ports.rows
+        y, rho, before = x[self.kept : end, :], x[end, 0], x[end + 1 : end + 2, :]
+        u = [self.problem.g[i] + self.ports.at(i, y) for i in range(len(p))]
+        steps = [self._linearised(law, a, b, rho) for law, a, b in zip(self.laws, p, u, strict=True)]
+        dp, _ = self.ports.solve([E for E, _ in steps], [b for _, b in steps])
+        new = [a + b for a, b in zip(p, dp, strict=True)]
+        after = self.ports.moved(new)
+        error = self.violation(new, after) / self.speed
+        # less of u in y if that was worse than before, and back if it was nothing at all
+        sane, smaller = error < LOST, xp.where(FALLS * rho > LEAST, FALLS * rho, LEAST)
+        rho = xp.where(error < before, rho, smaller) * xp.eye(1)
+        state = xp.where(sane, xp.vstack([*new, x[self.rows : self.kept, :], after]), x[0:end, :])
+        error = xp.where(sane, error, LOST)
+        return xp.vstack([state, rho, error]), SAFE * error
+
+    def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
+        """The impulses, the largest violation of any law, and the velocity that it is relative to."""
+        p = [law.inside(p) for law, p in zip(self.problem.laws, self.problem.split(x), strict=True)]
+        return p, self.problem.violation(p, self.xp), self.speed
+
+    def violation(self, p: list[Array], y: Array) -> Array:
+        """The largest one of these laws, for impulses and velocities of ports."""
+        worst = self.xp.zeros(1)
+        for i, law in enumerate(self.laws):
+            worst = larger(self.xp, worst, law.violation(p[i], self.problem.g[i] + self.ports.at(i, y)))
+        return worst
+
+    def _begun(self, y: Array) -> tuple[Array, Array, Array]:
+        """What is in the state besides impulses at the beginning."""
+        return y, RHO * self.xp.eye(1), LOST * self.xp.eye(1)
+
+    def _linearised(self, law: Law, p: Array, u: Array, rho: Array) -> tuple[Array, Array]:
+        """E and b: dp = b - E du."""
+        if isinstance(law, Cone):
+            return slipping(law, p, u, rho / law.scale, self.xp)
+        return stopping(law, p, u, rho / law.alone, self.xp)
+
+    def _split(self, x: Array) -> list[Array]:
+        return self.problem.split(x)[: len(self.laws)]
+
+
+class WholeNewton(Newton):
+    """The same with limits of joints, for what the loops before leave."""
+
+    def solved_for(self, problem: Problem) -> tuple[Ports, list[Law]]:
+        """All."""
+        return problem.every, problem.laws
+
+    def enter(self, x: Array) -> tuple[Array, Array | None]:
+        """Velocities of ports by way of the joints, so that Omega is needed only where a limit is met."""
+        p = self._split(x)
+        y = self.problem.moved(self.problem.impulse(p))
+        return self.xp.vstack([x[0 : self.kept, :], *self._begun(y)]), self.violation(p, y) / self.speed
+
+
+def slipping(law: Cone, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:
+    """E and b of a contact."""
+    mu, damping = law.mu, threshold(xp, DAMPING)
+    y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
+    N, length = xp.where(yn > 0, yn, 0.0), xp.sqrt(y0 * y0 + y1 * y1 + LENGTH)
+    slips = length > mu * N
+    e0, e1 = y0 / length, y1 / length
+    kappa = xp.where(slips, mu * N / length, 1.0)
+    left = 1 - (1 - damping) * kappa  # of what is across e: lambda if it sticks
+    En = xp.where(yn > 0, r / damping, 0.0)
+    across, along = r * kappa / left, xp.where(slips, 0.0, En)
+    off, E01 = xp.where(slips, mu * En, 0.0), (along - across) * e0 * e1
+    rows = [
+        [along * e0 * e0 + across * e1 * e1, E01, off * e0],
+        [E01, along * e1 * e1 + across * e0 * e0, off * e1],
+        [0.0, 0.0, En],
+    ]
+    bn = xp.where(yn > 0, (N - p[2, 0]) / damping, -p[2, 0])
+    f0, f1 = kappa * y0 - p[0, 0], kappa * y1 - p[1, 0]
+    fe, fa = e0 * f0 + e1 * f1, (e0 * f1 - e1 * f0) / left
+    fe = xp.where(slips, fe + xp.where(yn > 0, mu * (1 - damping) * bn, 0.0), fe / damping)
+    return xp.matrix(rows), xp.matrix([[e0 * fe - e1 * fa], [e1 * fe + e0 * fa], [bn]])
+
+
+def stopping(law: Stop, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:
+    """E and b of a joint: where F is neither 0 nor its largest friction, the velocity is given."""
+    F, damping = law.near(p - r * u, 1.0 / r), threshold(xp, DAMPING)
+    free = F[0, 0] * F[0, 0] - law.p_max * law.p_max
+    held = free * free > 0
+    E = xp.where(held, r / damping, 0.0) * xp.eye(1)
+    return E, (F - p) * xp.where(held, 1.0 / damping, 1.0)

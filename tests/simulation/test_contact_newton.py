@@ -1,0 +1,89 @@
+"""Newton's method and the interior point for contacts: both solve the laws, with limits of joints and without."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.newton import Newton, WholeNewton
+from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.contact import Ground
+from linkwork.errors import InputError
+from linkwork.rewrite.rewritten import Rewritten
+from linkwork.robots.mechanisms import quadruped
+from linkwork.simulation.contact_step import Solving, contact_step
+
+TOLERANCE = 1e-8
+
+
+def solving(seed: int) -> Solving:
+    """A quadruped that hits the ground with its feet and three corners of its trunk, two joints at their limits."""
+    model, rng = quadruped(), np.random.default_rng(seed)
+    feet = [lw.Contact(name, friction=0.6) for name in model.frames if name.endswith("foot")]
+    q, v = model.neutral(), 0.3 * rng.normal(size=model.nv)
+    low = lw.forward_kinematics(model, [c.frame for c in feet], backend="numpy")(q).positions[:, 2].min()
+    trunk = model.links[1].name
+    corners = [lw.Contact(trunk, (x, y, low), friction=0.4) for x, y in ((0.1, 0.1), (0.1, -0.1), (-0.1, 0.0))]
+    q[2] -= low
+    for link in (4, 7):
+        at = model.topology.q_slices[link].start
+        q[at] = model.links[link].limits.upper
+        v[model.topology.v_slices[link]] = 2.0
+    step = contact_step(model, feet + corners, Ground())
+    given = {"q": q, "v": v, "dt": [1e-3], "tau": np.zeros(model.nv), "friction": step.defaults["friction"]}
+    given |= {n: np.zeros(k) for n, k in step.inputs.items() if n not in given}
+    return Solving(step, Rewritten(model), NUMPY, {n: np.asarray(x, float)[:, None] for n, x in given.items()})
+
+
+def solved(loop: Newton | GaussSeidel, x: np.ndarray, most: int) -> np.ndarray:
+    """The impulses that a loop ends with."""
+    for _ in range(most):
+        x, error = loop.next(x)
+        if error[0, 0] <= TOLERANCE:
+            return np.asarray(x)
+    raise AssertionError(f"{type(loop).__name__} does not end")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_all_solve_the_laws(seed: int) -> None:
+    """Of contacts alone, and with limits: velocities agree, impulses of redundant contacts need not."""
+    case = solving(seed)
+    problem, start = case.problem, case.x["impulses"]
+    found = []
+    for kind, most in ((WholeNewton, 60), (WholeInteriorPoint, 60)):
+        loop = kind(problem, start, NUMPY)
+        p, violation, speed = loop.finish(solved(loop, loop.enter(start)[0], most))
+        assert violation[0, 0] <= 1.1 * TOLERANCE * speed[0, 0]
+        found.append(np.concatenate([p[i] for i in range(len(problem.axes), len(p))]))
+        found.append(problem.moved(problem.impulse(p)))
+    assert np.abs(found[0]).max() > 0, "a limit is met"
+    np.testing.assert_allclose(found[1], found[3], atol=1e-6 * float(problem.speed[0, 0]))
+    few = [kind(problem, start, NUMPY) for kind in (Newton, InteriorPoint)]
+    states = [solved(few[0], few[0].first()[0], 60), solved(few[1], few[1].enter(start)[0], 60)]
+    ys = [loop.ports.moved(loop._split(x)) for loop, x in zip(few, states, strict=True)]
+    np.testing.assert_allclose(*ys, atol=1e-6 * float(problem.speed[0, 0]))
+
+
+def test_ports_are_the_delassus_matrix() -> None:
+    """B Omega B^T of six velocities of the trunk is J N J^T of its corners."""
+    problem = solving(0).problem
+    p = [np.random.default_rng(k).normal(size=(law.rows, 1)) for k, law in enumerate(problem.laws)]
+    y = problem.moved(problem.impulse(p))
+    assert problem.ports.sizes[0] == 6, "the trunk has three contacts"
+    for i in range(len(p)):
+        u = problem.others(i, p) + problem.G[i, i] @ p[i]
+        np.testing.assert_allclose(u, problem.g[i] + problem.every.at(i, y), atol=1e-12 * np.abs(y).max())
+
+
+def test_the_whole_step_ends_with_limits_and_redundant_contacts() -> None:
+    """The chain of loops as a step has it."""
+    case = solving(3)
+    x, _ = case.solved()
+    after = case.after(x)
+    assert after.violation[0, 0] <= TOLERANCE * after.speed[0, 0]
+    assert case.step.chain == ["newton", "interior_point", "whole_newton", "whole_interior_point"]
+    with pytest.raises(InputError, match="dry friction"):
+        lw.step(case.step.model, case.step.contacts, method="newton", parameters=("joint_friction",))
