@@ -42,8 +42,8 @@ GIVEN = {"lw": lw, "np": np, **{n: f for n, f in vars(mechanisms).items() if ins
 """What examples take for granted; the reference says so."""
 
 INSIDE = {
-    "Function": {"differentiable", "kernel", "program", "recipe", "traced"},
-    "Model": {"check_forward", "check_position", "reach", "row_span", "topology", "unit_parts"},
+    "Function": {"differentiable", "factors_mass", "kernel", "program", "recipe", "traced"},
+    "Model": {"check_forward", "check_position", "reach", "row_span", "sliding", "topology", "unit_parts"},
     "Rollout": {"kernel", "program", "retried"},
     "Builder": {"strict", "look", "outline", "visual"},
     "BodyInertia": {"check"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +18,14 @@ BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def numbers_of_torch() -> Iterator[None]:
+    """Pages may change torch's default type of numbers: the next page begins with the usual one."""
+    yield
+    if torch := sys.modules.get("torch"):
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.filterwarnings("error::linkwork.errors.ConvergenceWarning", "error::linkwork.errors.StepWarning")

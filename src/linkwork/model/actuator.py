@@ -85,6 +85,8 @@ class Actuator(Value):
         >>> tendon = lw.Actuator({"index": 1.0, "middle": 0.8}, gain=3.0, bias=(0.0, -2.0), force_range=(0, 20))
         >>> tendon.name, tendon.gain, dict(tendon.joints)
         ('index', array([3., 0., 0.]), {'index': (1.0,), 'middle': (0.8,)})
+        >>> chain(2).with_actuators(lw.Actuator("link1_joint", state="filter", time_constant=0.1)).na  # activations
+        1
     """
 
     joints: Mapping[str, tuple[float, ...]]
