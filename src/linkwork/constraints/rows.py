@@ -77,17 +77,19 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
 
 
 def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
-    """The squares, m x 1, of rows over joint velocities without cancellation.
+    """The squares, m x 1, of rows over joint velocities if all of these moved along the rows' directions.
 
     A row below rounding of this is zero: no joint lies between its links, or all that do move them at right angles to
-    its direction.
+    its direction, which is known to rounding only.
     """
     xp, ones = motion.xp, motion.xp.constant([1.0] * motion.model.nv)
     total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])
     for l, K in rows.links.items():
         if l:
             J = rows_jacobian(motion, {l: xp.eye(6)}, {})
-            total = total + uncancelled(motion, l, K) @ ((J * J) @ ones)
+            squares, moved, three = K * K, (J * J) @ ones, xp.constant([1.0] * 3)
+            (along, about), (shift, turn) = ([x[:, 0:3] @ three, x[:, 3:6] @ three] for x in (squares, moved.T))
+            total = total + along @ shift + (about + motion.model.reach[l] ** 2 * along) @ turn
     for i, G in rows.joints.items():
         J = rows_jacobian(motion, {}, {i: G})
         total = total + (J * J) @ ones
