@@ -55,14 +55,14 @@ def test_all_solve_the_laws(seed: int) -> None:
     found = []
     for kind, most in ((WholeNewton, 60), (WholeInteriorPoint, 60)):
         loop = kind(problem, start, NUMPY)
-        p, violation, speed = loop.finish(solved(loop, loop.enter(start)[0], most))
+        p, violation, speed = loop.finish(solved(loop, loop.enter(start), most))
         assert violation[0, 0] <= 1.1 * TOLERANCE * speed[0, 0]
         found.append(np.concatenate([p[i] for i in range(len(problem.axes), len(p))]))
         found.append(problem.moved(problem.impulse(p)))
     assert np.abs(found[0]).max() > 0, "a limit is met"
     np.testing.assert_allclose(found[1], found[3], atol=1e-6 * float(problem.speed[0, 0]))
     few = [kind(problem, start, NUMPY) for kind in (Newton, InteriorPoint)]
-    states = [solved(few[0], few[0].first()[0], 60), solved(few[1], few[1].enter(start)[0], 60)]
+    states = [solved(few[0], few[0].first()[0], 60), solved(few[1], few[1].enter(start), 60)]
     ys = [loop.ports.moved(loop._split(x)) for loop, x in zip(few, states, strict=True)]
     np.testing.assert_allclose(*ys, atol=1e-6 * float(problem.speed[0, 0]))
 
