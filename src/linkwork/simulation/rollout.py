@@ -48,9 +48,11 @@ from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
 from linkwork.simulation.rollout_inputs import TIMED, counted, defaults_of, states_of, taken
+from linkwork.simulation.rollout_motion import motion_of
 from linkwork.simulation.rollout_numpy import executed
 from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.time_step import TimeStep
+from linkwork.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -226,6 +228,29 @@ class Rollout:
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    @checked(
+        result=instance(RolloutResult, "a RolloutResult of this rollout"), state=whole(0, what="a number of a state")
+    )
+    def trajectory(self, result: RolloutResult, state: int = 0) -> Trajectory:
+        """The motion of one state of a result, to plot, to save and to show (`lw.write_html`).
+
+        With contacts `record` has to have "forces"; given to the page, `contacts` are drawn with their forces and
+        friction cones, in another colour where they slip. `tau` and `lam` are zero unless they were recorded. Each row
+        has the state after a step, and the forces in it.
+
+        Examples:
+            >>> run = lw.rollout(chain(3), dt=1e-3)
+            >>> run.trajectory(run(np.ones((4, 3)), np.zeros(3), steps=10), 2).q.shape
+            (10, 3)
+        """
+        single = result.q.ndim == 2
+        if state >= (1 if single else len(result.q)):
+            raise InputError(f"state={state}: the result has {1 if single else len(result.q)}, numbered from 0")
+        found = {n: getattr(result, n) for n in ("tau", "lam", "forces")}
+        tables = {n: x if x is None or single else x[state] for n, x in found.items()}
+        q, v = (x if single else x[state] for x in (result.q, result.v))
+        return motion_of(self.model, getattr(self.step, "contacts", ()), result.t, q, v, tables)
 
     @cached_property
     def _defaults(self) -> dict[str, np.ndarray]:
