@@ -132,8 +132,8 @@ class ContactStep:
         error = after.violation / after.speed
         worst = xp.where(error <= x["worst"], x["worst"], error)
         state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
-        if "act" in x:
-            state["act"] = activation_after(self.model, x["dt"][0, 0], xp, x)
+        if after.act is not None:
+            state["act"] = after.act
         return state | {name: getattr(after, name) for name in self.extras}
 
     @cached_property
@@ -269,7 +269,8 @@ class Solving:
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
         impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
-        return After(q, v, impulses, a, tau, forces, work, violation, speed, excess)
+        act = activation_after(self.step.model, h, xp, self.x) if "act" in self.x else None
+        return After(q, v, impulses, a, tau, forces, work, violation, speed, excess, act)
 
 
 class After(NamedTuple):
@@ -288,6 +289,7 @@ class After(NamedTuple):
     violation: Array
     speed: Array
     excess: Array
+    act: Array | None
 
 
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}
