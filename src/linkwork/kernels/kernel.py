@@ -24,7 +24,7 @@ from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import FURTHER, ZEROED
-from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -119,7 +119,7 @@ class Kernel:
         ]
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[tuple[int, bool], Executable] = {}
-        self._finite: tuple[Executable, Callable[..., Any]] | None = None
+        self._finite: dict[int, tuple[Executable, Callable[..., Any]]] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single: Single = self._first_single
         self._numbers: Single = self._first_numbers
@@ -260,14 +260,22 @@ class Kernel:
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        form = self._form(1, whole=False)
-        if self._finite is None or self._finite[0] is not form:
-            words = self._words(strict=True)
-            new = None if words is None else form.new(words, *self._alive)
-            self._finite = form, new or (lambda *arrays: None)
-        return self._finite[1]
+        return self._strict(1)
 
-    def _words(self, strict: bool) -> bytes | None:
+    def at_addresses(self) -> Callable[..., Any]:
+        """The same of addresses of inputs in memory: integers that nobody checks."""
+        return self._strict(1 + ADDRESSES)
+
+    def _strict(self, strict: int) -> Callable[..., Any]:
+        form = self._form(1, whole=False)
+        known = self._finite.get(strict)
+        if known is None or known[0] is not form:
+            words = self._words(strict)
+            new = None if words is None else form.new(words, *self._alive)
+            known = self._finite[strict] = form, new or (lambda *arrays: None)
+        return known[1]
+
+    def _words(self, strict: int) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:

@@ -30,11 +30,13 @@ ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
 """Offsets in ``self`` of the array type, the dtype, None and True, and of what follows them."""
 
 TYPE, STRICT, MOST, ATTACHED, AT, HASH, PORTS = range(BEHIND, BEHIND + 56, 8)
-"""For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
-object attached to the result and its offset there (0: none), the offset of a hash that is not known yet (0: none), and
-where the words of ports begin. An output has two: the array that every call returns, if it has no entries, and its
-offset in the result. An input has two: the address of its default, and its offset in a result that has something
-attached (0: none)."""
+"""For ``run_new`` and ``run_given``: the type of the result, whether it must be finite (plus ``ADDRESSES``: inputs are
+integers, the addresses of their memory), how many inputs are given, an object attached to the result and its offset
+there (0: none), the offset of a hash that is not known yet (0: none), and where the words of ports begin. An output has
+two: the array that every call returns, if it has no entries, and its offset in the result. An input has two: the
+address of its default, and its offset in a result that has something attached (0: none)."""
+
+ADDRESSES = 2
 
 ITEMS, LENGTH, HASHED = tuple.__basicsize__, 16, 24
 """Where the items of a tuple start, its length is, and its hash if it holds that."""
@@ -112,7 +114,7 @@ def slots_in(result: type) -> dict[str, int]:
 
 
 def words_for_results(
-    words: bytes, places: Places, strict: bool, most: int, kept: Sequence[Any], defaults: Sequence[Array | None]
+    words: bytes, places: Places, strict: int, most: int, kept: Sequence[Any], defaults: Sequence[Array | None]
 ) -> bytes:
     """The object of ``run_new`` and ``run_given``.
 
@@ -134,7 +136,7 @@ def _words(*values: int) -> bytes:
 @cache
 def python_functions() -> dict[str, int]:
     """The addresses of the functions of Python and of the system that machine code calls."""
-    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
+    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc", "PyLong_AsVoidPtr")
     found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
     found |= addresses([YIELD])
     core = (
