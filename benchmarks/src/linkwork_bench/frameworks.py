@@ -3,7 +3,7 @@
 A dispatch from Python, a call inside of compiled loops, a gradient.
 
 Processor time of this process, because XLA may compute on threads of its own. What the framework takes anyway is
-measured beside: a trivial function, in XLA's loops a handler that does nothing, in PyTorch an operator that does nothing.
+measured beside: a trivial function, in XLA's loops an idle handler, in PyTorch an idle operator.
 `pure_callback` is how JAX calls Python functions.
 """
 

@@ -119,7 +119,6 @@ class Kernel:
         ]
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[tuple[int, bool], Executable] = {}
-        self._finite: dict[int, tuple[Executable, Callable[..., Any]]] = {}
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single: Single = self._first_single
         self._numbers: Single = self._first_numbers
@@ -260,27 +259,36 @@ class Kernel:
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        return self._strict(1)
+        return self.called(lambda *arrays: None) or (lambda *arrays: None)
 
-    def at_addresses(self) -> Callable[..., Any]:
-        """The same of addresses of inputs in memory: integers that nobody checks."""
-        return self._strict(1 + ADDRESSES)
+    @property
+    def single(self) -> Executable:
+        """The form for one state, with as much of it as was needed so far."""
+        return self._form(1, whole=False)
 
-    def _strict(self, strict: int) -> Callable[..., Any]:
-        form = self._form(1, whole=False)
-        known = self._finite.get(strict)
-        if known is None or known[0] is not form:
-            words = self._words(strict)
-            new = None if words is None else form.new(words, *self._alive)
-            known = self._finite[strict] = form, new or (lambda *arrays: None)
-        return known[1]
+    def called(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A built-in function of one state with new results; what it cannot do it gives to ``otherwise``.
 
-    def _words(self, strict: int) -> bytes | None:
+        That is whatever needs a conversion, and results that are not numbers. None where Python's objects have another
+        layout, or the kernel takes long.
+        """
+        words = self._words(strict=True, otherwise=otherwise)
+        return None if words is None else self.single.called(words, otherwise, *self._alive)
+
+    def at_addresses(self) -> Callable[..., Any] | None:
+        """A built-in function of the addresses of inputs for one state: integers that nobody checks.
+
+        It gives new results, or None where not all are numbers; None where `called` has none.
+        """
+        words = self._words(strict=1 + ADDRESSES)
+        return None if words is None else self.single.new(words, *self._alive)
+
+    def _words(self, strict: int, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
             return None
-        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults)
+        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults, otherwise)
 
     @property
     def _alive(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, stepped
+from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
@@ -69,20 +69,21 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
     def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
         given = {"q": q, "v": v, "tau": None if callable(tau) else tau, **others}
         x = arguments(of, family, given, functools.partial(_tensor, family.of), torch)
-        states, start = [], None
+        states, carried = [], dict(x.carried)
 
-        def after(q: Any, v: Any, start: Any, k: int) -> Any:
+        def after(q: Any, v: Any, carried: dict[str, Any], k: int) -> Any:
             now = {**x.held, **{n: y[k] for n, y in x.moving.items()}}
             if callable(tau):
                 now["tau"] = tau(q, v, k)
-            return step(q, v, **now, **({START: start} if start is not None else {}))
+            return step(q, v, **now, **carried)
 
         q, v = x.q, x.v
         if any(port.name == START for port in family.inputs):
-            start = after(q, v, torch.zeros((*x.lead, of.model.rows), dtype=q.dtype), 0).start_next
+            nothing = {START: torch.zeros((*x.lead, of.model.rows), dtype=q.dtype)}
+            carried[START] = after(q, v, carried | nothing, 0).start_next
         for k in range(x.steps):
-            r = after(q, v, start, k)
-            q, v, start = r.q_next, r.v_next, getattr(r, "start_next", None)
+            r = after(q, v, carried, k)
+            q, v, carried = r.q_next, r.v_next, handed_on(r)
             states.append((q, v, r.converged))
         return Motion(*(torch.stack(each) for each in zip(*states, strict=True)))
 
@@ -278,6 +279,7 @@ class _Call:
         self.outputs = [port.shape for port in self.kernel.outputs]
         self.dtype, self.sizes = getattr(torch, of.dtype), [torch.Size(shape) for shape in self.shapes]
         self.direct: Callable[..., Any] | None = None
+        self.form: Any = None
         self.empty = [None if port.size else torch.empty(port.shape, dtype=self.dtype) for port in self.kernel.outputs]
         self.names, self.n = [port.name for port in family.inputs], len(family.inputs)
 
@@ -287,7 +289,7 @@ class _Call:
         return found if len(found) > 1 else found[0]
 
     def alone(self, operands: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-        """The results for one state, if they are numbers, and if tensors can be read where they are; else None.
+        """The results for one state, if they are numbers and tensors can be read where they are; or None.
 
         It is the machine code, called with the addresses of tensors: everything that it takes for granted is checked.
         Operands at the end may be left out where it has defaults.
@@ -306,7 +308,6 @@ class _Call:
             return None
         found = self.direct(*(at if self.sorted else [at[k] for k in self.order]))
         if found is None:
-            self.direct = self.kernel.at_addresses()  # its loop may have been compiled since
             return None
         return [_from_numpy(y) if e is None else e.detach() for y, e in zip(found, self.empty, strict=True)]
 
@@ -314,9 +315,9 @@ class _Call:
         """All results, and whether they are numbers."""
         arrays = [(x.detach() if x.requires_grad else x).contiguous().numpy() for x in operands]
         self.kernel.threads = min(self.limit, torch.get_num_threads())
-        if self.direct is None and self.lead(operands) == ():
-            self.direct = self.kernel.at_addresses()
         found, numbers = self.kernel.judged(arrays if self.sorted else [arrays[k] for k in self.order])
+        if self.lead(operands) == () and self.kernel.single is not self.form:  # compiled now, or with its loop now
+            self.form, self.direct = self.kernel.single, self.kernel.at_addresses()
         return tuple(map(torch.from_numpy, found)), numbers
 
     def fake(self, *operands: torch.Tensor) -> Any:
