@@ -64,7 +64,7 @@ def test_bare_numbers_take_the_native_path(dtype: str) -> None:
     fd = lw.forward_dynamics(mech.chain(1), dtype=dtype)
     for number in (0.1, np.float64(0.3), 2, -0.0, 0, -3):
         as_arrays = fd(np.full(1, 0.2, dtype), np.full(1, number, dtype), np.full(1, number, dtype))
-        native = fd._one(np.full(1, 0.2, dtype), number, number)
+        native = fd.kernel.finite()(np.full(1, 0.2, dtype), number, number)
         np.testing.assert_array_equal(native.a, as_arrays.a)
         assert native.residual == 0
 
@@ -74,7 +74,7 @@ def test_bare_numbers_that_machine_code_leaves_to_python() -> None:
     fd, entry = lw.forward_dynamics(mech.chain(1)), np.full(1, -1.0)
     expected = fd(entry, entry, entry).a
     for number in (-1, np.float32(-1), np.int64(-1), np.array(-1), [-1], (-1.0,)):
-        assert fd._one(number, number, number) is None
+        assert fd.kernel.finite()(number, number, number) is None
         np.testing.assert_array_equal(fd(number, number, number).a, expected)
     np.testing.assert_array_equal(fd(-1, entry, True).a, fd(entry, entry, -entry).a)
     for wrong in (10**400, "0.3", None, 1j, [0.1, 0.2]):
@@ -86,7 +86,7 @@ def test_results_with_bare_numbers_have_residuals() -> None:
     """A direct method computes them from the inputs of the call."""
     fd = lw.forward_dynamics(mech.chain(1).with_constraints(lw.Coupling("link1_joint", {})), method="kkt")
     assert fd(np.ones(1), np.ones(1), np.ones(1)).residual < 1e-12
-    found = fd._one(1.0, 1, np.float64(1.0))
+    found = fd.kernel.finite()(1.0, 1, np.float64(1.0))
     found.a[0] += 0.5
     assert found.residual == pytest.approx(0.5)
 

@@ -143,6 +143,18 @@ def test_rollouts_are_those_of_linkwork(model, states):
     assert torch.autograd.gradcheck(lambda g: by_policy(q, v, lambda q, v, k: g * v).v[-1], needing(gain))
 
 
+def test_activations_move_in_rollouts_and_are_refused_in_discrete_steps():
+    model = mechanisms.chain(1).with_actuators(lw.Motor("link1_joint", state="filter", time_constant=0.1))
+    run, u = lw.rollout(model, dt=0.02, actuators=True), torch.tensor([[0.4], [-0.3], [0.5]], dtype=torch.float64)
+    start = [torch.tensor([x], dtype=torch.float64) for x in (0.1, 0.0, 0.2)]
+    roll = learn.rollout(run)
+    expected = run(*(x.numpy() for x in start[:2]), u=u.numpy(), act=start[2].numpy())
+    assert np.allclose(roll(*start[:2], u=u, act=start[2]).v, expected.v, rtol=0, atol=1e-13)
+    assert torch.autograd.gradcheck(lambda u, w: roll(*start[:2], u=u, act=w).v[-1], needing(u, start[2]))
+    with pytest.raises(UnsupportedError, match="have a state"):
+        learn.function(lw.discrete_step(model, actuators=True))
+
+
 def test_discrete_steps():
     step = lw.discrete_step(mechanisms.four_bar(), dt=1e-3)
     q, v = (torch.tensor(x) for x in lw.random_state(step.model, seed=2))

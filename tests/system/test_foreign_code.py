@@ -36,7 +36,7 @@ SYSTEMS = {
     "old linux": Target.named("sse2"),
 }
 ELF, MACH_O = b"\x7fELF", b"\xcf\xfa\xed\xfe"
-PYTHON = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc", "PyArray_Empty")
+PYTHON = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc", "PyArray_Empty", "PyObject_Vectorcall")
 YIELDS = ("sched_yield",)  # of the system that the tests run on
 HERE = architecture(Target.host().triple)
 

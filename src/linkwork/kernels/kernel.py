@@ -120,7 +120,6 @@ class Kernel:
         self._least = max((k + 1 for k, x in enumerate(self._defaults) if x is None), default=0)
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[tuple[int, bool], Executable] = {}
-        self._finite: tuple[Executable, Callable[..., Any]] | None = None
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single: Single = self._first_single
         self._numbers: Single = self._first_numbers
@@ -274,19 +273,28 @@ class Kernel:
 
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        form = self._form(1, whole=False)
-        if self._finite is None or self._finite[0] is not form:
-            words = self._words(strict=True)
-            new = None if words is None else form.new(words, *self._alive)
-            self._finite = form, new or (lambda *arrays: None)
-        return self._finite[1]
+        return self.called(lambda *arrays: None) or (lambda *arrays: None)
 
-    def _words(self, strict: bool) -> bytes | None:
+    @property
+    def single(self) -> Executable:
+        """The form for one state, with as much of it as was needed so far."""
+        return self._form(1, whole=False)
+
+    def called(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A built-in function of one state with new results; what it cannot do it gives to ``otherwise``.
+
+        That is whatever needs a conversion, and results that are not numbers. None where Python's objects have another
+        layout, or the kernel takes long.
+        """
+        words = self._words(strict=True, otherwise=otherwise)
+        return None if words is None else self.single.called(words, otherwise, *self._alive)
+
+    def _words(self, strict: bool, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
             return None
-        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults)
+        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults, otherwise)
 
     @property
     def _alive(self) -> tuple[Any, ...]:

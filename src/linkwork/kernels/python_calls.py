@@ -5,6 +5,8 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 - ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
   when Python has to convert something first, when it takes long, or (if ``self`` asks for it) when not all outputs are
   numbers. Inputs at the end may be left out if ``self`` has defaults for them.
+- ``run_called(self, items, count, names)``: the same, but for whatever ``run_new`` refuses, and for arguments by name,
+  it calls the object that ``self`` has for that: as ``__call__`` of a class it takes every call.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.
 - ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True if it is to be
   continued.
@@ -48,6 +50,7 @@ from linkwork.kernels.python_layout import (
     MOST,
     NONE,
     NUMBER,
+    OTHERWISE,
     PORTS,
     STRICT,
     TRUE,
@@ -79,7 +82,7 @@ STACK_LIMIT = 256 * 1024
 
 
 def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
-    """Whether a kernel has ``run_new`` and ``run_given``.
+    """Whether a kernel has ``run_new``, ``run_called`` and ``run_given``.
 
     One lane, on the stack, with at least one output.
     """
@@ -89,7 +92,7 @@ def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
 def function_names(lanes: int, workspace: int, outputs: Sequence[Port]) -> list[str]:
     """The functions of :func:`object_module`."""
     names = ["run_bound", "run_shared", "all_done", "leave", "run_bound_object"]
-    return [*names, "run_given", "run_new"] if has_objects(lanes, workspace, outputs) else names
+    return [*names, "run_given", "run_new", "run_called"] if has_objects(lanes, workspace, outputs) else names
 
 
 def object_module(frame: Frame) -> str:
@@ -304,6 +307,7 @@ made{k}:""")
 declare void @Py_DecRef(ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_Empty(i32, ptr, ptr, i32)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 {_attach(frame)}
 
@@ -353,6 +357,25 @@ drop:
 refuse:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
+}}
+
+define ptr @run_called(ptr %self, ptr %items, i64 %count, ptr %names) #0 {{
+  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_fields(("%none", "%words", NONE, "ptr"), ("%otherwise", "%words", OTHERWISE, "ptr"))}
+  %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %directly, label %general
+directly:
+  %result = call ptr @run_new(ptr %self, ptr %items, i64 %count)
+  %refused = icmp eq ptr %result, %none
+  br i1 %refused, label %drop, label %out
+out:
+  ret ptr %result
+drop:
+  call void @Py_DecRef(ptr %none)
+  br label %general
+general:
+  %found = call ptr @PyObject_Vectorcall(ptr %otherwise, ptr %items, i64 %count, ptr %names)
+  ret ptr %found
 }}
 """
 

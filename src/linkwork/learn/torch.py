@@ -23,7 +23,7 @@ from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, stepped
+from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
@@ -67,20 +67,21 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
     def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
         given = {"q": q, "v": v, "tau": None if callable(tau) else tau, **others}
         x = arguments(of, family, given, functools.partial(_tensor, family.of), torch)
-        states, start = [], None
+        states, carried = [], dict(x.carried)
 
-        def after(q: Any, v: Any, start: Any, k: int) -> Any:
+        def after(q: Any, v: Any, carried: dict[str, Any], k: int) -> Any:
             now = {**x.held, **{n: y[k] for n, y in x.moving.items()}}
             if callable(tau):
                 now["tau"] = tau(q, v, k)
-            return step(q, v, **now, **({START: start} if start is not None else {}))
+            return step(q, v, **now, **carried)
 
         q, v = x.q, x.v
         if any(port.name == START for port in family.inputs):
-            start = after(q, v, torch.zeros((*x.lead, of.model.rows), dtype=q.dtype), 0).start_next
+            nothing = {START: torch.zeros((*x.lead, of.model.rows), dtype=q.dtype)}
+            carried[START] = after(q, v, carried | nothing, 0).start_next
         for k in range(x.steps):
-            r = after(q, v, start, k)
-            q, v, start = r.q_next, r.v_next, getattr(r, "start_next", None)
+            r = after(q, v, carried, k)
+            q, v, carried = r.q_next, r.v_next, handed_on(r)
             states.append((q, v, r.converged))
         return Motion(*(torch.stack(each) for each in zip(*states, strict=True)))
 

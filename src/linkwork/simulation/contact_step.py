@@ -75,13 +75,13 @@ class ContactStep:
         """What it changes and rollouts record: activations, too, where actuators have them."""
         return ("q", "v", "act", "work") if self.actuators and self.model.na else ("q", "v", "work")
 
-    @property
+    @cached_property
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         return {"impulses": 4 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops), "worst": 1}
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **controls(m, self.actuators)}
@@ -106,7 +106,7 @@ class ContactStep:
         """Warn that laws of contact were violated in the states that are not `fine`."""
         warn_unsolved(by, fine)
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts]), **self.own}
@@ -132,8 +132,8 @@ class ContactStep:
         error = after.violation / after.speed
         worst = xp.where(error <= x["worst"], x["worst"], error)
         state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
-        if "act" in x:
-            state["act"] = activation_after(self.model, x["dt"][0, 0], xp, x)
+        if after.act is not None:
+            state["act"] = after.act
         return state | {name: getattr(after, name) for name in self.extras}
 
     @cached_property
@@ -177,7 +177,7 @@ class ContactStep:
         """Iterations that further loops may take more than `max_iterations`."""
         return [sum(MOST[name] for name in self.chain[1:k]) for k in range(2, len(self.chain) + 1)]
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, np.ndarray]:
         """The inputs of the program's loop."""
         return {"tolerance": np.array([self.tolerance]), "max_iterations": np.array([self.max_iterations - 1.0])}
@@ -257,7 +257,8 @@ class Solving:
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
         impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
-        return After(q, v, impulses, a, tau, forces, work, violation, speed)
+        act = activation_after(self.step.model, h, xp, self.x) if "act" in self.x else None
+        return After(q, v, impulses, a, tau, forces, work, violation, speed, act)
 
 
 class After(NamedTuple):
@@ -272,6 +273,7 @@ class After(NamedTuple):
     work: Array
     violation: Array
     speed: Array
+    act: Array | None
 
 
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}
