@@ -58,7 +58,7 @@ def coloured(page, action: str) -> dict[str, int]:
     """How many pixels have the colours of contacts that slip (yellow) and stick (green), after a script."""
     before = page.evaluate("linkwork.drawn")
     page.evaluate(action)
-    page.wait_for_function(f"linkwork.drawn > {before}")
+    page.wait_for_function(f"linkwork.drawn > {before} && linkwork.fine")
     return page.evaluate("""() => { const c = document.getElementById("view"), g = c.getContext("webgl2");
       const p = new Uint8Array(4 * c.width * c.height), out = { slip: 0, stick: 0 };
       g.readPixels(0, 0, c.width, c.height, g.RGBA, g.UNSIGNED_BYTE, p);

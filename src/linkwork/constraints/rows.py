@@ -36,11 +36,14 @@ def evaluated(motion: Motion, n: int) -> Rows:
     return known[n]
 
 
-def constraint_rows(motion: Motion, which: Sequence[int] | None = None) -> list[ConstraintRows]:
-    """The rows of each of the model's constraints, or of some, in this state."""
+def constraint_rows(
+    motion: Motion, which: Sequence[int] | None = None, relative: bool = False
+) -> list[ConstraintRows]:
+    """The rows of each of the model's constraints, or of some, in this state; `relative` ones where there are such."""
     out = []
     for n in range(len(motion.model.constraints)) if which is None else which:
-        c, rows = motion.model.constraints[n], evaluated(motion, n)
+        c = motion.model.constraints[n]
+        rows = c.evaluate_relative(motion) if relative else evaluated(motion, n)
         k = -rows.drift
         if c.stabilisation is not None:
             k = k - c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,6 +17,14 @@ from linkwork.kernels.program import Port
 Array = NDArray[Any]
 CACHE_LINE, LONG_ROW = 64, 1024
 """Bytes."""
+
+
+def address(x: Array) -> int:
+    """Where an array begins; `x.ctypes.data` takes three times as long."""
+    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data
+
+
+_NOTHING = ctypes.c_char * 0
 
 
 class Rows(NamedTuple):
@@ -104,7 +113,7 @@ def separate(inputs: list[Rows], outputs: list[Rows]) -> list[Rows]:
 
 def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
     """The table that a driver reads: a pointer and a stride for every port."""
-    return np.array([n for x in rows for n in (x.array.ctypes.data, x.stride)], np.int64)
+    return np.array([n for x in rows for n in (address(x.array), x.stride)], np.int64)
 
 
 def _packed(x: Array, dtype: np.dtype[Any]) -> Array:

@@ -16,6 +16,7 @@ exceeds the input ``limit``: it then keeps its last valid state, its extras are 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from numpy.typing import ArrayLike
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.forks import BUSY
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
+from linkwork.kernels.arrays import CACHE_LINE, Array, address
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (
@@ -355,21 +356,20 @@ class RolloutKernel(TimedKernel):
         program, table = self.program, [steps, every]
         kept = []
         for port in (*program.fixed, *program.state):
-            x = self._rows(inputs[port.name], 1)
-            kept.append(x.array)
-            table += [x.array.ctypes.data, x.stride, 0, steps]
+            x, stride = self._rows(inputs[port.name], 1)
+            kept.append(x)
+            table += [address(x), stride, 0, steps]
         for port in program.timed:
-            x = self._rows(inputs[port.name], 2)
-            kept.append(x.array)
-            knots = x.array.shape[-2]
-            table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
+            x, stride = self._rows(inputs[port.name], 2)
+            kept.append(x)
+            table += [address(x), stride, port.size, steps // x.shape[-2]]
         results: dict[str, Array] = {}
         for port, frames in program.frames(steps // every).items():
             ahead = 0 if port in program.carried else port.size
             y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
-            table += [y.ctypes.data, frames * port.size, ahead, every]
+            table += [address(y), frames * port.size, ahead, every]
         survived = np.empty((batch, 1), self.dtype)
-        table += [survived.ctypes.data, 1, 0, steps]
+        table += [address(survived), 1, 0, steps]
         if batch:
             form = self.form(1 if batch == 1 else self.lanes)
             packed = np.array(table, np.int64)
@@ -377,6 +377,7 @@ class RolloutKernel(TimedKernel):
             task.run(self.threads, look)
         return {**results, "survived": survived[:, 0].astype(int)}
 
-    def _rows(self, values: ArrayLike, ndim: int) -> Rows:
+    def _rows(self, values: ArrayLike, ndim: int) -> tuple[Array, int]:
+        """An array of contiguous rows, and how many elements they are apart."""
         x = np.ascontiguousarray(values, self.dtype)
-        return Rows(x, int(np.prod(x.shape[1:])) if x.ndim > ndim else 0)
+        return x, math.prod(x.shape[1:]) if x.ndim > ndim else 0

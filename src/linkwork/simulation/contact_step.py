@@ -75,13 +75,13 @@ class ContactStep:
         """What it changes and rollouts record: activations, too, where actuators have them."""
         return ("q", "v", "act", "work") if self.actuators and self.model.na else ("q", "v", "work")
 
-    @property
+    @cached_property
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         return {"impulses": 4 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops), "worst": 1}
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **controls(m, self.actuators)}
@@ -106,7 +106,7 @@ class ContactStep:
         """Warn that laws of contact were violated in the states that are not `fine`."""
         warn_unsolved(by, fine)
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts]), **self.own}
@@ -177,7 +177,7 @@ class ContactStep:
         """Iterations that further loops may take more than `max_iterations`."""
         return [sum(MOST[name] for name in self.chain[1:k]) for k in range(2, len(self.chain) + 1)]
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, np.ndarray]:
         """The inputs of the program's loop."""
         return {"tolerance": np.array([self.tolerance]), "max_iterations": np.array([self.max_iterations - 1.0])}

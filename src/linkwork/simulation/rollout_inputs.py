@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,21 +55,19 @@ def taken(
         option = OPTIONS.get(unknown[0], "pd=True" if unknown[0] in PD else f"parameters=('{unknown[0]}',)")
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
-    for name, size in sizes.items():
-        x = _numbers(name, size, given.get(name), dtype, own.get(name))
-        if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
-            raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
-        if name == "friction" and (x < 0).any():
-            raise InputError("'friction' has negative entries")
-        if name in own and (why := impossible(model, name, x)):
-            raise InputError(why)
-        if name in ("q", "target", "rest"):
-            model.check_position(x)
-        if name in TIMED and x.ndim == 1:
-            x = x[None]
-        if x.ndim == (3 if name in TIMED else 2):
-            batches[name] = len(x)
-        inputs[name] = x
+    with np.errstate(all="ignore"):
+        for name, size in sizes.items():
+            value = given.get(name)
+            if value is None:
+                x = _default(name, size, dtype, own.get(name))
+            else:
+                x = _numbers(name, size, value, dtype, own.get(name))
+                _check(model, name, x, name in own)
+            if name in TIMED and x.ndim == 1:
+                x = x[None]
+            if x.ndim == (3 if name in TIMED else 2):
+                batches[name] = len(x)
+            inputs[name] = x
     if len(set(batches.values())) > 1:
         raise InputError(f"the inputs have different batch sizes: {batches}")
     if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
@@ -81,14 +80,29 @@ def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, 
     return {n: x[which] if x.ndim == (3 if n in TIMED else 2) else x for n, x in inputs.items()}
 
 
+def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
+    """Refuse numbers that this input cannot have."""
+    if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
+        raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
+    if name == "friction" and (x < 0).any():
+        raise InputError("'friction' has negative entries")
+    if parameter and (why := impossible(model, name, x)):
+        raise InputError(why)
+    if name in ("q", "target", "rest"):
+        model.check_position(x)
+
+
+def _default(name: str, size: int, dtype: str, own: np.ndarray | None) -> np.ndarray:
+    """The input where none is given."""
+    if own is not None:
+        return np.asarray(own, dtype=dtype).reshape(size)
+    if name not in DEFAULTS:
+        raise InputError(f"a rollout with pd=True needs '{name}'")
+    return np.full(size, DEFAULTS[name], dtype)
+
+
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
     """One input as an array of finite numbers; a single number stands for all entries."""
-    if value is None and own is not None:
-        value = own
-    if value is None:
-        if name not in DEFAULTS:
-            raise InputError(f"a rollout with pd=True needs '{name}'")
-        value = np.full(size, DEFAULTS[name])
     try:
         x = np.asarray(real_array(value), dtype=dtype)
     except Refused as why:
@@ -125,5 +139,4 @@ def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarra
 
 def _finite(x: np.ndarray) -> bool:
     """Whether all entries are finite; their sum decides in most cases: it propagates NaN and infinity."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+    return math.isfinite(x.sum()) or bool(np.isfinite(x).all())
