@@ -29,7 +29,10 @@ BY_MASS = ("inertia", "armature")
 BY_EFFECT = (*BY_MASS, "link_rows")
 """Parameters of the effective inertia of constraint rows."""
 
-BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
+BY_TENDON = ("tendon_stiffness", "tendon_damping", "tendon_rest")
+"""Parameters of tendons."""
+
+BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest", *BY_TENDON)
 """Parameters of inverse dynamics."""
 
 BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
@@ -142,6 +145,8 @@ class Inputs:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:
             raise InputError("targets are those of constraint rows, and this model has none")
+        if {*BY_TENDON} & {*self.named} and not model.tendons:
+            raise InputError("this model has no tendons: model.with_tendons(lw.Tendon(...)) adds some")
         if "link_rows" in self.named:
             _check_link_rows([c.name for c in model.constraints if len(c.coefficients)])
         if "inertia" in self.named and any(isinstance(c, CentreOfMass) for c in model.constraints):
