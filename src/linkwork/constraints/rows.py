@@ -36,7 +36,9 @@ def evaluated(motion: Motion, n: int) -> Rows:
     return known[n]
 
 
-def constraint_rows(motion: Motion, which: Sequence[int] | None = None, relative: bool = False) -> list[ConstraintRows]:
+def constraint_rows(
+    motion: Motion, which: Sequence[int] | None = None, relative: bool = False
+) -> list[ConstraintRows]:
     """The rows of each of the model's constraints, or of some, in this state; `relative` ones where there are such."""
     out = []
     for n in range(len(motion.model.constraints)) if which is None else which:

@@ -315,7 +315,8 @@ class _Reader:
     def _equal_lengths(self, name: str, data: np.ndarray, one: int, two: int) -> bool:
         """l1 - l1_0 = sum a_k (l2 - l2_0)^k of fixed tendons, as a coupling; False if it is none.
 
-        It is one of their joints where the polynomial is linear, or the second tendon is over one joint that the first does not have.
+        It is one of their joints where the polynomial is linear, or the second tendon is over one joint that the first
+        does not have.
         """
         from linkwork.constraints import Coupling
 
