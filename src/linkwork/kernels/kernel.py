@@ -24,7 +24,7 @@ from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import FURTHER, ZEROED
-from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -289,7 +289,15 @@ class Kernel:
         words = self._words(strict=True, otherwise=otherwise)
         return None if words is None else self.single.called(words, otherwise, *self._alive)
 
-    def _words(self, strict: bool, otherwise: Callable[..., Any] | None = None) -> bytes | None:
+    def at_addresses(self) -> Callable[..., Any] | None:
+        """A built-in function of the addresses of inputs for one state: integers that nobody checks.
+
+        It gives new results, or None where not all are numbers; None where `called` has none.
+        """
+        words = self._words(strict=1 + ADDRESSES)
+        return None if words is None else self.single.new(words, *self._alive)
+
+    def _words(self, strict: int, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
