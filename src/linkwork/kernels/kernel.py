@@ -21,7 +21,7 @@ from linkwork.kernels.arrays import Rows, empty_lines, one_state, separate, tabl
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import REPORT, IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import FURTHER, ZEROED
 from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
@@ -190,13 +190,18 @@ class Kernel:
             raise KernelError(f"'{self.program.name}' has no CasADi form")
         return self.program.source()
 
+    @property
+    def _tells(self) -> bool:
+        """Whether the program may be compiled in part: its report says when that is not enough."""
+        return self.program.rarely and REPORT in self.outputs
+
     def _form(self, lanes: int, whole: bool = True) -> Executable:
         """The executable with this many lanes: from memory, from the disk cache, or compiled now.
 
         Unless the ``whole`` is asked for, a loop that is rarely needed, and was not yet, may be missing.
         """
         form = self._forms.get((lanes, True)) or (None if whole else self._forms.get((lanes, False)))
-        return form or self._made(lanes, whole or not self.program.rarely or any(loop for _, loop in self._forms))
+        return form or self._made(lanes, whole or not self._tells or any(loop for _, loop in self._forms))
 
     def _made(self, lanes: int, whole: bool) -> Executable:
         """The same from the disk cache, or compiled now."""
@@ -328,9 +333,9 @@ class Kernel:
         lanes, rows = 1 if count == 1 else self.lanes, [*inputs, *outputs]
         form = self._form(lanes, whole=False)
         fine = Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
-        if fine or not self.program.rarely or not np.isnan(outputs[-1].array[..., 0]).any():
+        if fine or not self._tells or not np.isnan(outputs[-1].array[..., 0]).any():
             return fine
-        form, self._numbers = self._form(lanes), self._first_numbers  # the loop is needed
+        form, self._numbers = self._form(lanes), self._first_numbers  # what is missing is needed
         return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
