@@ -23,8 +23,9 @@ Through ctypes, where 1 means that the call used up its fuel and is to be contin
 ``mode`` is ``FRESH``, ``FURTHER`` (go on) or ``HELPING`` (do not return before the end, or before others ``leave``).
 ``progress`` has the words: rows taken, rows done, whether to stop, helpers inside, whether an output is not a number.
 
-Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
-the words of :func:`object_words` (python_layout.py), followed by what each function needs.
+Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. An input of one entry may be
+a bare number (``float``, ``numpy.float64``, ``int``). ``self`` is a bytes object with the words of :func:`object_words`
+(python_layout.py), followed by what each function needs.
 """
 
 from __future__ import annotations
@@ -44,9 +45,13 @@ from linkwork.kernels.python_layout import (
     BYTES,
     CONTIGUOUS,
     DESCR,
+    DOUBLE,
+    FLOAT,
     HASH,
+    INT,
     MOST,
     NONE,
+    NUMBER,
     OTHERWISE,
     PORTS,
     STRICT,
@@ -70,6 +75,9 @@ TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
 
 LOOKS = 100_000
 """How often a thread polls whether others are done before it sleeps: for some 50 microseconds."""
+
+WHOLE = 1e18
+"""Whole numbers below it are also those that NumPy has a type for."""
 
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
@@ -235,11 +243,13 @@ define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{
 def _given(frame: Frame) -> str:
     inputs, outputs = len(frame.inputs), len(frame.outputs)
     return f"""
+{_bare_number(frame)}
 {_check("inputs", frame.inputs, CONTIGUOUS | ALIGNED, PORTS + 16 * outputs)}
 {_check("outputs", frame.outputs, CONTIGUOUS | ALIGNED | WRITABLE)}
 
 define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %numbers = alloca [{8 * inputs} x i8], align 8
   %ws = alloca [{frame.workspace + TURN} x i8], align 64
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
@@ -250,12 +260,12 @@ define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %complete = icmp sge i64 %given, 0
   br i1 %complete, label %look, label %refuse
 look:
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %given, ptr %table)
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %given, ptr %table, ptr %numbers)
   %behind = getelementptr ptr, ptr %items, i64 %given
   %rest = getelementptr i8, ptr %table, i64 {16 * inputs}
   br i1 %fits, label %further, label %refuse
 further:
-  %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest)
+  %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest, ptr null)
   br i1 %suits, label %work, label %refuse
 work:
   call void @refuel(ptr %turn, i1 true, i64 0)
@@ -306,6 +316,7 @@ declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %numbers = alloca [{8 * inputs} x i8], align 8
   %ws = alloca [{frame.workspace + TURN} x i8], align 64
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
@@ -313,7 +324,7 @@ define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
 {_fields(("%strict", "%words", STRICT, "i64"), ("%attached", "%words", ATTACHED, "ptr"))}
 {_fields(("%hash", "%words", HASH, "i64"))}
   %asked = icmp ne i64 %strict, 0
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table)
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table, ptr %numbers)
   br i1 %fits, label %begin, label %refuse
 begin:
   %result = call ptr @PyType_GenericAlloc(ptr %type, i64 {outputs})
@@ -402,10 +413,57 @@ input{len(frame.inputs)}:
 }}"""
 
 
+def _bare_number(frame: Frame) -> str:
+    """A function that stores the value of a bare number, and returns whether it is one.
+
+    Larger whole numbers are left to Python, and so is -1, which may be an error's value.
+    """
+    if all(port.shape != (1,) for port in frame.inputs):
+        return ""
+    store = "  store double %number, ptr %to, align 8"
+    if frame.shape.scalar == "float":
+        store = "  %rounded = fptrunc double %number to float\n  store float %rounded, ptr %to, align 4"
+    return f"""
+declare double @PyLong_AsDouble(ptr)
+declare void @PyErr_Clear()
+declare double @llvm.fabs.f64(double)
+
+define internal i1 @bare_number(ptr %words, ptr %o, ptr %to) #0 {{
+{_fields(("%type", "%o", 8, "ptr"), ("%float", "%words", FLOAT, "ptr"), ("%double", "%words", DOUBLE, "ptr"))}
+{_fields(("%int", "%words", INT, "ptr"))}
+  %real = icmp eq ptr %type, %float
+  %numpy = icmp eq ptr %type, %double
+  %direct = or i1 %real, %numpy
+  br i1 %direct, label %read, label %other
+read:
+{_fields(("%held", "%o", NUMBER, "double"))}
+  br label %known
+other:
+  %whole = icmp eq ptr %type, %int
+  br i1 %whole, label %convert, label %refuse
+convert:
+  %converted = call double @PyLong_AsDouble(ptr %o)
+  %size = call double @llvm.fabs.f64(double %converted)
+  %sized = fcmp olt double %size, {WHOLE:.1e}
+  %valid = fcmp one double %converted, -1.0
+  %sure = and i1 %sized, %valid
+  br i1 %sure, label %known, label %clear
+clear:
+  call void @PyErr_Clear()
+  br label %refuse
+known:
+  %number = phi double [%held, %read], [%converted, %convert]
+{store}
+  ret i1 true
+refuse:
+  ret i1 false
+}}"""
+
+
 def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = None) -> str:
     """A function that fills the table from arrays, and returns whether all are valid.
 
-    ``defaults`` is where the words of defaults begin; without it, no array may be missing.
+    ``defaults`` is where the words of defaults begin; without it, no array may be missing, and none be a bare number.
     """
     code, ports = [], list(ports)
     for k, port in enumerate(ports):
@@ -433,7 +491,17 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
                 f"  br label %port{k + 1}",
                 f"object{k}:",
             ]
-        code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}")
+        bare = defaults is not None and port.shape == (1,)
+        code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}", f"bare{k}" if bare else "refuse")
+        if bare:
+            code += [
+                f"bare{k}:",
+                f"  %number{k} = getelementptr i8, ptr %numbers, i64 {8 * k}",
+                f"  %known{k} = call i1 @bare_number(ptr %words, ptr %o{k}, ptr %number{k})",
+                _store(f"%number{k}", "%table", 16 * k, f"b{k}"),
+                _store("0", "%table", 16 * k + 8, f"bs{k}", "i64"),
+                f"  br i1 %known{k}, label %port{k + 1}, label %refuse",
+            ]
         code += [
             f"array{k}:",
             _fields(
@@ -460,7 +528,7 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
     else:
         most = f"  %most = add i64 0, {len(ports)}"
     return f"""
-define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table) #0 {{
+define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table, ptr %numbers) #0 {{
 {_fields(("%type", "%words", ARRAY, "ptr"), ("%descr", "%words", DESCR, "ptr"))}
 {most}
   %few = icmp ule i64 %count, %most
@@ -473,7 +541,7 @@ refuse:
 }}"""
 
 
-def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
+def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str, otherwise: str = "refuse") -> list[str]:
     """Continue only if all these pairs are equal."""
     if not equal:
         return [f"  br label %{following}"]
@@ -482,7 +550,7 @@ def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) ->
     for k in range(1, len(equal)):
         lines.append(f"  %{name}_to{k} = and i1 {together}, %{name}_{k}")
         together = f"%{name}_to{k}"
-    return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
+    return [*lines, f"  br i1 {together}, label %{following}, label %{otherwise}"]
 
 
 def _fields(*fields: tuple[str, str, int, str]) -> str:
