@@ -37,7 +37,7 @@ def evaluated(motion: Motion, n: int) -> Rows:
 
 
 def constraint_rows(motion: Motion, which: Sequence[int] | None = None, relative: bool = False) -> list[ConstraintRows]:
-    """The rows of each of the model's constraints, or of some, in this state; `relative` ones where there are such."""
+    """The rows of the model's constraints, or of some, in this state; `relative` where there are such."""
     out = []
     for n in range(len(motion.model.constraints)) if which is None else which:
         c = motion.model.constraints[n]

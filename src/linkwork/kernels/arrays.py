@@ -22,7 +22,7 @@ CACHE_LINE, LONG_ROW = 64, 1024
 
 def address(x: Array) -> int:
     """Where an array begins; `x.ctypes.data` takes three times as long."""
-    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data
+    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data  # type: ignore[arg-type]
 
 
 _NOTHING = ctypes.c_char * 0

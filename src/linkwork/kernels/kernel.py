@@ -21,10 +21,10 @@ from linkwork.kernels.arrays import Rows, empty_lines, one_state, separate, tabl
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import REPORT, IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import FURTHER, ZEROED
-from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -190,13 +190,18 @@ class Kernel:
             raise KernelError(f"'{self.program.name}' has no CasADi form")
         return self.program.source()
 
+    @property
+    def _tells(self) -> bool:
+        """Whether the program may be compiled in part: its report says when that is not enough."""
+        return self.program.rarely and REPORT in self.outputs
+
     def _form(self, lanes: int, whole: bool = True) -> Executable:
         """The executable with this many lanes: from memory, from the disk cache, or compiled now.
 
         Unless the ``whole`` is asked for, a loop that is rarely needed, and was not yet, may be missing.
         """
         form = self._forms.get((lanes, True)) or (None if whole else self._forms.get((lanes, False)))
-        return form or self._made(lanes, whole or not self.program.rarely or any(loop for _, loop in self._forms))
+        return form or self._made(lanes, whole or not self._tells or any(loop for _, loop in self._forms))
 
     def _made(self, lanes: int, whole: bool) -> Executable:
         """The same from the disk cache, or compiled now."""
@@ -289,7 +294,15 @@ class Kernel:
         words = self._words(strict=True, otherwise=otherwise)
         return None if words is None else self.single.called(words, otherwise, *self._alive)
 
-    def _words(self, strict: bool, otherwise: Callable[..., Any] | None = None) -> bytes | None:
+    def at_addresses(self) -> Callable[..., Any] | None:
+        """A built-in function of the addresses of inputs for one state: integers that nobody checks.
+
+        It gives new results, or None where not all are numbers; None where `called` has none.
+        """
+        words = self._words(strict=1 + ADDRESSES)
+        return None if words is None else self.single.new(words, *self._alive)
+
+    def _words(self, strict: int, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
@@ -320,9 +333,9 @@ class Kernel:
         lanes, rows = 1 if count == 1 else self.lanes, [*inputs, *outputs]
         form = self._form(lanes, whole=False)
         fine = Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
-        if fine or not self.program.rarely or not np.isnan(outputs[-1].array[..., 0]).any():
+        if fine or not self._tells or not np.isnan(outputs[-1].array[..., 0]).any():
             return fine
-        form, self._numbers = self._form(lanes), self._first_numbers  # the loop is needed
+        form, self._numbers = self._form(lanes), self._first_numbers  # what is missing is needed
         return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 
