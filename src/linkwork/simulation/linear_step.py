@@ -29,7 +29,7 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.function import Function
 from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_TENDON, PARAMETERS, Inputs
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.kernel import Results
@@ -370,7 +370,7 @@ def discrete_step(
     off for that knot. With `actuators=True` `u` are the controls of the model's actuators (nu), and B is by these;
     servos are implicit, as in rollouts. Activations of actuators with a state are then a part of the state: given as
     `act=` (na), zero by default, in the result behind v, and in A and B behind velocities. `parameters` names groups of
-    parameters that become inputs, given by name: all but damping and stiffness.
+    parameters that become inputs, given by name: all but damping and stiffness, and those of tendons.
 
     `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
     there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
@@ -383,7 +383,7 @@ def discrete_step(
     """
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
     constant = extra is None and not varies(model, actuators)
-    if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
+    if fixed := {"damping", "stiffness", *BY_TENDON, *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
         )
