@@ -219,6 +219,7 @@ def test_a_native_function_is_like_any_other() -> None:
     assert lw.forward_dynamics(chain(2))(q, q, q).a.shape == (2,)
     gone = weakref.ref(fd)
     del fd
+    gc.collect()
     assert gone() is None
 
 

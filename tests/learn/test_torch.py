@@ -119,6 +119,29 @@ def test_a_call_that_nobody_records_gives_the_same(fd, states):
         assert recorded.a.requires_grad
 
 
+def test_tensors_are_read_where_they_are_only_if_they_can_be(fd, states):
+    """Machine code gets addresses: of tensors of one state as they are, of copies of what is stored otherwise."""
+    given = [x[3].clone() for x in states]
+    expected = fd(*given)
+    assert expected.lam.requires_grad_() is not fd(*given).lam  # results of calls share nothing
+    assert fd(*given).converged.logical_not_() is not None
+    assert bool(fd(*given).converged)
+    assert fd._op.alone(given) is not None
+    tau = given[2]
+    apart = torch.zeros(2 * len(tau), dtype=tau.dtype)
+    apart[::2] = tau
+    unaligned = torch.frombuffer(bytearray(b"abc" + tau.numpy().tobytes()), dtype=tau.dtype, offset=3)
+    assert unaligned.data_ptr() % 8
+    for other in (apart[::2], torch._neg_view(-tau), unaligned, tau.to_sparse(), tau.float(), torch.nn.Parameter(tau)):
+        with torch.no_grad():
+            direct = fd._op.alone([*given[:2], other])
+            assert (direct is None) == (type(other) is torch.Tensor)
+            if not (other.is_sparse or other.is_neg()):
+                assert torch.allclose(fd(*given[:2], other).a, expected.a, rtol=1e-5, atol=1e-5)
+    zero = torch._efficientzerotensor(tau.shape, dtype=tau.dtype)
+    assert fd._op.alone([*given[:2], zero]) is None
+
+
 def test_torch_compile(fd, states):
     def energy(q, v, tau):
         return (fd(unit(q), v, tau).a ** 2).sum()

@@ -94,7 +94,7 @@ def test_contacts_push_as_in_a_rollout(page, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::linkwork.errors.ConvergenceWarning")
 def test_cassie_in_real_time(page, tmp_path: Path) -> None:
-    """A second agrees with a rollout, a frame's steps take far less than its sixtieth of a second, and no drag ends it."""
+    """A second agrees with a rollout, a frame's steps take far less time than it has, and no drag ends the motion."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

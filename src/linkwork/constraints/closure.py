@@ -190,7 +190,7 @@ class Closure(Constraint):
         return rows if self.axes == "a" else self._turned(rows, motion)
 
     def evaluate_relative(self, motion: Motion) -> Rows:
-        """Of two points that coincide, the velocity of one as `b` sees it: where they are apart, that is no error."""
+        """Of two points, the velocity of one as `b` sees it: zero is right where they are apart, too."""
         apart = self.joint == "spherical" and 0 not in self.touches(motion.model)
         return self._twists(motion) if apart else self.evaluate(motion)
 

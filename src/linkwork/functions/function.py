@@ -148,7 +148,7 @@ class Function(Traced, Generic[R]):
             except InputError:
                 self._take(args, named)  # raises the error in terms of this function
                 raise
-            if getattr(given[0] if given else None, "ndim", 0) == 1:
+            if self.kernel.takes_one_state:
                 self._call_natively()
             if not fine:
                 result = self._sound(result, *self._take(args, named))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ CACHE_LINE, LONG_ROW = 64, 1024
 
 def address(x: Array) -> int:
     """Where an array begins; `x.ctypes.data` takes three times as long."""
-    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data
+    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data  # type: ignore[arg-type]
 
 
 _NOTHING = ctypes.c_char * 0
@@ -60,6 +61,23 @@ def take_inputs(
             single = f"({n},)" if len(port.shape) == 1 else f"({n})"
             raise InputError(f"input '{port.name}' has shape {x.shape}; {single} or (batch, {n}) is needed")
     return rows, batch
+
+
+def one_state(ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype[Any]) -> list[Array] | None:
+    """Inputs of one state as arrays that machine code takes.
+
+    None if they are anything else, or are such arrays already.
+    """
+    arrays = []
+    for port, values in zip(ports, given, strict=False):
+        try:
+            x = bare_as_entry(real_array(values), port.shape)
+        except Refused:
+            return None
+        if x.shape != port.shape:
+            return None
+        arrays.append(_packed(x, dtype))
+    return None if all(map(operator.is_, arrays, given)) else arrays
 
 
 def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -117,9 +135,8 @@ def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
 
 
 def _packed(x: Array, dtype: np.dtype[Any]) -> Array:
-    if x.dtype == dtype and x.flags.c_contiguous and x.flags.aligned:
-        return x
-    return np.require(x, dtype, ["C", "A"])
+    fits = x.dtype == dtype and x.flags.c_contiguous and x.flags.aligned
+    return x if fits else np.array(x, dtype, order="C")
 
 
 def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:

@@ -412,6 +412,10 @@ class Model(Configurations, Value):
             raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
+        self.check_units(q)
+
+    def check_units(self, q: np.ndarray) -> None:
+        """The same, for an array of numbers with nq columns."""
         squares = q * q
         if all((np.abs(squares[..., k].sum(axis=-1) - 1) <= UNIT_TOLERANCE).all() for k in self._units):
             return

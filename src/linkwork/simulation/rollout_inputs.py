@@ -42,11 +42,16 @@ DEFAULTS = {
 
 
 def taken(
-    model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], dtype: str, own: Mapping[str, np.ndarray]
+    model: Model,
+    sizes: Mapping[str, int],
+    given: Mapping[str, Any],
+    dtype: str,
+    own: Mapping[str, np.ndarray],
+    defaults: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], int | None]:
     """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state).
 
-    `own` are the defaults of parameters, which may have several axes, and are flattened.
+    `own` are the defaults of parameters, which may have several axes; `defaults` are those of all inputs that have one.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
     if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD, *GROUPS):
@@ -58,11 +63,13 @@ def taken(
     with np.errstate(all="ignore"):
         for name, size in sizes.items():
             value = given.get(name)
-            if value is None:
-                x = _default(name, size, dtype, own.get(name))
-            else:
+            if value is not None:
                 x = _numbers(name, size, value, dtype, own.get(name))
                 _check(model, name, x, name in own)
+            elif name in defaults:
+                x = defaults[name]
+            else:
+                raise InputError(f"a rollout with pd=True needs '{name}'")
             if name in TIMED and x.ndim == 1:
                 x = x[None]
             if x.ndim == (3 if name in TIMED else 2):
@@ -89,16 +96,15 @@ def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
     if parameter and (why := impossible(model, name, x)):
         raise InputError(why)
     if name in ("q", "target", "rest"):
-        model.check_position(x)
+        model.check_units(x)
 
 
-def _default(name: str, size: int, dtype: str, own: np.ndarray | None) -> np.ndarray:
-    """The input where none is given."""
-    if own is not None:
-        return np.asarray(own, dtype=dtype).reshape(size)
-    if name not in DEFAULTS:
-        raise InputError(f"a rollout with pd=True needs '{name}'")
-    return np.full(size, DEFAULTS[name], dtype)
+def defaults_of(
+    sizes: Mapping[str, int], own: Mapping[str, np.ndarray], dt: float, dtype: str
+) -> dict[str, np.ndarray]:
+    """The inputs that may be left out; parameters with several axes are flattened."""
+    out = {n: np.full(size, DEFAULTS[n], dtype) for n, size in sizes.items() if n in DEFAULTS}
+    return out | {n: np.array(x, dtype).reshape(sizes[n]) for n, x in own.items()} | {"dt": np.array([dt], dtype)}
 
 
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:

@@ -133,12 +133,13 @@ class StepFunction(Function[StepResult]):
         x = symbol("x", solving.size)
         after = solving.after(x)
         ends = {name: getattr(after, name) for name in self._type._fields}
+        ends |= {"excess": after.excess} if self.of.further else {}
         return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist
 
-        return hoist(program, limits=self.of.limits)
+        return hoist(program, further=self.of.further)
 
     @property
     def _settings(self) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ TIME_STEP = 1e-3
 """Seconds."""
 
 HELD = Stabilisation(period=0.1)
-"""Of loops. Stiffer ones, as the 0.03 s that rollouts have for steps of a millisecond, fail when light links are pulled hard."""
+"""Of loops. Stiffer ones, as the 0.03 s of rollouts with steps of a millisecond, fail where light links are dragged."""
 
 STRENGTH = 30.0
 """The largest force that drags, in newtons per kilogram of the robot."""

@@ -5,9 +5,9 @@
 
 with E the rows of loops and couplings. The damping is small beside what rows feel, so that these may be redundant. The
 matrix is factorised as M alone is (tree/ltl.py), with the rows of a loop between the joints that carry it and those in
-it: a loop is eliminated with its limb, before the base, and the loops of two legs never meet in one system. What is left
-of the rows then is negative definite, and what is left of the joints after that positive definite: pivots are near zero
-for redundant rows only. O(n d^2) to factor, O(n d) to apply, d the depth of the tree with these rows.
+it: a loop is eliminated with its limb, before the base, and the loops of two legs never meet in one system. What is
+then left of the rows is negative definite, and of the joints after that positive definite: pivots are near zero for
+redundant rows only. O(n d^2) to factor, O(n d) to apply, d the depth of the tree with these rows.
 """
 
 from __future__ import annotations
