@@ -42,6 +42,17 @@ something attached (0: none)."""
 
 ADDRESSES = 2
 
+PYTHON = (
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyType_GenericAlloc",
+    "PyObject_Vectorcall",
+    "PyLong_AsVoidPtr",
+    "PyLong_AsDouble",
+    "PyErr_Clear",
+)
+"""Python's functions that machine code calls."""
+
 ITEMS, LENGTH, HASHED = tuple.__basicsize__, 16, 24
 """Where the items of a tuple start, its length is, and its hash if it holds that."""
 
@@ -154,8 +165,7 @@ def _words(*values: int) -> bytes:
 @cache
 def python_functions() -> dict[str, int]:
     """The addresses of the functions of Python and of the system that machine code calls."""
-    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc", "PyObject_Vectorcall", "PyLong_AsDouble", "PyErr_Clear")
-    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
+    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON}
     found |= addresses([YIELD])
     core = (
         "numpy._core._multiarray_umath"

@@ -183,7 +183,7 @@ def _recorded(tensors: Sequence[Any]) -> bool:
 
 
 def _watched() -> bool:
-    """Whether a transform, a compilation or a mode is on: tensors may have no values that could be looked at."""
+    """Whether a transform, a compilation or a mode is on: tensors may then have no values to look at."""
     if _is_compiling() or _transforms_active() or _tracing_state() is not None:
         return True
     return bool(_dispatch_modes() or _function_modes() or forward_ad._current_level >= 0)
