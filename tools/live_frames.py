@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 import linkwork as lw
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from browser import ARGUMENTS, executable  # noqa: E402
+from browser import ARGUMENTS, executable
 
 COUNTED = """(ms) => new Promise((done) => {
   const begin = performance.now(), simulated = linkwork.live.time, spans = [];
@@ -52,8 +52,9 @@ def main(robot: str, seconds: float = 3.0) -> None:
         found = page.evaluate(COUNTED, 1000 * seconds)
         browser.close()
     print(
-        f"{model.name}: {found['rate']:.1f} frames/s, {found['median']:.1f} ms in the median, {found['late']:.1f} for 95 %, "
-        f"{found['speed']:.2f}x real time, level {found['level']}, {found['triangles']:.0f} triangles"
+        f"{model.name}: {found['rate']:.1f} frames/s, {found['median']:.1f} ms in the median, "
+        f"{found['late']:.1f} for 95 %, {found['speed']:.2f}x real time, "
+        f"level {found['level']}, {found['triangles']:.0f} triangles"
     )
 
 
