@@ -28,7 +28,7 @@ def ground(model: Model) -> Surface:
 
     Examples:
         >>> lw.ground(quadruped())
-        Ground(normal=[0 0 1], height=0)
+        Ground(normal='z', height=0)
     """
     shapes = model.links[0].colliders
     floors = [c for kind in (Heights, HalfSpace) for c in shapes if isinstance(c.shape, kind)]
