@@ -52,6 +52,7 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
+from linkwork.lazy import cached_property
 
 _ONE = (1,)
 INNER = "step_"
@@ -383,10 +384,10 @@ class RolloutKernel(TimedKernel):
             kept.append(x)
             table += [address(x), stride, port.size, steps // x.shape[-2]]
         results: dict[str, Array] = {}
-        for port, frames in program.frames(steps // every).items():
-            ahead = 0 if port in program.carried else port.size
-            y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
-            table += [address(y), frames * port.size, ahead, every]
+        for name, size, recorded in self._recorded:
+            frames = steps // every if recorded else 1
+            y = results[name] = np.empty((batch, frames, size), self.dtype)
+            table += [address(y), frames * size, size if recorded else 0, every]
         survived = np.empty((batch, 1), self.dtype)
         table += [address(survived), 1, 0, steps]
         packed, kept = np.array(table, np.int64), [*kept, *results.values(), survived]
@@ -402,6 +403,12 @@ class RolloutKernel(TimedKernel):
                 self._all = True
                 run(self.form(lanes))
         return {**results, "survived": survived[:, 0].astype(int)}
+
+    @cached_property
+    def _recorded(self) -> list[tuple[str, int, bool]]:
+        """Outputs: name, size, and whether all records are returned; of what is carried, the last is."""
+        program = self.program
+        return [(p.name, p.size, p not in program.carried) for p in (*program.state, *program.extras)]
 
     def _rows(self, values: ArrayLike, ndim: int) -> tuple[Array, int]:
         """An array of contiguous rows, and how many elements they are apart."""

@@ -109,10 +109,13 @@ def defaults_of(
 
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
     """One input as an array of finite numbers; a single number stands for all entries."""
-    try:
-        x = np.asarray(real_array(value), dtype=dtype)
-    except Refused as why:
-        raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+    if type(value) is np.ndarray and value.dtype == dtype:
+        x = value
+    else:
+        try:
+            x = np.asarray(real_array(value), dtype=dtype)
+        except Refused as why:
+            raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
     if x.ndim == 0:
         x = np.full(size, x)
     if own is not None and own.ndim > 1 and x.shape[-own.ndim :] == own.shape:
