@@ -6,15 +6,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import TINY, dot
+from linkwork.algorithms.tree.crba import crba
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
-from linkwork.model import Motion
+from linkwork.model import Model, Motion
+from linkwork.model.memo import cached
 
 ROUNDING = 1e-9
 """The largest errors of rows in a direct solution, relative to their terms: seven digits of forces are lost by
 then."""
+
+POSTURES = 2
+"""Random postures in which inertias are looked at, besides the neutral one."""
 
 
 def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> list[Array]:
@@ -134,8 +142,32 @@ def in_balance(
 ) -> Array:
     """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces.
 
-    `needed` is M vdot + c. J is computed for constraints that are `known`, where it costs nothing because the method
-    has it anyway; forces of the others are propagated together.
+    `needed` is M vdot + c; `known` as in `joint_forces_of`.
+    """
+    xp, forces = motion.xp, joint_forces_of(motion, lam, known)
+    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
+    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
+
+
+def accelerates(
+    motion: Motion, tau: Array, needed: Array, vdot: Array, lam: Array, share: float, known: Collection[int] = ()
+) -> Array:
+    """1, or 0 if what is missing in the equation of motion would accelerate a joint by more than this share.
+
+    Each joint by its own inertia: a light link beside a heavy one counts as much. The share is that of the
+    accelerations, and of gravity: a mechanism at rest has large forces and no accelerations.
+    """
+    xp, model = motion.xp, motion.model
+    left, length = needed - tau - joint_forces_of(motion, lam, known), max(model.reach) or 1.0
+    unit = np.where(model.sliding, length, 1.0)[:, None]
+    off, found = (x * xp.constant(1 / w) for x, w in ((left, least_inertias(model)[:, None] * unit), (vdot, unit)))
+    falls = motion.a0.T @ motion.a0 * (1 / length**2)
+    return xp.where(dot(off, off) <= threshold(xp, share) ** 2 * (dot(found, found) + falls), 1.0, 0.0)
+
+
+def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> Array:
+    """J^T lam. J is computed for constraints that are `known`, where it costs nothing because the method has it anyway;
+    forces of the others are propagated together.
     """
     xp, t, start = motion.xp, motion.model.topology, 0
     held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
@@ -152,9 +184,16 @@ def in_balance(
                 total[i] = total[i] + part.T @ K if i in total else part.T @ K
     for i, force in jacobian_blocks(motion, links, joints, relative).items():
         held[i] = held[i] + force.T
-    forces = xp.vstack([xp.zeros(0), *held.values()])
-    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
-    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
+    return xp.vstack([xp.zeros(0), *held.values()])
+
+
+@cached
+def least_inertias(model: Model) -> np.ndarray:
+    """The least entries of the diagonal of M in a few postures, nv."""
+    postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
+    still = np.zeros((model.nv, 1))
+    found = [np.diagonal(crba(Motion(model, q[:, None], still, NUMPY))) for q in postures]
+    return np.maximum(np.min(found, axis=0), np.finfo(float).tiny)  # type: ignore[no-any-return]
 
 
 def _squares(motion: Motion, forces: Array) -> Array:
