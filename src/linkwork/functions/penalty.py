@@ -68,7 +68,10 @@ def _measured(model: Model, method: registry.Method) -> float:
 
 
 def _missing(model: Model, method: registry.Method, seed: int) -> float:
-    """|M^-1 (M a + c - tau - J^T lam)| relative to accelerations in a random state; 0 if it has no solution."""
+    """|M^-1 (M a + c - tau - J^T lam)| relative to accelerations, in a random state.
+
+    0 if it has no solution.
+    """
     rng, xp, within = np.random.default_rng(seed), get("numpy"), Rewritten(model)
     length = np.where(model.sliding, max(model.reach) or 1.0, 1.0)[:, None]
     q, v = model.random_q(rng)[:, None], rng.normal(size=(model.nv, 1)) * length

@@ -10,19 +10,14 @@ import numpy as np
 
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import TINY, dot
-from linkwork.algorithms.tree.crba import crba
-from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
-from linkwork.model import Model, Motion
-from linkwork.model.memo import cached
+from linkwork.constraints.units import least_inertias
+from linkwork.model import Motion
 
 ROUNDING = 1e-9
 """The largest errors of rows in a direct solution, relative to their terms: seven digits of forces are lost by
 then."""
-
-POSTURES = 2
-"""Random postures in which inertias are looked at, besides the neutral one."""
 
 
 def per_constraint(motion: Motion, rows: list[ConstraintRows], active: Array | None) -> list[Array]:
@@ -152,10 +147,11 @@ def in_balance(
 def accelerates(
     motion: Motion, tau: Array, needed: Array, vdot: Array, lam: Array, share: float, known: Collection[int] = ()
 ) -> Array:
-    """1, or 0 if what is missing in the equation of motion would accelerate a joint by more than this share.
+    """1, or 0 if forces that are missing would accelerate a joint by more than this share.
 
-    Each joint by its own inertia: a light link beside a heavy one counts as much. The share is that of the
-    accelerations, and of gravity: a mechanism at rest has large forces and no accelerations.
+    They are missing in M vdot + c = tau + J^T lam, of which `needed` is M vdot + c. Each joint counts by its own
+    inertia: a light link beside a heavy one counts as much. The share is that of the accelerations, and of gravity: a
+    mechanism at rest has large forces and no accelerations.
     """
     xp, model = motion.xp, motion.model
     left, length = needed - tau - joint_forces_of(motion, lam, known), max(model.reach) or 1.0
@@ -166,8 +162,10 @@ def accelerates(
 
 
 def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> Array:
-    """J^T lam. J is computed for constraints that are `known`, where it costs nothing because the method has it anyway;
-    forces of the others are propagated together.
+    """J^T lam, the joint forces of constraints.
+
+    J is computed for constraints that are `known`, where it costs nothing because the method has it anyway; forces of
+    the others are propagated together.
     """
     xp, t, start = motion.xp, motion.model.topology, 0
     held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
@@ -185,15 +183,6 @@ def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> 
     for i, force in jacobian_blocks(motion, links, joints, relative).items():
         held[i] = held[i] + force.T
     return xp.vstack([xp.zeros(0), *held.values()])
-
-
-@cached
-def least_inertias(model: Model) -> np.ndarray:
-    """The least entries of the diagonal of M in a few postures, nv."""
-    postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
-    still = np.zeros((model.nv, 1))
-    found = [np.diagonal(crba(Motion(model, q[:, None], still, NUMPY))) for q in postures]
-    return np.maximum(np.min(found, axis=0), np.finfo(float).tiny)  # type: ignore[no-any-return]
 
 
 def _squares(motion: Motion, forces: Array) -> Array:
