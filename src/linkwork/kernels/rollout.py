@@ -51,6 +51,7 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
+from linkwork.turns import packed
 
 _ONE = (1,)
 INNER = "step_"
@@ -378,5 +379,5 @@ class RolloutKernel(TimedKernel):
         return {**results, "survived": survived[:, 0].astype(int)}
 
     def _rows(self, values: ArrayLike, ndim: int) -> Rows:
-        x = np.ascontiguousarray(values, self.dtype)
+        x = packed(np.asarray(values), self.dtype)
         return Rows(x, int(np.prod(x.shape[1:])) if x.ndim > ndim else 0)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork import turns
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
 from linkwork.constraints.base import STABILISATION, Stabilisation
@@ -169,7 +170,7 @@ class DiscreteStep:
         for t in range(len(forces)):
             states.append(x)
             x = self(*x, forces[t], modes[t], **parameters)
-        return StepResult(*(np.stack(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
+        return StepResult(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
     @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY), stored=optional(whole(1)))
     def rollout_vjp(
@@ -204,7 +205,7 @@ class DiscreteStep:
 
         start, each = pulled_back(first, len(forces), step, back, lambda t: (weights[0][t], weights[1][t]), stored)
         total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
-        return StepGradient(*start, np.stack([g["u"] for g in each]), total)
+        return StepGradient(*start, turns.stacked([g["u"] for g in each]), total)
 
     def _over_time(self, u: Any, active: Any) -> tuple[np.ndarray, Any]:
         """Forces and contact modes at each time."""
@@ -251,7 +252,8 @@ class DiscreteStep:
             raise InputError(
                 f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
             ) from None
-        return [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays], lead
+        whole = (turns.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
+        return [x.reshape(-1, x.shape[-1]) for x in whole], lead
 
 
 @checked(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork import turns
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
 from linkwork.functions.parameters import GROUPS, impossible
@@ -90,7 +91,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
             raise InputError(f"a rollout with pd=True needs '{name}'")
         value = np.full(size, DEFAULTS[name])
     try:
-        x = np.asarray(real_array(value), dtype=dtype)
+        x = turns.typed(real_array(value), dtype)
     except Refused as why:
         raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
     if x.ndim == 0:
@@ -101,7 +102,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
     if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
         shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"
         raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
-    if not _finite(x):
+    if not turns.all_finite(x):
         raise InputError(f"'{name}' has entries that are NaN or infinite")
     return x
 
@@ -121,9 +122,3 @@ def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarra
                 "steps: each is held for steps / values steps"
             )
     return int(n), k
-
-
-def _finite(x: np.ndarray) -> bool:
-    """Whether all entries are finite; their sum decides in most cases: it propagates NaN and infinity."""
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
