@@ -73,9 +73,9 @@ def all_finite(x: np.ndarray) -> bool:
 def stacked(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Arrays of one shape, one after the other along a new first axis."""
     out = np.empty((len(arrays), *arrays[0].shape), np.result_type(*{x.dtype for x in arrays}))
-    for mine, x in zip(out, arrays, strict=True):
+    for n, x in enumerate(arrays):
         for at in pieces(x):
-            mine[at] = x[at]
+            out[(n, *at)] = x[at]
     return out
 
 
