@@ -9,6 +9,7 @@ import pytest
 import linkwork as lw
 from linkwork.algorithms.registry import methods
 from linkwork.functions import penalty
+from linkwork.kernels import notes
 from linkwork.model import Model
 from linkwork.robots.mechanisms.linkages import four_bar
 from linkwork.robots.mechanisms.quadrupeds import quadruped
@@ -42,3 +43,12 @@ def test_what_was_measured_is_found_by_the_next_process(tmp_path: Path, monkeypa
     assert lowered.mu == pytest.approx(1e-3 * method.prox.mu)
     monkeypatch.setattr(penalty, "_missing", lambda *_: pytest.fail("measured again"))
     assert penalty.fitted(method.prox, held(), method) == lowered
+
+
+@pytest.mark.parametrize("note", [{}, {"share": "1"}, {"share": -1.0}, {"share": float("nan")}, {"share": 1e9}])
+def test_notes_with_nonsense_are_measured_anew(note: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    method = methods("forward_dynamics")["lcaba"]
+    monkeypatch.setattr(notes, "get", lambda _: note)
+    monkeypatch.setattr(notes, "put", lambda _, made: made)
+    assert method.prox is not None
+    assert penalty.fitted(method.prox, four_bar(), method) == method.prox

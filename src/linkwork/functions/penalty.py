@@ -56,7 +56,10 @@ def _share(model: Model, name: str) -> float:
 
     method = registry.methods("forward_dynamics")[name]
     content = digest("penalty", model, method, STATES, LOST, LEFT, WEAK, LEAST)
-    return float(notes.get_or_put(content, lambda: {"share": _measured(model, method)})["share"])
+    found = (notes.get(content) or {}).get("share")
+    if isinstance(found, float) and LEAST <= found <= 1:
+        return found
+    return float(notes.put(content, {"share": _measured(model, method)})["share"])
 
 
 def _measured(model: Model, method: registry.Method) -> float:
