@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.model.parameter_vector import parameter_vector
     from linkwork.simulation.candidates import contacts
+    from linkwork.simulation.floors import ground
     from linkwork.simulation.linear_step import discrete_step
     from linkwork.simulation.riccati import riccati
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
@@ -165,6 +166,7 @@ __all__ = [
     "frame_velocity",
     "from_log_cholesky",
     "gravity_forces",
+    "ground",
     "identify",
     "ik",
     "impulse",
@@ -268,6 +270,7 @@ MODULES = {
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "model.parameter_vector": ("parameter_vector",),
     "simulation.candidates": ("contacts",),
+    "simulation.floors": ("ground",),
     "simulation.linear_step": ("discrete_step",),
     "simulation.riccati": ("riccati",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),

@@ -197,11 +197,16 @@ def bare_as_entry(x: Any, shape: Sequence[int]) -> Any:
     return x.reshape(1) if x.ndim == 0 and tuple(shape) == (1,) else x
 
 
+BARE = frozenset((float, int, np.float64))
+"""Types of numbers."""
+
+
 def _masked(value: Any) -> bool:
+    if "numpy.ma" not in sys.modules:  # there are no masked arrays before it is imported, which takes a while
+        return False
     if isinstance(value, list | tuple):
-        return any(_masked(x) for x in value if isinstance(x, list | tuple | np.ndarray))
-    # there are no masked arrays before numpy.ma is imported, which takes a while
-    return "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+        return not BARE.issuperset(map(type, value)) and any(map(_masked, value))
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
 def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:

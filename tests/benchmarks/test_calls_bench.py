@@ -20,6 +20,14 @@ def test_every_function_is_measured() -> None:
     assert all(c.bound > 0 for c in found)
 
 
+def test_inputs_in_other_forms_are_measured() -> None:
+    found = calls.inputs_given(mechanisms.chain(2), rounds=1)
+    assert {"float for dt", "int for dt", "list for tau", "lists for all", "arrays by name"} <= {
+        g.inputs for g in found
+    }
+    assert all(g.call > 0 for g in found)
+
+
 def test_frameworks_are_measured():
     pytest.importorskip("jax", reason="this needs jax: pip install -e '.[test]'")
     arm = mechanisms.chain(2)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import linkwork as lw
+from linkwork.cli.arguments import constrained
 from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError
+from linkwork.robots.mechanisms import arm
 
 
 def test_a_trajectory_that_is_not_there(tmp_path) -> None:
@@ -34,3 +39,14 @@ def test_an_archive_that_is_no_trajectory(tmp_path) -> None:
 def test_commands_say_what_is_wrong(words) -> None:
     told = CliRunner().invoke(app, words)
     assert isinstance(told.exception, LinkworkError)
+
+
+def test_a_contact_of_no_kind_is_told_the_kinds() -> None:
+    with pytest.raises(InputError, match=r"--contact tool:7d: .*:3d, :6d"):
+        constrained(arm(2), ["tool:7d"], None)
+    assert constrained(arm(2), ["tool:3d"], None).rows == 3
+
+
+def test_python_runs_the_command_line_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "linkwork", "--help"], capture_output=True, text=True, check=True)
+    assert "export" in done.stdout

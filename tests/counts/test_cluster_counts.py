@@ -17,6 +17,7 @@ import pytest
 import cluster_cases as cases
 import linkwork as lw
 from linkwork.robots import mechanisms as mech
+from linkwork.robots import scenarios
 
 # algorithms as the papers have them: in the frames of the model
 forward_dynamics = partial(lw.forward_dynamics, frames="given")
@@ -165,3 +166,13 @@ def test_at_most_six_rows_are_propagated_through_many_clusters() -> None:
     assert reduced.operations < 0.8 * published.operations
     q = model.random_q(0)
     assert reduced(q).matrix == pytest.approx(ours(q).matrix, rel=1e-9, abs=1e-9 * np.abs(ours(q).matrix).max())
+
+
+def test_what_checking_embedded_rows_costs() -> None:
+    """Rows of points are over links there: over joints each has a column for all of Cassie's (14 351 and 15 413)."""
+    try:
+        model = scenarios.cassie()
+    except lw.LinkworkError as missing:
+        pytest.skip(str(missing))
+    for method, most in {"c_aba": 12_542, "c_lcaba": 13_482}.items():
+        assert lw.forward_dynamics(model, method=method).operations <= most

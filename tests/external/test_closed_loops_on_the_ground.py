@@ -32,7 +32,7 @@ def opened(model: lw.Model, q: np.ndarray, v: np.ndarray) -> float:
 
 def test_cassie() -> None:
     model = load("cassie.xml")
-    toe, heel = (0.01762, 0.05219, 0), (-0.05337, -0.05768, 0)
+    toe, heel = (-0.0457, 0.112, 0), (0.088, 0, 0)
     feet = [lw.Contact(f"{side}-foot", p, 0.02, 0.8) for side in ("left", "right") for p in (toe, heel)]
     q = on_ground(model, lw.assemble(model, cassie_posture(model)), feet, 0.02)
     v = np.zeros((8, model.nv))

@@ -134,3 +134,46 @@ def test_springs_that_are_not_linear_are_told() -> None:
         pytest.skip("this MuJoCo has linear springs only")
     with pytest.warns(LoadWarning, match="jnt stiffnesspoly"):
         lw.load(text)
+
+
+EQUALITIES = {
+    "one tendon": '<tendon tendon1="t" polycoef=".1"/>',
+    "a polynomial of one joint": '<tendon tendon1="t" tendon2="s" polycoef=".1 .7 .3 .2 0"/>',
+    "a joint that both have": '<tendon tendon1="t" tendon2="r" polycoef=".1 .7 0 0 0"/>',
+    "two": '<tendon tendon1="t" polycoef=".1"/><tendon tendon1="s" tendon2="r"/>',
+}
+
+
+def equal_lengths(equalities: str) -> str:
+    body = '<inertial pos=".1 -.02 .03" mass="1.3" fullinertia=".02 .03 .025 .001 .002 -.003"/>'
+    return f"""<mujoco><worldbody><body><joint name="a" axis="0 1 0" ref="10"/>{body}
+      <body pos=".3 0 0"><joint name="b" type="slide" axis="1 0 1" ref=".1"/>{body}
+      <body pos=".2 .1 0"><joint name="c" axis="1 0 0" ref="-20"/>{body}</body></body></body></worldbody>
+      <tendon><fixed name="t"><joint joint="a" coef="1.5"/><joint joint="b" coef="-.4"/></fixed>
+      <fixed name="s"><joint joint="c" coef="2"/></fixed>
+      <fixed name="r"><joint joint="b" coef="1"/><joint joint="c" coef=".5"/></fixed></tendon>
+      <equality>{equalities}</equality></mujoco>"""
+
+
+@pytest.mark.parametrize("kind", EQUALITIES)
+def test_equal_lengths_of_fixed_tendons(kind: str) -> None:
+    """Their rows and position errors are MuJoCo's, but for the unit of each row."""
+    text = equal_lengths(EQUALITIES[kind])
+    m, model, rng = mujoco.MjModel.from_xml_string(text), lw.load(text), np.random.default_rng(0)
+    d, count = mujoco.MjData(m), EQUALITIES[kind].count("<tendon")
+    assert model.rows == count
+    for _ in range(3):
+        q, v = rng.normal(size=(2, 3))
+        d.qpos[:], d.qvel[:] = q, v
+        mujoco.mj_forward(m, d)
+        J = lw.constraint_jacobian(model, backend="numpy")(q).J
+        phi = lw.constraint_error(model, backend="numpy")(q, v).phi
+        theirs = d.efc_J.reshape(d.nefc, -1)[:count]
+        unit = (J * theirs).sum(1) / (J * J).sum(1)
+        np.testing.assert_allclose(theirs, unit[:, None] * J, atol=1e-13)
+        np.testing.assert_allclose(d.efc_pos[:count], unit * phi, atol=1e-13)
+
+
+def test_other_equal_lengths_are_told() -> None:
+    with pytest.warns(LoadWarning, match="tendon.*left out"):
+        assert not lw.load(equal_lengths('<tendon tendon1="t" tendon2="r" polycoef="0 1 .3 0 0"/>')).constraints

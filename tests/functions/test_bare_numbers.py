@@ -57,3 +57,61 @@ def test_empty_results_of_batches_have_strides_of_whole_numbers() -> None:
     lam = lw.forward_dynamics(mech.chain(1))(np.full((3, 1), 0.3), 0.1, 2.0).lam
     assert lam.shape == (3, 0)
     assert all(stride % lam.itemsize == 0 for stride in lam.strides)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_bare_numbers_take_the_native_path(dtype: str) -> None:
+    fd = lw.forward_dynamics(mech.chain(1), dtype=dtype)
+    for number in (0.1, np.float64(0.3), 2, -0.0, 0, -3):
+        as_arrays = fd(np.full(1, 0.2, dtype), np.full(1, number, dtype), np.full(1, number, dtype))
+        native = fd.kernel.finite()(np.full(1, 0.2, dtype), number, number)
+        np.testing.assert_array_equal(native.a, as_arrays.a)
+        assert native.residual == 0
+
+
+def test_bare_numbers_that_machine_code_leaves_to_python() -> None:
+    """Python tells the number -1 from its error value, and says why others are invalid."""
+    fd, entry = lw.forward_dynamics(mech.chain(1)), np.full(1, -1.0)
+    expected = fd(entry, entry, entry).a
+    for number in (-1, np.float32(-1), np.int64(-1), np.array(-1), [-1], (-1.0,)):
+        assert fd.kernel.finite()(number, number, number) is None
+        np.testing.assert_array_equal(fd(number, number, number).a, expected)
+    np.testing.assert_array_equal(fd(-1, entry, True).a, fd(entry, entry, -entry).a)
+    for wrong in (10**400, "0.3", None, 1j, [0.1, 0.2]):
+        with pytest.raises(InputError, match="'tau'"):
+            fd(entry, entry, wrong)
+
+
+def test_results_with_bare_numbers_have_residuals() -> None:
+    """A direct method computes them from the inputs of the call."""
+    fd = lw.forward_dynamics(mech.chain(1).with_constraints(lw.Coupling("link1_joint", {})), method="kkt")
+    assert fd(np.ones(1), np.ones(1), np.ones(1)).residual < 1e-12
+    found = fd.kernel.finite()(1.0, 1, np.float64(1.0))
+    found.a[0] += 0.5
+    assert found.residual == pytest.approx(0.5)
+
+
+def of_one_state() -> dict[str, Any]:
+    x = np.array([0.25, 0.5])
+    frozen = x.view()
+    frozen.flags.writeable = False
+    unaligned = np.frombuffer(b"-" + x.tobytes(), np.uint8)[1:].view(float)
+    return {
+        "a list": [0.25, 0.5], "a tuple": (0.25, 0.5), "strided": np.repeat(x, 2)[::2], "float32": x.astype("float32"),
+        "read-only": frozen, "unaligned": unaligned, "numbers of NumPy": list(x), "big-endian": x.astype(">f8"),
+        "0-d arrays": [np.array(0.25), np.array(0.5)], "a matrix's row": np.ma.array(x),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("given", of_one_state())
+def test_inputs_of_one_state_take_the_native_path_once_converted(given: str) -> None:
+    x, array = of_one_state()[given], np.array([0.25, 0.5])
+    fd = lw.forward_dynamics(mech.chain(2))
+    expected = fd(array, array, array)
+
+    def general(*_: Any) -> Any:
+        raise AssertionError("the general way, with a task and its threads, was taken")
+
+    fd.kernel._general = general  # type: ignore[method-assign]
+    for found in (fd(x, x, x), fd(array, x, array), fd(x, v=array, tau=x), fd(x, x, x, out=fd(array, array, array))):
+        np.testing.assert_array_equal(found.a, expected.a)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import weakref
+from types import BuiltinFunctionType
 
 import numpy as np
 import pytest
@@ -74,7 +75,8 @@ def test_every_function_has_one_native_path_with_one_class(model) -> None:
     for name, (f, inputs, kind) in every(model).items():
         first = f(*inputs)
         assert type(first) is kind, name
-        direct = f._one(*inputs)
+        assert isinstance(type(f).__call__, BuiltinFunctionType), f"{name} is not native"
+        direct = f.kernel.finite()(*inputs)
         assert type(direct) is kind, f"{name} is not native"
         rows = [np.stack([x, x, x]) for x in inputs]
         batch, by_name = f(*rows), f(**dict(zip(f.inputs, inputs, strict=False)))
@@ -185,7 +187,7 @@ def test_settings_of_a_method_are_no_inputs_and_defaults_may_be_left_out(model) 
     expected = fd(q, v, tau)
     forces = np.zeros(6 * model.nlinks)
     for inputs in ((q, v, tau), (q, v, tau, forces), (q, v, tau, forces, np.ones(2))):
-        assert np.array_equal(fd._one(*inputs).a, expected.a)
+        assert np.array_equal(fd.kernel.finite()(*inputs).a, expected.a)
     with pytest.raises(InputError, match="takes 5 inputs"):
         fd(q, v, tau, forces, np.ones(2), np.ones(1))
     with pytest.raises(InputError, match="needs tau too"):
@@ -199,7 +201,26 @@ def test_what_has_not_converged_goes_the_slow_way(model) -> None:
         for _ in range(2):
             with pytest.warns(lw.errors.ConvergenceWarning, match="has not converged"):
                 assert not fd(*inputs).converged.any()
-    assert fd._one(q, v, tau) is None
+    assert fd.kernel.finite()(q, v, tau) is None
+
+
+def test_a_native_function_is_like_any_other() -> None:
+    """It has a class of its own, which nobody sees, and dies when it is dropped."""
+    fd, q = lw.forward_dynamics(chain(2)), np.zeros(2)
+    kind, expected = type(fd), fd(q, q, q).a
+    assert type(fd) is not kind
+    assert (isinstance(fd, kind), type(fd).__name__, type(fd).__doc__) == (True, kind.__name__, kind.__doc__)
+    for again in (fd(q, q, tau=q), fd(q.tolist(), q, q), fd(q, q, q, out=[np.empty(2), np.empty(0)])):
+        np.testing.assert_array_equal(again.a, expected)
+    with pytest.raises(lw.LinkworkError, match="q"):
+        fd(np.full(2, np.nan), q, q)
+    with pytest.raises(InputError, match="takes 3 inputs"):
+        fd(q, q, q, q)
+    assert lw.forward_dynamics(chain(2))(q, q, q).a.shape == (2,)
+    gone = weakref.ref(fd)
+    del fd
+    gc.collect()
+    assert gone() is None
 
 
 def test_functions_pickle_and_copy(model) -> None:

@@ -191,8 +191,8 @@ def test_softness_as_an_input() -> None:
 
 
 def test_an_inertia_as_input_costs_little() -> None:
-    """Lumping is traced: a tenth more operations on Talos, whose bodies have no symmetry, and a fifth to look whether
-    bodies can have these inertias."""
+    """An eighth more operations on Talos, whose bodies have no symmetry, and a fifth to look whether bodies can have
+    these inertias."""
     try:
         model, most = lw.load("talos_reduced", base="free", passive=False), 1.32
     except lw.LinkworkError:

@@ -166,16 +166,6 @@ def test_outsized_files_are_refused() -> None:
         )
 
 
-def test_other_equalities_are_told() -> None:
-    from linkwork.io.load import LoadWarning, load
-
-    text = """<mujoco><worldbody><body><joint name="a"/><geom size=".1" pos=".1 0 0"/></body></worldbody>
-      <tendon><fixed name="t"><joint joint="a" coef="1"/></fixed></tendon>
-      <equality><tendon name="e" tendon1="t"/></equality></mujoco>"""
-    with pytest.warns(LoadWarning, match="tendon"):
-        assert load(text).constraints == ()
-
-
 def test_armature_of_a_free_joint_acts_on_the_velocity_in_world_axes() -> None:
     text = """<mujoco><worldbody><body name="base" pos="0 0 1"><joint name="root" type="free" armature=".7"/>
       <geom type="box" size=".1 .2 .3" pos=".1 0 .2"/><body name="arm" pos=".3 0 0"><joint name="hinge" axis="0 1 0"

@@ -12,7 +12,7 @@ from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
 from linkwork.kernels.from_casadi import read_iteration
 from linkwork.kernels.hoist import hoist
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import Further, IterativeProgram
 from linkwork.kernels.trace import trace
 
 ROWS, N = 6, 4
@@ -215,15 +215,15 @@ def cube_root() -> IterativeProgram:
             "residual_first": error(1.0),
             "x_next": stepped * xp.eye(1),
             "residual": error(stepped),
-            "residual_enter_b": error(y),
             "z_first_b": xp.matrix([[(a[0, 0] + 1) / 2], [a[0, 0] + 1]]),
             "x_next_b": moved * xp.eye(1),
             "z_next_b": xp.matrix([[xp.where(wave > 2, wave, moved)], [halved]]),
             "residual_b": error(moved),
             "root": x,
+            "excess": error(y),
         }
 
-    return hoist(trace("cube_root", body), limits=[200])
+    return hoist(trace("cube_root", body), further=[Further(200, anew=True)])
 
 
 @pytest.mark.parametrize("count", [1, 11])

@@ -47,6 +47,19 @@ def test_calls_leave_nothing_behind(form: str, given: str) -> None:
     assert grown(call) < CALLS * LEFT
 
 
+@pytest.mark.parametrize("number", [0.1, np.float64(0.1), 3, -1, 10**30, 10**400], ids=lambda x: repr(x)[:18])
+def test_bare_numbers_leave_nothing_behind(number: float) -> None:
+    fd, entry = lw.forward_dynamics(chain(1), threads=1), np.zeros(1)
+
+    def call() -> None:
+        try:
+            fd(entry, entry, number)
+        except LinkworkError:
+            assert number >= 10**30
+
+    assert grown(call) < CALLS * LEFT
+
+
 def test_bound_kernels_leave_nothing_behind() -> None:
     kernel = lw.forward_dynamics(chain(3), threads=1).kernel
     assert grown(lambda: kernel.bind()()) < CALLS * LEFT

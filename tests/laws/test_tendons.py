@@ -87,3 +87,30 @@ def test_what_no_tendon_has() -> None:
         strung().with_tendons(lw.Tendon(ONE, name="t"))
     with pytest.raises(ModelError, match="at least one joint"):
         lw.Tendon({})
+
+
+@pytest.mark.parametrize("slack", [0.0, 0.2])
+def test_parameters_of_tendons(slack: float) -> None:
+    """As inputs they give what a model with these tendons gives, one for all states or one for each."""
+    names = ("tendon_stiffness", "tendon_damping", "tendon_rest")
+    model, (q, v, tau) = strung(slack), np.random.default_rng(2).normal(size=(3, 4, 2)) * 0.5
+    other = lw.Tendon({ONE: 1.0, TWO: -2.0}, stiffness=12.0, damping=0.7, rest=(-0.3, 0.2), name="t")
+    values = dict(zip(names, ([12.0], [0.7], [[-0.3, 0.2]]), strict=True))
+    bare = chain(2).with_gravity([0, 0, 0])
+    expected = lw.forward_dynamics(bare.with_tendons(other))(q, v, tau).a
+    own = lw.forward_dynamics(model)(q, v, tau).a
+    for backend in ("kernel", "numpy"):
+        fd = lw.forward_dynamics(model, parameters=names, backend=backend)
+        np.testing.assert_allclose(fd(q, v, tau).a, own, atol=1e-11)
+        np.testing.assert_allclose(fd(q, v, tau, **values).a, expected, atol=1e-11)
+        mixed = {n: np.stack([model.parameters()[n], np.array(x)] * 2) for n, x in values.items()}
+        np.testing.assert_allclose(fd(q, v, tau, **mixed).a[1::2], expected[1::2], atol=1e-11)
+        np.testing.assert_allclose(fd(q, v, tau, **mixed).a[::2], own[::2], atol=1e-11)
+    run = lw.rollout(model, dt=1e-3, steps=5, parameters=names, backend="numpy")(q[0], v[0], **values)
+    there = lw.rollout(bare.with_tendons(other), dt=1e-3, steps=5, backend="numpy")(q[0], v[0])
+    np.testing.assert_allclose(run.q, there.q, atol=1e-13)
+    slopes, h = lw.forward_dynamics(model, parameters=names).derivatives(["tendon_stiffness"])(q[0], v[0], tau[0]), 1e-4
+    ends = [fd(q[0], v[0], tau[0], tendon_stiffness=np.array([30.0 + s * h])).a for s in (1, -1)]
+    np.testing.assert_allclose(slopes.da_dtendon_stiffness[:, 0], (ends[0] - ends[1]) / (2 * h), atol=1e-8)
+    with pytest.raises(lw.LinkworkError, match="no tendons"):
+        lw.forward_dynamics(chain(2), parameters=["tendon_rest"])

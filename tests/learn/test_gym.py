@@ -97,6 +97,34 @@ def test_states_are_those_of_rollouts():
     assert env.dt == 0.02
 
 
+def test_activations_are_kept_from_step_to_step_and_begin_at_zero():
+    model = chain(2).with_actuators(lw.Motor("link1_joint", state="filter", time_constant=0.1))
+    run = lw.rollout(model, dt=0.01, method="aba", actuators=True, **NUMPY)
+
+    class Lagging(Swing):
+        def __init__(self):
+            VectorEnv.__init__(self, run, 2, actions=1, observations=4, substeps=2, autoreset_mode="Disabled")
+
+        def control(self, actions):
+            return {"u": 3.0 * actions}
+
+        def reward(self):
+            return 0.0
+
+        def failed(self):
+            return False
+
+    env = Lagging()
+    env.reset()
+    for _ in range(3):
+        env.step(np.ones((2, 1), np.float32))
+    expected = run(*env.start([]), u=[3.0], steps=6)
+    np.testing.assert_allclose(env.act, np.tile(expected.act[-1], (2, 1)), atol=1e-12)
+    np.testing.assert_allclose(env.q[0], expected.q[-1], atol=1e-12)
+    env.reset(options={"reset_mask": np.array([True, False])})
+    assert env.act[0] == 0 != env.act[1]
+
+
 def test_actions_beyond_their_space_are_clipped():
     a, b = Swing(1), Swing(1)
     a.reset(), b.reset()

@@ -50,15 +50,26 @@ def floating():
 
 def starts(m, count, seed=0):
     """States in the order of mjSTATE_FULLPHYSICS."""
-    rng, out = np.random.default_rng(seed), np.zeros((count, 1 + m.nq + m.nv))
+    rng, out = np.random.default_rng(seed), np.zeros((count, 1 + m.nq + m.nv + m.na))
     for row in out:
         q = m.qpos0.copy()
         mujoco.mj_integratePos(m, q, 0.5 * rng.normal(size=m.nv), 1.0)
-        row[1 : 1 + m.nq], row[1 + m.nq :] = q, rng.normal(size=m.nv)
+        row[1 : 1 + m.nq], row[1 + m.nq :] = q, rng.normal(size=m.nv + m.na)
     return out
 
 
-@pytest.mark.parametrize("name", ["hinges", "floating"])
+@pytest.fixture(scope="module")
+def lagging():
+    """Motors behind a filter and an integrator: activations are part of the state."""
+    slow = (
+        '<general joint="a" dyntype="filter" dynprm=".1"/><general joint="c" dyntype="integrator" actrange="-.1 .1"/>'
+    )
+    slow += '<general joint="b" dyntype="filterexact" dynprm=".03" gainprm="2"/>'
+    zero = '<key qpos=".1 .2 .3" act=".1 .05 .2"/>'
+    return model("Euler", ARM.format(""), slow, zero)
+
+
+@pytest.mark.parametrize("name", ["hinges", "floating", "lagging"])
 def test_rollouts_are_those_of_mujoco(name, request):
     """A hundred steps with controls over time; without contacts there is nothing soft in them."""
     m = request.getfixturevalue(name)
@@ -181,6 +192,20 @@ def test_what_cannot_be_is_refused(hinges, floating):
         ours.rollout(hinges, None, np.zeros(5))
     with pytest.raises(InputError, match="MjModel"):
         ours.Batch("robot.xml", 3)
-    muscle = model("Euler", ARM.format(""), '<general joint="a" dyntype="filter" dynprm=".1"/>')
-    with pytest.raises(UnsupportedError, match="activations"):
+    muscle = model("Euler", ARM.format(""), '<muscle joint="a" lengthrange="0 1"/>')
+    with pytest.raises(UnsupportedError, match="0 of the 1 actuators"), pytest.warns(UserWarning, match="muscle"):
         ours.Batch(muscle, 1)
+
+
+def test_activations_are_part_of_a_batch(lagging):
+    sims, single = ours.Batch(lagging, 2), mujoco.MjData(lagging)
+    sims.reset(keyframe=0)
+    mujoco.mj_resetDataKeyframe(lagging, single, 0)
+    np.testing.assert_array_equal(sims.act, [single.act] * 2)
+    sims.ctrl[:] = single.ctrl[:] = [0.4, -3.0, 0.2]
+    for _ in range(20):
+        mujoco.mj_step(lagging, single)
+    sims.step(nstep=20)
+    np.testing.assert_allclose(sims.act[1], single.act, atol=1e-14)
+    np.testing.assert_allclose(sims.qpos[1], single.qpos, atol=1e-9)
+    assert sims.rollout(3, record=("act",))["act"].shape == (2, 3, 3)

@@ -119,6 +119,29 @@ def test_a_call_that_nobody_records_gives_the_same(fd, states):
         assert recorded.a.requires_grad
 
 
+def test_tensors_are_read_where_they_are_only_if_they_can_be(fd, states):
+    """Machine code gets addresses: of tensors of one state as they are, of copies of what is stored otherwise."""
+    given = [x[3].clone() for x in states]
+    expected = fd(*given)
+    assert expected.lam.requires_grad_() is not fd(*given).lam  # results of calls share nothing
+    assert fd(*given).converged.logical_not_() is not None
+    assert bool(fd(*given).converged)
+    assert fd._op.alone(given) is not None
+    tau = given[2]
+    apart = torch.zeros(2 * len(tau), dtype=tau.dtype)
+    apart[::2] = tau
+    unaligned = torch.frombuffer(bytearray(b"abc" + tau.numpy().tobytes()), dtype=tau.dtype, offset=3)
+    assert unaligned.data_ptr() % 8
+    for other in (apart[::2], torch._neg_view(-tau), unaligned, tau.to_sparse(), tau.float(), torch.nn.Parameter(tau)):
+        with torch.no_grad():
+            direct = fd._op.alone([*given[:2], other])
+            assert (direct is None) == (type(other) is torch.Tensor)
+            if not (other.is_sparse or other.is_neg()):
+                assert torch.allclose(fd(*given[:2], other).a, expected.a, rtol=1e-5, atol=1e-5)
+    zero = torch._efficientzerotensor(tau.shape, dtype=tau.dtype)
+    assert fd._op.alone([*given[:2], zero]) is None
+
+
 def test_torch_compile(fd, states):
     def energy(q, v, tau):
         return (fd(unit(q), v, tau).a ** 2).sum()
@@ -141,6 +164,18 @@ def test_rollouts_are_those_of_linkwork(model, states):
     gain = torch.tensor(-0.5, dtype=torch.float64)
     by_policy = learn.rollout(lw.rollout(model, dt=5e-3, stabilisation=True, steps=4))
     assert torch.autograd.gradcheck(lambda g: by_policy(q, v, lambda q, v, k: g * v).v[-1], needing(gain))
+
+
+def test_activations_move_in_rollouts_and_are_refused_in_discrete_steps():
+    model = mechanisms.chain(1).with_actuators(lw.Motor("link1_joint", state="filter", time_constant=0.1))
+    run, u = lw.rollout(model, dt=0.02, actuators=True), torch.tensor([[0.4], [-0.3], [0.5]], dtype=torch.float64)
+    start = [torch.tensor([x], dtype=torch.float64) for x in (0.1, 0.0, 0.2)]
+    roll = learn.rollout(run)
+    expected = run(*(x.numpy() for x in start[:2]), u=u.numpy(), act=start[2].numpy())
+    assert np.allclose(roll(*start[:2], u=u, act=start[2]).v, expected.v, rtol=0, atol=1e-13)
+    assert torch.autograd.gradcheck(lambda u, w: roll(*start[:2], u=u, act=w).v[-1], needing(u, start[2]))
+    with pytest.raises(UnsupportedError, match="have a state"):
+        learn.function(lw.discrete_step(model, actuators=True))
 
 
 def test_discrete_steps():

@@ -66,8 +66,10 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("Rod", lw.Rod, {"frame": "tip", "start": (0, 0, 0), "end": (0, 0, 1), "radius": 0.1})
     yield Call("Block", lw.Block, {"frame": "tip", "size": (1, 1, 1), "placement": None})
     pair = {"a": lw.Ball("tip"), "b": lw.Block("world"), "friction": 0.5, "restitution": 0.0}
+    pair |= {"torsion": 0.01, "rolling": 0.001}
     yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p"})
     yield Call("touching", lw.touching, pair)
+    yield Call("ground", lw.ground, {"model": robot()})
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
     given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
     given |= {"actuators": False, "parameters": ("damping",)}
@@ -147,6 +149,8 @@ def motions(folder: Any) -> Iterator[Call]:
     control = {"target": flat, "target_v": flat, "kp": 1.0, "kd": flat}
     yield Call("Rollout()", roll, {**start, **control})
     yield Call("a kernel's Rollout()", lw.rollout(a, method="aba", pd=True), {**start, **control})
+    made = lw.rollout(a, backend="numpy", method="aba")
+    yield Call("trajectory", made.trajectory, {"result": made(flat, flat, steps=2), "state": 0})
     switched = lw.rollout(robot(), backend="numpy", method="constrained_aba", modes=True)
     yield Call(
         "Rollout() with modes", switched, {"q0": robot().neutral(), "v0": np.zeros(8), "active": [1.0], "steps": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Ground
 from linkwork.errors import InputError
+from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.robots.mechanisms import quadruped
 from linkwork.simulation.contact_step import Solving, contact_step
@@ -55,14 +58,14 @@ def test_all_solve_the_laws(seed: int) -> None:
     found = []
     for kind, most in ((WholeNewton, 60), (WholeInteriorPoint, 60)):
         loop = kind(problem, start, NUMPY)
-        p, violation, speed = loop.finish(solved(loop, loop.enter(start)[0], most))
+        p, violation, speed = loop.finish(solved(loop, loop.enter(start), most))
         assert violation[0, 0] <= 1.1 * TOLERANCE * speed[0, 0]
         found.append(np.concatenate([p[i] for i in range(len(problem.axes), len(p))]))
         found.append(problem.moved(problem.impulse(p)))
     assert np.abs(found[0]).max() > 0, "a limit is met"
     np.testing.assert_allclose(found[1], found[3], atol=1e-6 * float(problem.speed[0, 0]))
     few = [kind(problem, start, NUMPY) for kind in (Newton, InteriorPoint)]
-    states = [solved(few[0], few[0].first()[0], 60), solved(few[1], few[1].enter(start)[0], 60)]
+    states = [solved(few[0], few[0].first()[0], 60), solved(few[1], few[1].enter(start), 60)]
     ys = [loop.ports.moved(loop._split(x)) for loop, x in zip(few, states, strict=True)]
     np.testing.assert_allclose(*ys, atol=1e-6 * float(problem.speed[0, 0]))
 
@@ -87,3 +90,28 @@ def test_the_whole_step_ends_with_limits_and_redundant_contacts() -> None:
     assert case.step.chain == ["newton", "interior_point", "whole_newton", "whole_interior_point"]
     with pytest.raises(InputError, match="dry friction"):
         lw.step(case.step.model, case.step.contacts, method="newton", parameters=("joint_friction",))
+
+
+def test_loops_that_few_states_need_are_compiled_when_one_does() -> None:
+    """A leg that falls, and one whose knee meets its limit in the air: only that needs what knows limits."""
+    b = lw.Builder("leg")
+    body = lw.BodyInertia(1.0, np.array([0.0, 0.0, -0.1]), 0.01 * np.eye(3))
+    b.link("thigh", joint="prismatic", axis="z", inertia=body)
+    b.link("shank", parent="thigh", joint="revolute", axis="y", limits=Limits(-1.0, 1.0), inertia=body)
+    model, foot = b.build(), [lw.Contact("shank", (0.0, 0.0, -0.2))]
+    free, limited = (np.array([1.0, 0.2]), np.zeros(2)), (np.array([1.0, 0.9999]), np.array([0.0, 3.0]))
+    step, numpy = lw.step(model, foot, threads=1), lw.step(model, foot, backend="numpy")
+    run = lw.rollout(model, contacts=foot, threads=1)
+
+    def forms(kernel: Any) -> set[tuple[int, bool]]:
+        return {*kernel._forms}
+
+    for (q, v), whole in ((free, False), (limited, True)):
+        after, again = step(q, v, np.zeros(2), [1e-3]), numpy(q, v, np.zeros(2), [1e-3])
+        assert after.converged
+        assert np.array(after.v) == pytest.approx(again.v, abs=1e-9)
+        assert ((1, True) in forms(step.kernel)) == whole
+        rolled = run(q, v, steps=1)
+        assert rolled.ok
+        assert rolled.v[0] == pytest.approx(again.v, abs=1e-9)
+        assert ((1, True) in forms(run.kernel)) == whole

@@ -66,3 +66,19 @@ def test_files_give_it() -> None:
         <geom size="0.1" pos="0 0 1" condim="4" friction="0.7 0.01 0.002"/></body></worldbody></mujoco>"""
     )
     assert [(c.torsion, c.rolling) for c in lw.contacts(model)] == [(0.01, 0.002), (0.01, 0.0)]
+
+
+def test_two_balls_spin_against_each_other() -> None:
+    """A pair resists their relative spin by up to torsion N: both lose what the torque takes, and end together."""
+    b = lw.Builder("axle")
+    for name, z in (("low", 0.0), ("high", 0.3)):
+        place = lw.Placement(p=np.array([0.0, 0.0, z]))
+        b.link(name, joint="revolute", axis="z", placement=place, inertia=lw.BodyInertia(1.0, np.zeros(3), np.eye(3)))
+    b.link("top", parent="high", joint="prismatic", axis="z", inertia=lw.BodyInertia(2.0, np.zeros(3), np.eye(3)))
+    low, top = lw.Ball("low", radius=0.15), lw.Ball("top", radius=0.15)
+    run = lw.rollout(b.build(), contacts=lw.touching(low, top, torsion=0.05), dt=1e-3, backend="numpy")
+    after = run(np.zeros(3), [0.0, 1.0, 0.0], steps=20, every=20)
+    torque = 0.05 * 2.0 * G
+    assert after.v[-1] == pytest.approx([torque * 0.02, 1.0 - torque * 0.02 / 2, 0.0], abs=1e-7)
+    rest = run(np.zeros(3), [0.0, 0.01, 0.0], steps=20, every=20)
+    assert rest.v[-1, 0] == pytest.approx(rest.v[-1, 1], abs=1e-9)

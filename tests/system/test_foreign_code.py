@@ -22,6 +22,7 @@ from linkwork.kernels.image import Image, Options, build
 from linkwork.kernels.object_code import complete, symbols
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.python_calls import FRESH
+from linkwork.kernels.python_layout import PYTHON
 from linkwork.kernels.target import Target
 from linkwork.robots.mechanisms import arm
 from linkwork.system.code import MEMORY, ROUNDING, architecture, inserted, triple_for, underscore, unsupported
@@ -36,7 +37,6 @@ SYSTEMS = {
     "old linux": Target.named("sse2"),
 }
 ELF, MACH_O = b"\x7fELF", b"\xcf\xfa\xed\xfe"
-PYTHON = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc", "PyArray_Empty")
 YIELDS = ("sched_yield",)  # of the system that the tests run on
 HERE = architecture(Target.host().triple)
 
@@ -59,7 +59,8 @@ def image(system: str, lanes: int | None = None, dtype: str = "float64") -> Imag
 def test_every_object_is_intact_and_needs_what_is_known(system: str, lanes: int | None, dtype: str) -> None:
     target, made = SYSTEMS[system], image(system, lanes, dtype)
     assert {data[:4] for data in made.objects} == {MACH_O if "apple" in target.triple else ELF}
-    known = {*LIBM.values(), "sin", "cos", *PYTHON, *YIELDS, *inserted("win32" if "windows" in system else "linux")}
+    known = {*LIBM.values(), "sin", "cos", *PYTHON, "PyArray_Empty", *YIELDS}
+    known |= {*inserted("win32" if "windows" in system else "linux")}
     assert complete(made.objects, known, underscore(target.triple))
     defined = set().union(*(symbols(data).defined for data in made.objects))
     assert {underscore(target.triple) + name for name in ("run", "run_bound", "run_shared")} <= defined

@@ -26,6 +26,22 @@ DRAGGED = """(seconds) => { const l = linkwork.live;
   const ends = l.at().constraints.map((c) => [c.a, c.b]);
   return { place: l.held(), target: l.grabbed.target, ends, failed: l.failed }; }"""
 
+# a link is held somewhere, and ten times a second the mouse jumps somewhere else within `reach` metres
+WILD = """([seed, reach]) => { let s = seed * 2654435761 >>> 0;
+  const random = () => { s ^= s << 13; s >>>= 0; s ^= s >>> 17; s ^= s << 5; s >>>= 0; return s / 4294967296; };
+  for (let k = 0; k < 10; k++) random();
+  const l = linkwork.live; l.restart();
+  const link = 1 + Math.floor(random() * (l.links - 1)), m = l.at().links[link];
+  const place = [12, 13, 14].map((i) => m[i] + 0.1 * (random() - 0.5));
+  l.grab(link, place);
+  for (let f = 0; f < 84; f++) {
+    if (f % 6 === 0) l.grabbed.target = place.map((x) => x + reach * (2 * random() - 1));
+    l.feel();
+    for (let i = 0; i < 16; i++) l.step();
+  }
+  l.run.poses(); l.now = null;
+  return l.failed ? Infinity : Math.max(...l.at().constraints.map((c) => Math.hypot(...sub(c.a, c.b)))); }"""
+
 
 def opened(page: Any, file: Path) -> Any:
     """The page, paused at its start, cut off from every network; it asks for nothing."""
@@ -78,7 +94,7 @@ def test_contacts_push_as_in_a_rollout(page, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::linkwork.errors.ConvergenceWarning")
 def test_cassie_in_real_time(page, tmp_path: Path) -> None:
-    """A second agrees with a rollout, and a frame's steps take far less than the sixtieth of a second that it has."""
+    """A second agrees with a rollout, a frame's steps take far less time than it has, and no drag ends the motion."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -96,6 +112,32 @@ def test_cassie_in_real_time(page, tmp_path: Path) -> None:
       return out; }""")
     assert sum(steps for _, steps in times) >= 500  # a thousand, but for frames that others took the processor from
     assert np.median([t for t, _ in times]) < 8.0  # milliseconds
+    # drags that fail with steps of one size: light rods spin at hundreds of radians per second, and loops open
+    drags = [(seed, 0.6) for seed in (9, 37, 42, 69, 82)] + [(seed, 2.0) for seed in (4, 9, 24, 42, 46, 50, 69, 87)]
+    gaps = [page.evaluate(WILD, drag) for drag in drags]
+    assert max(gaps) < 0.1
+    assert np.median(gaps) < 0.01
+
+
+def test_drawing_keeps_pace(page, linkage: Path) -> None:
+    """Late frames make pictures coarser, punctual ones finer again; what stands still is drawn finely."""
+    opened(page, linkage)
+    levels = page.evaluate("""() => { const p = new Pace(), out = [];
+      const feed = (n, span) => { for (let k = 0; k < n; k++) p.frame(span); out.push(p.level); };
+      feed(2, 400); feed(2, 300); feed(30, 17); feed(10, 16.7); feed(300, 16.7); feed(20, 25); feed(400, 16.7);
+      const slow = new Pace();
+      for (let k = 0; k < 400; k++) slow.frame(33.3);
+      return [...out, slow.level, slow.fixed]; }""")
+    assert levels == [2, 4, 4, 4, 3, 4, 4, 0, True]
+    before = page.evaluate("linkwork.pace.fixed = true, linkwork.pace.level = 0, linkwork.seek(0), linkwork.drawn")
+    page.wait_for_function(f"linkwork.drawn > {before}")
+    fine = page.evaluate("[document.getElementById('view').width, linkwork.triangles]")
+    page.evaluate("linkwork.pace.level = 4; linkwork.play()")
+    page.wait_for_function(f"document.getElementById('view').width === {fine[0] // 2}")
+    assert page.evaluate("linkwork.triangles") < 0.7 * fine[1]
+    page.evaluate("linkwork.pause()")
+    page.wait_for_function(f"document.getElementById('view').width === {fine[0]}")
+    assert page.evaluate("linkwork.triangles") == fine[1]
 
 
 @pytest.fixture(scope="module")

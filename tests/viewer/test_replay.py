@@ -39,8 +39,7 @@ def opened(page, replay):
 
 def pixels(page) -> np.ndarray:
     """What the canvas shows, as numbers (height, width, 4), read from the picture that WebGL drew."""
-    frame = page.evaluate("linkwork.drawn")
-    page.wait_for_function(f"linkwork.drawn >= {frame}")
+    page.wait_for_function("linkwork.fine")
     numbers = page.evaluate("""() => { const c = document.getElementById("view"), g = c.getContext("webgl2");
       const out = new Uint8Array(4 * c.width * c.height);
       g.readPixels(0, 0, c.width, c.height, g.RGBA, g.UNSIGNED_BYTE, out);

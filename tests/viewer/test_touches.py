@@ -58,7 +58,7 @@ def coloured(page, action: str) -> dict[str, int]:
     """How many pixels have the colours of contacts that slip (yellow) and stick (green), after a script."""
     before = page.evaluate("linkwork.drawn")
     page.evaluate(action)
-    page.wait_for_function(f"linkwork.drawn > {before}")
+    page.wait_for_function(f"linkwork.drawn > {before} && linkwork.fine")
     return page.evaluate("""() => { const c = document.getElementById("view"), g = c.getContext("webgl2");
       const p = new Uint8Array(4 * c.width * c.height), out = { slip: 0, stick: 0 };
       g.readPixels(0, 0, c.width, c.height, g.RGBA, g.UNSIGNED_BYTE, p);
@@ -86,3 +86,22 @@ def test_contacts_of_another_motion_are_refused(slid, tmp_path) -> None:
         lw.write_html(tmp_path / "a.html", model, run, contacts=contacts[:2])
     with pytest.raises(InputError, match="or for the trajectory"):
         lw.write_html(tmp_path / "a.html", model, contacts=contacts)
+
+
+def test_rollouts_are_shown_as_simulations_are(slid, tmp_path) -> None:
+    """The motion of one state of a batch: the same places, forces and slipping."""
+    model, contacts, simulated = slid
+    run = lw.rollout(model, contacts=contacts, dt=2e-3, record=("forces",), backend="numpy")
+    result = run(np.tile(simulated.q[0], (2, 1)), [[0.0] * 6, simulated.v[0]], steps=150)
+    motion = run.trajectory(result, 1)
+    states, _ = with_touches(states_of(model, motion, 50.0), model, motion, contacts, lw.Ground())
+    assert (states.active[1] == SLIPPING).all()
+    assert (states.active[-1] == STICKING).all()
+    assert states.forces[-1].sum(axis=0) == pytest.approx([0, 0, 9.81], abs=1e-6)
+    assert motion.events[0] == lw.Event(2e-3, "touchdown", contacts[0].name)
+    assert lw.write_html(tmp_path / "slid.html", model, motion, contacts=contacts).exists()
+    unrecorded = lw.rollout(model, contacts=contacts, backend="numpy")
+    with pytest.raises(InputError, match="forces"):
+        unrecorded.trajectory(unrecorded(simulated.q[0], simulated.v[0], steps=1))
+    with pytest.raises(InputError, match="state=2"):
+        run.trajectory(result, 2)

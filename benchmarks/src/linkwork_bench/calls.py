@@ -2,6 +2,7 @@
 
 Each function is measured three ways, in turns: called (`f(q, v)`), bound to fixed buffers (`f.bind()`), and its machine
 code alone, in a native loop over states, one at a time. The cost of a call is its time less that of the machine code.
+Inputs that are not arrays of the kernel's type are a table of their own: bare numbers, lists, arrays to be converted.
 Calls in JAX and PyTorch are beside them where these are installed (frameworks.py).
 """
 
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,6 +154,48 @@ def costs(free: lw.Model, held: lw.Model, feet: list[str], rounds: int = ROUNDS)
     return found
 
 
+@dataclass
+class Given:
+    """A call with inputs of another form: us of a call, and what it takes more than one with arrays."""
+
+    function: str
+    inputs: str
+    call: float
+    more: float
+
+
+def forms(x: np.ndarray) -> dict[str, Any]:
+    """One input in other forms; a bare number only if it has one entry."""
+    forms = {"list": x.tolist(), "float32": x.astype("float32"), "strided": np.repeat(x, 2)[::2]}
+    bare: dict[str, Any] = {"float": float(x[0]), "numpy.float64": x[0], "int": 2} if x.shape == (1,) else {}
+    return {**bare, **forms}
+
+
+def inputs_given(free: lw.Model, rounds: int = ROUNDS) -> list[Given]:
+    """A step and forward dynamics with their last input, or all inputs, in other forms."""
+    q, v = free.neutral(), np.zeros(free.nv)
+    functions: list[tuple[str, Function, tuple[np.ndarray, ...]]] = [
+        ("step", lw.step(free, [lw.Contact(free.links[-1].name)]), (q, v, v, np.array([1e-3]))),
+        ("forward_dynamics", lw.forward_dynamics(free), (q, v, v)),
+    ]
+    found = []
+    for name, f, inputs in functions:
+        calls: dict[str, Callable[[], Any]] = {"arrays": partial(f, *inputs)}
+        calls |= {
+            f"{what} for {[*f.inputs][len(inputs) - 1]}": partial(f, *inputs[:-1], x)
+            for what, x in forms(inputs[-1]).items()
+        }
+        calls["lists for all"] = partial(f, *(x.tolist() for x in inputs))
+        calls["arrays by name"] = partial(f, **dict(zip(f.inputs, inputs, strict=False)))
+        calls["arrays, out="] = partial(f, *inputs, out=f(*inputs))
+        took = {
+            what: 1e6 * float(np.median([_timed(call, LOOP) for _ in range(rounds)])) / LOOP
+            for what, call in calls.items()
+        }
+        found += [Given(name, what, us, us - took["arrays"]) for what, us in took.items()]
+    return found
+
+
 def calls_command(
     robot: Annotated[str, typer.Option("--robot", help="A robot that lw.load finds.")] = "talos",
     feet: Annotated[str, typer.Option("--feet", help="Links on the ground.")] = "leg_left_6_link,leg_right_6_link",
@@ -183,6 +227,13 @@ def calls_command(
     ratios = [c.pinocchio / c.call for c in found if c.pinocchio is not None]
     if ratios:
         console.print(f"at least {min(ratios):.1f} times faster than Pinocchio's bindings (asked for: {PEER})")
+    given = inputs_given(standing(robot, names)[0], rounds)
+    table = Table(title="inputs in other forms: us for one state")
+    for heading in ("function", "inputs", "call", "more than arrays"):
+        table.add_column(heading, justify="left" if heading in ("function", "inputs") else "right")
+    for g in given:
+        table.add_row(g.function, g.inputs, f"{g.call:.2f}", f"{g.more:.2f}")
+    console.print(table)
     f, inputs = functions(*standing(robot, names))["forward_dynamics"]
     extra = overheads(f, inputs, next(c.kernel for c in found if c.function == "forward_dynamics"), rounds)
     if extra:
@@ -194,5 +245,5 @@ def calls_command(
             table.add_row(o.framework, o.what, f"{o.time:.2f}", *beyond)
         console.print(table)
     if json is not None:
-        rows = [*map(asdict, found), *(o._asdict() for o in extra)]
+        rows = [*map(asdict, found), *map(asdict, given), *(o._asdict() for o in extra)]
         json.write_text("".join(written.dumps(row) + "\n" for row in rows))

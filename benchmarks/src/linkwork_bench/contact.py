@@ -34,7 +34,7 @@ from linkwork_bench.rollouts import Timed
 
 DT, STEPS, BATCH, COUNTED = 2e-3, 100, 512, 64
 FOOT, RADIUS, FRICTION = (-0.002, 0.0, -0.213), 0.0175, 0.8
-TOE, HEEL, SOLE = (0.01762, 0.05219, 0.0), (-0.05337, -0.05768, 0.0), 0.02
+TOE, HEEL, SOLE = (-0.0457, 0.112, 0.0), (0.088, 0.0, 0.0), 0.02
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,13 @@ def constrained(model: Model, contacts: list[str] | None, connects: list[str] | 
     made: list[Any] = []
     for text in contacts or []:
         frame, _, kind = text.rpartition(":") if text.endswith(CONTACTS) else (text, "", "6d")
+        name, _, ending = text.rpartition(":")
+        known = {*model.frames, *(link.name for link in model.links)}
+        if frame == text and text not in known and name in known:
+            kinds = ", ".join(CONTACTS)
+            raise InputError(
+                f"--contact {text}: it ends with one of {kinds}, or with the frame's name, not with ':{ending}'"
+            )
         made.append(lw.point(frame) if kind in ("3d", "point") else lw.surface(frame))
     for text in connects or []:
         a, colon, b = text.partition(":")

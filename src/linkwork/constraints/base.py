@@ -115,6 +115,10 @@ class Constraint(Value):
         """The rows and their drift in this state."""
         raise NotImplementedError
 
+    def evaluate_relative(self, motion: Motion) -> Rows:
+        """The same where the constraint is met, and `relative` if there are such rows."""
+        return self.evaluate(motion)
+
     def position_error(self, motion: Motion) -> Array:
         """phi(q), m x 1, whose derivative is J v where phi is zero."""
         raise NotImplementedError

@@ -189,6 +189,11 @@ class Closure(Constraint):
         rows = self._points(motion) if self.joint == "spherical" else self._twists(motion)
         return rows if self.axes == "a" else self._turned(rows, motion)
 
+    def evaluate_relative(self, motion: Motion) -> Rows:
+        """Of two points, the velocity of one as `b` sees it: zero is right where they are apart, too."""
+        apart = self.joint == "spherical" and 0 not in self.touches(motion.model)
+        return self._twists(motion) if apart else self.evaluate(motion)
+
     def _turned(self, rows: Rows, motion: Motion) -> Rows:
         """Rows in the axes of `b`."""
         xp, (la, lb) = motion.xp, self.touches(motion.model)

@@ -113,13 +113,15 @@ STILL = 1e-10
     restitution=RESTITUTION,
     corner=whole(0, 3, "a number from 0 to 3"),
     name=NAME,
+    torsion=NOT_NEGATIVE,
+    rolling=NOT_NEGATIVE,
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Pair(Value):
     """One contact between two bodies, on two links or on a link and the world.
 
     `corner` is the number of a corner (0 to 3) of the face of block `a` towards block `b`, or of an end (0, 1) of a rod
-    on a block.
+    on a block. `torsion` and `rolling` (lengths) resist turning against each other, as those of a `Contact`.
 
     Examples:
         >>> lw.Pair(lw.Ball("tip", radius=0.1), lw.Block("world", (1, 1, 0.2)), friction=0.5).friction
@@ -132,6 +134,8 @@ class Pair(Value):
     restitution: float = 0.0
     corner: int = 0
     name: str = ""
+    torsion: float = 0.0
+    rolling: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or f"{self.a.frame}-{self.b.frame}/{self.corner}")
@@ -190,15 +194,17 @@ class Pair(Value):
         return Nearest(first - a.radius * n, second + b.radius * n, n, distance - (a.radius + b.radius))
 
 
-@checked(a=BODY, b=BODY, friction=NOT_NEGATIVE, restitution=RESTITUTION)
-def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) -> list[Pair]:
+@checked(a=BODY, b=BODY, friction=NOT_NEGATIVE, restitution=RESTITUTION, torsion=NOT_NEGATIVE, rolling=NOT_NEGATIVE)
+def touching(
+    a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0, torsion: float = 0.0, rolling: float = 0.0
+) -> list[Pair]:
     """The contacts that two bodies need: mostly 1.
 
     For rods on blocks there are 2, at their ends, for two blocks 8, the corners of two faces.
 
     Two blocks touch with corners on faces; two edges that cross each other do not touch. `a` and `b` are a `Ball`,
     `Rod` or `Block` each; `friction` is Coulomb's coefficient, `restitution` the share of the normal velocity with
-    which they bounce back.
+    which they bounce back; `torsion` and `rolling` resist turning, as those of a `Contact`.
 
     Examples:
         >>> lw.touching(lw.Block("table"), lw.Ball("tip", radius=0.1), friction=0.3)[0].a.frame
@@ -208,9 +214,10 @@ def touching(a: Body, b: Body, friction: float = 0.8, restitution: float = 0.0) 
     if order.index(type(a)) > order.index(type(b)):
         a, b = b, a
     if isinstance(a, Block) and isinstance(b, Block):
-        return [Pair(x, y, friction, restitution, k) for x, y in ((a, b), (b, a)) for k in range(4)]
-    ends = 2 if isinstance(a, Rod) and isinstance(b, Block) else 1
-    return [Pair(a, b, friction, restitution, k) for k in range(ends)]
+        both: list[tuple[Body, Body, int]] = [(x, y, k) for x, y in ((a, b), (b, a)) for k in range(4)]
+    else:
+        both = [(a, b, k) for k in range(2 if isinstance(a, Rod) and isinstance(b, Block) else 1)]
+    return [Pair(x, y, friction, restitution, k, torsion=torsion, rolling=rolling) for x, y, k in both]
 
 
 def axes(n: Array, xp: Ops) -> Array:

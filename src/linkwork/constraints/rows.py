@@ -36,11 +36,12 @@ def evaluated(motion: Motion, n: int) -> Rows:
     return known[n]
 
 
-def constraint_rows(motion: Motion, which: Sequence[int] | None = None) -> list[ConstraintRows]:
-    """The rows of each of the model's constraints, or of some, in this state."""
+def constraint_rows(motion: Motion, which: Sequence[int] | None = None, relative: bool = False) -> list[ConstraintRows]:
+    """The rows of the model's constraints, or of some, in this state; `relative` where there are such."""
     out = []
     for n in range(len(motion.model.constraints)) if which is None else which:
-        c, rows = motion.model.constraints[n], evaluated(motion, n)
+        c = motion.model.constraints[n]
+        rows = c.evaluate_relative(motion) if relative else evaluated(motion, n)
         k = -rows.drift
         if c.stabilisation is not None:
             k = k - c.stabilisation.pull(rows_velocity(motion, rows), rows.drift, c.position_error(motion))
@@ -76,11 +77,12 @@ def rows_jacobian(motion: Motion, links: dict[int, Array], joints: dict[int, Arr
     return xp.hstack([xp.zeros(m, 0), *(J[i] if i in J else xp.zeros(m, n) for i, n in sizes.items() if n)])
 
 
-def levers(motion: Motion, rows: Rows | ConstraintRows) -> Array:
-    """The squares, m x 1, of rows over joint velocities if all of these moved along the rows' directions.
+def squared_row_bounds(motion: Motion, rows: Rows | ConstraintRows) -> Array:
+    """Upper bounds, m x 1, of the squared sizes of rows over joint velocities.
 
-    A row below rounding of this is zero: no joint lies between its links, or all that do move them at right angles to
-    its direction, which is known to rounding only.
+    They are reached if every joint moves the links along the rows' directions. A row below rounding of its bound is
+    zero: no joint lies between its links, or all that do move them at right angles to its direction, which is known to
+    rounding only.
     """
     xp, ones = motion.xp, motion.xp.constant([1.0] * motion.model.nv)
     total = xp.zeros(next(iter((rows.links or rows.joints).values())).shape[0])

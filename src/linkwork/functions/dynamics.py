@@ -93,8 +93,9 @@ def forward_dynamics(
       state nearby (of the last time step, say) saves iterations. Zero is a cold start, also for constraints that just
       became active; it changes how soon the iteration ends, not where. Direct methods do not look at it.
     - `parameters` names groups of parameters that become inputs, one value or one per state, with `model.parameters()`
-      as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", "targets" (added to k
-      of all rows), "link_rows" (K of LinkRows), "softness" (R). `targets=True` is short for parameters=("targets",).
+      as defaults: "inertia" (nlinks, 10), "armature", "gravity", "damping", "stiffness", "rest", the same of tendons
+      ("tendon_stiffness", ...), "targets" (added to k of all rows), "link_rows" (K of LinkRows), "softness" (R).
+      `targets=True` is short for parameters=("targets",).
     - `actuators=True` makes it `fd(q, v, u)`, with the controls `u` of the model's actuators (see `lw.actuation`);
       joint forces `tau` may be added, and "gain" and "bias" (nu, 3) be parameters. Actuators with a state have
       activations `act` (na,), by default zero.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from weakref import ref
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from linkwork.model import Model
 from linkwork.planner.plan import Plan
 
 if TYPE_CHECKING:
+    from linkwork.kernels.executable import Executable
     from linkwork.kernels.kernel import Bound, Results
 
 WRT = optional(NAMES)
@@ -107,18 +110,33 @@ class Function(Traced, Generic[R]):
 
     # calls
 
+    _native: Executable | None = None  # the form whose machine code `__call__` is
+
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> R:
-        if out is None and not named:
-            # inputs are checked only if the result is not finite: invalid ones never give numbers
-            result: R | None = self._one(*args)
-            if result is not None:
-                return result
         return self._call(args, named, out)
 
-    @staticmethod
-    def _one(*args: Any) -> Any:
-        """The kernel for one state, once it is compiled; it checks whether its results are numbers."""
-        return None
+    def _call_natively(self) -> None:
+        """Give this function a class of its own, whose `__call__` is machine code.
+
+        Python looks for `__call__` in the class of an object, so that a call costs no frame of Python. Inputs are
+        checked only if the result is not finite: invalid ones never give numbers. Everything else goes to `_call`.
+        """
+        form, me, kind = self.kernel.single, ref(self), type(self)
+        if self._native is form or not (
+            kind.__call__ is Function.__call__ or isinstance(kind.__call__, BuiltinFunctionType)
+        ):
+            return
+
+        def otherwise(*args: Any, out: Any = None, **named: Any) -> Any:
+            return me()._call(args, named, out)  # type: ignore[union-attr]
+
+        self._native, code = form, self.kernel.called(otherwise)
+        if code is None:
+            return
+        if kind.__call__ is Function.__call__:
+            same = {n: getattr(kind, n) for n in ("__module__", "__qualname__", "__doc__")}
+            self.__class__ = type(kind.__name__, (kind,), same)
+        type(self).__call__ = code  # type: ignore[method-assign]
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> R:
         """Any call. A kernel's inputs are checked only if its results are not all finite."""
@@ -130,8 +148,8 @@ class Function(Traced, Generic[R]):
             except InputError:
                 self._take(args, named)  # raises the error in terms of this function
                 raise
-            if getattr(given[0] if given else None, "ndim", 0) == 1:
-                self._one = self.kernel.finite()  # type: ignore[method-assign]
+            if self.kernel.takes_one_state:
+                self._call_natively()
             if not fine:
                 result = self._sound(result, *self._take(args, named))
             return cast(R, result)

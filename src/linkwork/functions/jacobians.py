@@ -176,7 +176,7 @@ class Jacobians(Differentiated):
         """The same with the equations differentiated operation by operation: for joints of the user's own."""
         xp = p.xp
         assert isinstance(xp, Tracer)
-        solved = p.solved_by(LimbSolution) if self._by_products else p.solved()
+        solved = p.solved_by(LimbSolution) if self._by_products else p.solved_by(Implicit)
         needed, residual = p.balance(solved)
         seeds, places = self._seeds(xp, p.inputs)
         seeds.update({r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None})

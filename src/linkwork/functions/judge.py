@@ -238,7 +238,8 @@ class Rows:
         )
         K = np.zeros(0) if link_rows is None else np.reshape(link_rows, (*np.shape(link_rows)[:-2], -1))
         given = (q, v, on, found, forces, wanted, own if softness is None else softness, K)
-        parts = [np.broadcast_to(np.asarray(x, float), (*lead, np.shape(x)[-1])) for x in given]
+        arrays = [np.atleast_1d(np.asarray(x, float)) for x in given]  # results keep bare numbers as they were given
+        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays]
         each = [self._one(*(x[b] for x in parts)) for b in np.ndindex(lead)]
         return np.array(each, dtype=float).reshape(lead)
 

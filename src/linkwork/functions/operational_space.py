@@ -89,6 +89,20 @@ def delassus(
     return _of_matrix("delassus", model, chosen, which, damping, modes, matrix, DelassusResult, options)
 
 
+@overload
+def operational_space_inertia(
+    model: Model, *, method: str | None = None, output: Literal["force"] = "force", **options: Any
+) -> Function[OperationalSpaceInertiaResult]: ...
+@overload
+def operational_space_inertia(
+    model: Model, *, method: str | None = None, output: Literal["matrix"], **options: Any
+) -> Function[OperationalSpaceMatrixResult]: ...
+@overload
+def operational_space_inertia(
+    model: Model, *, method: str | None = None, output: Literal["factor"], **options: Any
+) -> Function[OperationalSpaceFactorResult]: ...
+@overload
+def operational_space_inertia(model: Model, *, output: str, **options: Any) -> Function[Any]: ...
 @checked(
     model=MODEL,
     method=METHOD,

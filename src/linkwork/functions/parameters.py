@@ -6,7 +6,7 @@ What is not named stays constant, and folds away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,10 @@ BY_MASS = ("inertia", "armature")
 BY_EFFECT = (*BY_MASS, "link_rows")
 """Parameters of the effective inertia of constraint rows."""
 
-BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest")
+BY_TENDON = ("tendon_stiffness", "tendon_damping", "tendon_rest")
+"""Parameters of tendons."""
+
+BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest", *BY_TENDON)
 """Parameters of inverse dynamics."""
 
 BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
@@ -75,16 +78,20 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
 
 def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
     """Zero, or NaN where `impossible` has something to say; for machine code."""
-    good, nan = xp.zeros(1), xp.constant([[np.nan]])
+    lowest = None
+    for x in _not_negative(model, inputs, xp):
+        lowest = x if lowest is None else xp.where(x < lowest, x, lowest)
+    return xp.zeros(1) if lowest is None else xp.where(lowest < 0, xp.constant([[np.nan]]), xp.zeros(1))
+
+
+def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[Array]:
+    """Numbers that are not negative if bodies and joints have these parameters."""
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
-            good = xp.where(inputs[name][k : k + 1, :] < 0, nan, good)
+            yield inputs[name][k : k + 1, :]
     units, checked = _own_inertias(model)
     for i in np.flatnonzero(checked) if "inertia" in inputs else ():
-        given = inputs["inertia"][10 * i : 10 * i + 10, :]
-        for x in _signs(given, float(units[i]), threshold(xp, INDEFINITE)):
-            good = xp.where(x < 0, nan, good)
-    return good
+        yield from _signs(inputs["inertia"][10 * i : 10 * i + 10, :], float(units[i]), threshold(xp, INDEFINITE))
 
 
 @cached
@@ -92,15 +99,15 @@ def _own_inertias(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """A unit for each link's inertia, against overflow, and whether its own inertia is possible."""
     own = model.parameters().inertia.T
     size = own[0] * (own[4] + own[6] + own[9])
-    usual = (size > 1e-100) & (size < 1e100)
-    units = np.where(usual, 1 / np.where(usual, size, 1.0), 1.0)
+    strange = ((size > 1e-100) & (size < 1e-30)) | ((size > 1e30) & (size < 1e100))
+    units = np.where(strange, 1 / np.where(strange, size, 1.0), 1.0)
     return units, np.all([x[0] >= 0 for x in _signs(own, units, INDEFINITE)], axis=0)
 
 
 def _signs(row: Array, unit: Any, slack: float) -> tuple[Array, ...]:
     """What is not negative if a body has this inertia: its mass, and minors of I about c.
 
-        m I_c = m I - (h.h E - h h^T)
+        m I_c = m I + (h h^T - h.h E)
 
     The moments of I count as larger by `slack`. Of a body without mass, the trace of I decides.
     """
@@ -108,11 +115,11 @@ def _signs(row: Array, unit: Any, slack: float) -> tuple[Array, ...]:
     x, y, z = (h * unit**0.5 for h in rest[:3])
     xx, xy, yy, xz, yz, zz = rest[3:]
     m, more = mass * unit, mass * (unit * (1 + slack))
-    X, Y, Z = x * x, y * y, z * z
-    A, B, C = more * xx - (Y + Z), more * yy - (X + Z), more * zz - (X + Y)
+    square = x * x + y * y + z * z
+    A, B, C = (more * moment + (h * h - square) for moment, h in ((xx, x), (yy, y), (zz, z)))
     D, E, F = m * xy + x * y, m * xz + x * z, m * yz + y * z
-    minor = A * B - D * D
-    return mass, xx + yy + zz, A, minor, minor * C - (A * F - D * E) * F - (B * E - D * F) * E
+    minor, mixed = A * B - D * D, A * F - D * E
+    return mass, xx + yy + zz, A, minor, minor * (A * C - E * E) - mixed * mixed  # the last is A times det
 
 
 class Inputs:
@@ -138,6 +145,8 @@ class Inputs:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:
             raise InputError("targets are those of constraint rows, and this model has none")
+        if {*BY_TENDON} & {*self.named} and not model.tendons:
+            raise InputError("this model has no tendons: model.with_tendons(lw.Tendon(...)) adds some")
         if "link_rows" in self.named:
             _check_link_rows([c.name for c in model.constraints if len(c.coefficients)])
         if "inertia" in self.named and any(isinstance(c, CentreOfMass) for c in model.constraints):

@@ -6,7 +6,7 @@ tau = Y(q, v, a) pi,    M v = Y(q, v) pi,    T = kinetic(q, v) pi,    U = potent
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -40,6 +40,18 @@ DEPENDS = {
 KIND = choice("kind of regressor", DEPENDS)
 
 
+@overload
+def regressor(model: Model, kind: Literal["energy"], **options: Any) -> Function[EnergyRegressorResult]: ...
+@overload
+def regressor(
+    model: Model, kind: Literal["torque", "momentum"] = "torque", *, packed: Literal[False] = False, **options: Any
+) -> Function[RegressorResult]: ...
+@overload
+def regressor(
+    model: Model, kind: Literal["torque", "momentum"] = "torque", *, packed: Literal[True], **options: Any
+) -> Function[RegressorEntriesResult]: ...
+@overload
+def regressor(model: Model, kind: str = "torque", **options: Any) -> Function[Any]: ...
 @checked(model=MODEL, kind=KIND, parameters=GROUPS, projected=FLAG, packed=FLAG, **OPTIONS)
 @factory
 def regressor(

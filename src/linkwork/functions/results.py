@@ -329,8 +329,16 @@ class StepResult(Solution):
     """
 
     __slots__ = ("forces", "impulses", "q", "v")
-    _fields = ("q", "v", "forces", "impulses")
+    _fields: ClassVar[tuple[str, ...]] = ("q", "v", "forces", "impulses")
     q: np.ndarray
     v: np.ndarray
     forces: np.ndarray
     impulses: np.ndarray
+
+
+class ActivatedStepResult(StepResult):
+    """A `StepResult` with the activations `act` (na,) after the step, of actuators that have a state."""
+
+    __slots__ = ("act",)
+    _fields = (*StepResult._fields, "act")
+    act: np.ndarray

@@ -13,7 +13,20 @@ import numpy as np
 from linkwork.errors import LinkworkError, listing
 from linkwork.io.xml import Element
 from linkwork.model.body import Placement
-from linkwork.model.visual import Box, Collider, Colour, Cylinder, Ellipsoid, Mesh, MeshFile, Shape, Visual
+from linkwork.model.visual import (
+    Box,
+    Collider,
+    Colour,
+    Cylinder,
+    Ellipsoid,
+    Floor,
+    HalfSpace,
+    Heights,
+    Mesh,
+    MeshFile,
+    Shape,
+    Visual,
+)
 
 Place = Callable[[Element], Placement]
 """Reads the pose of an element: <origin> or <pose>."""
@@ -91,13 +104,13 @@ def sdf_colliders(link: Element, pose: Place) -> Iterator[Collider]:
 
 
 def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
-    """The geoms of a body that may touch others, without planes and height fields.
+    """The geoms of a body that may touch others; planes and height fields on the world only.
 
     What they may touch is `kept` in `geom_user` where the reader has compiled the model (mjcf.py).
     """
     for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
         kind, meets = (int(x) for x in (m.geom_user[g] if kept else (m.geom_contype[g], m.geom_conaffinity[g])))
-        shape = _geom_shape(m, g) if kind or meets else None
+        shape = (_geom_shape(m, g) or (None if body else _geom_floor(m, g))) if kind or meets else None
         if shape is not None:
             friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
             turns = [float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))]
@@ -177,6 +190,22 @@ def _unknown(geometry: Element) -> LinkworkError:
     known = ("box", "sphere", "cylinder", "capsule", "mesh")
     found = listing([e.tag for e in geometry.children])
     return geometry.error(f"no supported shape; there is {found}, and {listing(known)} are drawn")
+
+
+def _geom_floor(m: Any, g: int) -> Floor | None:
+    """A plane or height field; MuJoCo's heights are shares of a largest one, and its sizes are halves."""
+    import mujoco
+
+    if m.geom_type[g] == mujoco.mjtGeom.mjGEOM_PLANE:
+        return HalfSpace()
+    if m.geom_type[g] != mujoco.mjtGeom.mjGEOM_HFIELD:
+        return None
+    i = int(m.geom_dataid[g])
+    rows, columns, first = int(m.hfield_nrow[i]), int(m.hfield_ncol[i]), int(m.hfield_adr[i])
+    x, y, most, _ = (float(size) for size in m.hfield_size[i])
+    return Heights(
+        most * np.array(m.hfield_data[first : first + rows * columns]).reshape(rows, columns), (2 * x, 2 * y)
+    )
 
 
 def _three(values: np.ndarray) -> tuple[float, float, float]:

@@ -2,8 +2,9 @@
 
 The compiled model has everything: bodies, joints (several per body become a chain of massless links), anchors, axes,
 `ref`, armature, inertias, sites (frames here), gravity, and the equality constraints connect, weld and joint, by body
-or by site. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose of the file; only the order
-within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes here).
+or by site, and those of fixed tendons. Positions are MuJoCo's own: a joint with `ref` has the value `ref` in the pose
+of the file; only the order within quaternions differs ([x y z w] here) and the velocity of a free joint (in body axes
+here).
 
 Armature of a free joint acts on the velocity in world axes, as there; that of a tendon or actuator counts as its
 joint's where it moves one hinge or slide, and is refused where it couples several. A weld without torque is a connect.
@@ -104,7 +105,10 @@ class _Reader:
         self.builder.tendons += [t for t in self._tendons() if t.joints.keys() <= there]
         self._warn_of_what_is_left_out(dropped)
         if left_out:
-            self.root.warn(f"the equalities {listing(left_out)} are left out; connect, weld and joint are modelled")
+            self.root.warn(
+                f"the equalities {listing(left_out)} are left out; connect, weld, joint and those of "
+                "fixed tendons are modelled, with polynomials of lengths that are one joint's"
+            )
         return self.builder
 
     def _unnamed(self, j: int) -> str:
@@ -308,6 +312,37 @@ class _Reader:
         effort = float(np.abs(m.jnt_actfrcrange[j]).max()) if m.jnt_actfrclimited[j] else np.inf
         return Limits(float(lower), float(upper), effort)
 
+    def _equal_lengths(self, name: str, data: np.ndarray, one: int, two: int) -> bool:
+        """l1 - l1_0 = sum a_k (l2 - l2_0)^k of fixed tendons, as a coupling; False if it is none.
+
+        It is one of their joints where the polynomial is linear, or the second tendon is over one joint that the first
+        does not have.
+        """
+        from linkwork.constraints import Coupling
+
+        first, second = self._wraps(one), self._wraps(two) if two >= 0 else {}
+        if first is None or second is None:
+            return False
+        ref = {j: float(self.m.qpos0[self.m.jnt_qposadr[j]]) for j in {*first, *second}}
+        along = {j: np.polynomial.Polynomial([-c * ref[j], c]) for j, c in second.items()}  # its part of l2 - l2_0
+        law = np.polynomial.Polynomial(data[:5])
+        if np.any(data[2:5]) and (len(along) > 1 or {*first} & {*second}):
+            return False
+        total = {j: law(x) - law.coef[0] for j, x in along.items()}
+        constant = float(law.coef[0])
+        for j, c in first.items():  # on the other side: l1 - l1_0
+            total[j] = total.get(j, np.polynomial.Polynomial([0.0])) - np.polynomial.Polynomial([-c * ref[j], c])
+        linear = {j: float(total[j].trim().coef[1]) for j in first if total[j].trim().degree() == 1}
+        if not linear:
+            return False
+        dependent = max(linear, key=lambda j: abs(linear[j]))
+        scale = -1.0 / linear[dependent]
+        constant += sum(float(x.coef[0]) for x in total.values())
+        terms = {self.joints[j]: (scale * x.coef[1:]).tolist() for j, x in total.items() if j != dependent}
+        terms = {n: np.trim_zeros(c, "b") for n, c in terms.items() if any(c)}
+        self.builder.constraints.append(Coupling(self.joints[dependent], terms, scale * constant, name=name))
+        return True
+
     def _equality(self, e: int) -> bool:
         """One equality constraint; False if its kind is not modelled."""
         from linkwork.constraints import Connect, Coupling, Weld
@@ -320,6 +355,8 @@ class _Reader:
             coupling = Coupling(self.joints[one], {self.joints[two]: terms} if two >= 0 else {}, offset, name=name)
             self.builder.constraints.append(coupling)
             return True
+        if kind == kinds.mjEQ_TENDON:
+            return self._equal_lengths(name, data, one, two)
         if kind not in (kinds.mjEQ_CONNECT, kinds.mjEQ_WELD):
             return False
         weld, turns = kind == kinds.mjEQ_WELD, not data[TORQUE_SCALE]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +19,14 @@ from linkwork.turns import copied, packed
 Array = NDArray[Any]
 CACHE_LINE, LONG_ROW = 64, 1024
 """Bytes."""
+
+
+def address(x: Array) -> int:
+    """Where an array begins; `x.ctypes.data` takes three times as long."""
+    return ctypes.addressof(_NOTHING.from_buffer(x)) if x.flags.carray else x.ctypes.data  # type: ignore[arg-type]
+
+
+_NOTHING = ctypes.c_char * 0
 
 
 class Rows(NamedTuple):
@@ -52,6 +62,23 @@ def take_inputs(
             single = f"({n},)" if len(port.shape) == 1 else f"({n})"
             raise InputError(f"input '{port.name}' has shape {x.shape}; {single} or (batch, {n}) is needed")
     return rows, batch
+
+
+def one_state(ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype[Any]) -> list[Array] | None:
+    """Inputs of one state as arrays that machine code takes.
+
+    None if they are anything else, or are such arrays already.
+    """
+    arrays = []
+    for port, values in zip(ports, given, strict=False):
+        try:
+            x = bare_as_entry(real_array(values), port.shape)
+        except Refused:
+            return None
+        if x.shape != port.shape:
+            return None
+        arrays.append(packed(x, dtype))
+    return None if all(map(operator.is_, arrays, given)) else arrays
 
 
 def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -105,7 +132,7 @@ def separate(inputs: list[Rows], outputs: list[Rows]) -> list[Rows]:
 
 def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
     """The table that a driver reads: a pointer and a stride for every port."""
-    return np.array([n for x in rows for n in (x.array.ctypes.data, x.stride)], np.int64)
+    return np.array([n for x in rows for n in (address(x.array), x.stride)], np.int64)
 
 
 def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:

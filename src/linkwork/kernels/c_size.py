@@ -47,7 +47,7 @@ def estimated(program: Program | IterativeProgram | ProductProgram, dtype: str) 
         handed = [loop.prepare for loop in program.further]
         parts = [program.start, program.iterate, *handed]
         state = sum(port.size for part in parts for port in part.outputs)
-        parts += [program.last, *(part for loop in program.further for part in (loop.enter, loop.iterate))]
+        parts += [program.last, *(part for loop in program.further for part in (loop.iterate,))]
     else:
         parts = [program]
     found = [alive(part) for part in parts]

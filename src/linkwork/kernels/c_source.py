@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwork.kernels.fuse import fuse
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import EXCESS, Further, IterativeProgram
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Node, Port, Program
@@ -187,7 +187,7 @@ def _loop(program: IterativeProgram, name: str, real: Real) -> str:
     """The parts and the loops; an iteration writes to a second state, which is then copied back."""
     parts = {"start": program.start, "iterate": program.iterate, "finish": program.last}
     for key, loop in zip(program.letters, program.further, strict=True):
-        parts |= {"enter" + key: loop.enter, "prepare" + key: loop.prepare, "iterate" + key: loop.iterate}
+        parts |= {"prepare" + key: loop.prepare, "iterate" + key: loop.iterate}
     functions = "\n".join(
         _function(part, f"{name}_{role}", "static void", f"{name}_sincos", real) for role, part in parts.items()
     )
@@ -213,11 +213,12 @@ def _loop(program: IterativeProgram, name: str, real: Real) -> str:
     }}
 """
 
-    def further(key: str, limit: int) -> str:
+    def further(key: str, how: Further) -> str:
         prepared = call("prepare" + key, [variable(p) for p in parts["prepare" + key].outputs])
-        return f"""    {taken("enter" + key)}    if (state_residual[0] > tolerance[0]) {{
+        anew = f"    {finish}\n    state_residual[0] = state_excess[0];\n" if how.anew else ""
+        return f"""{anew}    if (state_residual[0] > tolerance[0]) {{
     {prepared}
-{repeated("iterate" + key, f" + {real.number(float(limit))}")}    }}
+{repeated("iterate" + key, f" + {real.number(float(how.limit))}")}    }}
 """
 
     handed = [port for loop in program.further for port in loop.prepare.outputs]
@@ -231,7 +232,12 @@ def _loop(program: IterativeProgram, name: str, real: Real) -> str:
     if program.counted:
         used, residual = results[-2:]
         counted = f"    {used}[0] = state_iterations[0];\n    {residual}[0] = state_residual[0];\n"
-    loops = "".join(further(k, loop.limit) for k, loop in zip(program.letters, program.further, strict=True))
+    ends = dict(zip((p.name for p in program.outputs), results, strict=True)) | {EXCESS.name: "state_excess"}
+    finish = call("finish", [ends[p.name] for p in program.last.outputs])
+    loops = "".join(further(k, loop.how) for k, loop in zip(program.letters, program.further, strict=True))
+    if loops:
+        state += f"\n    {real.kind} state_excess[1];"
+        loops = f"    if (state_excess[0] > tolerance[0]) {{\n{loops}    {finish}\n    }}\n"
     return f"""{functions}
 void {name}({parameters(program.inputs, program.outputs, real.kind)})
 {{
@@ -239,8 +245,8 @@ void {name}({parameters(program.inputs, program.outputs, real.kind)})
 {new}
     {real.kind} state_iterations[1] = {{0.0{real.suffix}}};
     {call("start", [variable(p) for p in program.start.outputs])}
-{repeated("iterate", "")}{loops}    {call("finish", results[: len(program.last.outputs)])}
-{counted}}}
+{repeated("iterate", "")}    {finish}
+{loops}{counted}}}
 """
 
 

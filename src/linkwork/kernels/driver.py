@@ -15,7 +15,7 @@ moved for them: zeros are written, or left alone if ``BLANK`` says that the user
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -287,14 +287,14 @@ def chunk_names(plan: Schedule, prefix: str) -> list[str]:
     return [f"{prefix}{k}" for k, step in enumerate(plan.steps) if isinstance(step, Code)]
 
 
-def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list[str]:
-    """The calls that execute the steps on one tile."""
+def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str, again: str = "") -> list[str]:
+    """The calls that execute the steps on one tile; ``again`` tells them from others of the same steps."""
     calls = []
     for k, step in enumerate(plan.steps):
-        tag = f"{prefix}{k}"
         if isinstance(step, Code):
-            calls.append(f"  call void @{tag}(ptr %ws, ptr %ws)")
+            calls.append(f"  call void @{prefix}{k}(ptr %ws, ptr %ws)")
             continue
+        tag = f"{prefix}{again}{k}"
         for role, slot in (("x", step.argument), ("s", step.sine), ("c", step.cosine)):
             calls.append(f"  %{tag}{role} = getelementptr i8, ptr %ws, i64 {slot * shape.bytes}")
         count = step.count * shape.lanes
@@ -307,43 +307,50 @@ def step_calls(plan: Schedule, shape: Shape, register: int, prefix: str) -> list
 
 def iteration_loop(
     shape: Shape,
-    calls: Mapping[str, Sequence[str]],
-    active: int,
+    calls: Mapping[str, list[str]],
+    slots: Mapping[str, int],
+    finish: Callable[[str], list[str]],
     head: str = "look",
     further: Sequence[str] = (),
 ) -> list[str]:
     """Steps of an iterative program after its start.
 
-    Iterate and blend while any lane is active, do the same in further loops, then finish.
+    Iterate and blend while any lane is active, then finish; if any lane is left do the same in further loops, and
+    finish again.
 
-    ``calls`` has the step calls of its parts; slot ``active`` holds the result of ``test`` for each lane. The loop goes
-    back to the label ``head``, which is before these steps. Names of the parts of ``further`` loops end with these.
+    ``calls`` has the step calls of its parts, ``finish`` makes those of another finish. The slots ``running`` and
+    ``left`` hold the results of ``test`` and ``end`` for each lane. The loop goes back to the label ``head``, which is
+    before these steps. Names of the parts of ``further`` loops end with these.
     """
     lines = [
-        *_while_active(shape, calls["test"], active, "", "again", f"left{(*further, '')[0]}"),
+        *_if_any(shape, calls["test"], slots["running"], "", "again", "complete"),
         "again:",
         *calls["iterate"],
         *calls["blend"],
         f"  br label %{head}",
+        "complete:",
+        *calls["finish"],
     ]
-    for key, after in zip(further, [*further[1:], ""], strict=False):
+    if not further:
+        return [*lines, *calls.get("end", ()), *calls.get("missing", ())]
+    lines += _if_any(shape, calls["end"], slots["left"], "_left", f"left{further[0]}", "ended")
+    for key, after in zip(further, [*further[1:], ""], strict=True):
         lines += [
             f"left{key}:",
-            *calls["enter" + key],
-            *calls["copy" + key],
-            *_while_active(shape, calls["test" + key], active, f"{key}0", f"some{key}", f"left{after}"),
+            *(finish(key) + calls["anew" + key] if "anew" + key in calls else []),
+            *_if_any(shape, calls["test" + key], slots["running"], f"{key}0", f"some{key}", f"left{after}"),
             f"some{key}:",
             *calls["prepare" + key],
             f"  br label %again{key}",
             f"again{key}:",
             *calls["iterate" + key],
             *calls["blend" + key],
-            *_while_active(shape, calls["test" + key], active, key, f"again{key}", f"left{after}"),
+            *_if_any(shape, calls["test" + key], slots["running"], key, f"again{key}", f"left{after}"),
         ]
-    return [*lines, "left:", *calls["finish"]]
+    return [*lines, "left:", *finish("_end"), "  br label %ended", "ended:"]
 
 
-def _while_active(shape: Shape, test: Sequence[str], active: int, tag: str, yes: str, no: str) -> list[str]:
+def _if_any(shape: Shape, test: Sequence[str], active: int, tag: str, yes: str, no: str) -> list[str]:
     """Test, and go to a label if any lane is active, to another one if none is."""
     any_lane = f"%on{tag}" if shape.lanes == 1 else f"%any{tag}"
     reduce = f"  %any{tag} = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %on{tag})"

@@ -23,8 +23,8 @@ from linkwork.kernels.python_calls import FRESH, function_names, has_objects
 LONG = 100_000
 """Instructions for one state up to which a call holds the interpreter's lock: some 50 microseconds."""
 
-NO_ARGUMENT, MANY = 0x0004, 0x0080
-"""METH_NOARGS, METH_FASTCALL: a method without arguments, or with many."""
+NO_ARGUMENT, MANY, NAMED = 0x0004, 0x0080, 0x0002
+"""METH_NOARGS, METH_FASTCALL, METH_KEYWORDS: a method without arguments, with many, some of them by name."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -76,6 +76,10 @@ class Executable:
     def new(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
         """``run_new``, likewise."""
         return self._method("run_new", MANY, words, *kept) if self._direct else None
+
+    def called(self, words: bytes, *kept: Any) -> Callable[..., Any] | None:
+        """``run_called``, likewise."""
+        return self._method("run_called", MANY | NAMED, words, *kept) if self._direct else None
 
     def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:
         """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.python_calls`).

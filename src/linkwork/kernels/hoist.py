@@ -11,19 +11,18 @@ the factorisations of an iterative solver to the start.
 
 For each further loop (iterate.py), called b, c and so on, it also gives
 
-    residual_enter_b            of the state x that the loops before left,
     z_first_b                   what it has besides x at its beginning: its input z_b,
-    x_next_b, z_next_b, residual_b    of a step from x and z_b.
+    x_next_b, z_next_b, residual_b    of a step from x and z_b,
 
-What only the steps of that loop need is computed where it begins. A loop without a residual of its own at the beginning
-runs only where the one before has run, and reads what that one has computed.
+and, as one of the outputs, `excess`. What only the steps of that loop need is computed where it begins. A loop that
+does not begin anew runs only where the one before has run, and reads what that one has computed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwork.kernels.iterate import IterativeProgram, Loop
+from linkwork.kernels.iterate import Further, IterativeProgram, Loop
 from linkwork.kernels.program import Node, Port, Program
 
 STATE, HANDED_ON = "x", "handed_on"
@@ -33,46 +32,40 @@ Leaves = dict[int, tuple[str, int]]
 """Nodes that are read from ports: the port, and the element."""
 
 
-def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) -> IterativeProgram:
+def hoist(program: Program, hand_on: bool = True, further: Sequence[Further] = ()) -> IterativeProgram:
     """Cut a program by what depends on its input `x`.
 
     Unless it may `hand_on` what the start computes, every further step computes all of it again: right for methods that
-    rarely take one, because values that are handed on occupy the first data cache of the start. `limits` has one number
-    for each further loop: how many iterations it may take more than the first one.
+    rarely take one, because values that are handed on occupy the first data cache of the start.
     """
     place = {port.name: k for k, port in enumerate(program.inputs)}
     results = {port.name: list(nodes) for port, nodes in zip(program.outputs, program.results, strict=True)}
     shapes = {port.name: port.shape for port in program.outputs}
     nodes = program.nodes
 
-    letters = [f"_{chr(ord('b') + k)}" for k in range(len(limits))]
+    letters = [f"_{chr(ord('b') + k)}" for k in range(len(further))]
     states = {place[n] for n in (STATE, *("z" + key for key in letters))}
     varies: list[bool] = []
     for node in nodes:
         from_x = node[0] == "input" and node[1] in states
         varies.append(from_x or (node[0] not in LEAVES and any(varies[a] for a in node[1:])))
 
-    enters = [f"residual_enter{key}" for key in letters if f"residual_enter{key}" in results]
     loops = [n + key for key in letters for n in ("x_next", "z_next", "residual")]
-    ends = [n for n in results if n not in (*STEP, *enters, *loops, *("z_first" + key for key in letters))]
+    ends = [n for n in results if n not in (*STEP, *loops, *("z_first" + key for key in letters))]
 
     def needed(names: Sequence[str]) -> list[int]:
         wanted = [n for name in names for n in results[name]]
         return [n for n in boundary(nodes, varies, wanted) if nodes[n][0] not in LEAVES]
 
-    # what the start computes; of that and of their own, what further loops need
-    handed_on = needed(["x_next", "residual", *enters, *ends]) if hand_on else []
-    early = _ancestors(nodes, [*results["x_first"], *results["residual_first"], *handed_on])
-    own, shared, before, last = dict[str, list[int]](), dict[str, Leaves](), set[int](), dict[int, tuple[str, int]]()
-    for key in letters:
-        last = shared[key] = {} if f"residual_enter{key}" in results else last
+    # what the start hands on; all else that further loops need they compute themselves, most of it once more
+    handed_on = needed(["x_next", "residual", *ends]) if hand_on else []
+    early = set(handed_on)
+    own, shared, last = dict[str, list[int]](), dict[str, Leaves](), Leaves()
+    for key, how in zip(letters, further, strict=True):
+        last = shared[key] = {} if how.anew else last
         wanted = needed([n + key for n in ("x_next", "z_next", "residual")])
         own[key] = [n for n in wanted if n not in early and n not in last]
-        given = [n not in early and n not in last for n in range(len(nodes))]
-        begins = [*own[key], *results["z_first" + key]]
-        before.update(n for n in (*boundary(nodes, given, begins), *wanted) if n in early)
         last = last | {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}
-    handed_on = sorted({*handed_on, *(n for n in before if nodes[n][0] not in LEAVES)})
 
     state = Port(STATE, program.inputs[place[STATE]].shape)
     users = [port for k, port in enumerate(program.inputs) if k not in states]
@@ -86,8 +79,7 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
         ports = [Port(n, shapes[n] if n in ends else sizes.get(n, ONE)) for n in outputs]
         return extract(program, name, inputs, ports, list(outputs.values()), leaves)
 
-    def further(key: str, limit: int) -> Loop:
-        enter = {"residual": results[f"residual_enter{key}"]} if f"residual_enter{key}" in results else {}
+    def loop(key: str, how: Further) -> Loop:
         prepared, earlier = {n: (HANDED_ON + key, e) for e, n in enumerate(own[key])}, shared[key]
         ports = sorted({port for port, _ in earlier.values()})
         again = {
@@ -95,18 +87,17 @@ def hoist(program: Program, hand_on: bool = True, limits: Sequence[int] = ()) ->
         }
         begun = {HANDED_ON + key: own[key] or [0], "z" + key: results["z_first" + key]}
         return Loop(
-            part("enter", (STATE, HANDED_ON), enter, known),
             part("prepare", (STATE, HANDED_ON, *ports), begun, known | earlier),
             part("iterate", (STATE, "z" + key, HANDED_ON, *ports, HANDED_ON + key), again, known | earlier | prepared),
-            limit,
+            how,
         )
 
     first = {STATE: results["x_first"], "residual": results["residual_first"], HANDED_ON: handed_on or [0]}
     start = part("start", (), first, {})
     step = part("iterate", (STATE, HANDED_ON), {STATE: results["x_next"], "residual": results["residual"]}, known)
     finish = part("finish", (STATE, HANDED_ON), {n: results[n] for n in ends}, known)
-    loop = [further(key, limit) for key, limit in zip(letters, limits, strict=True)]
-    return IterativeProgram(start, step, finish, name=program.name, rarely=not hand_on, further=loop)
+    loops_after = [loop(key, how) for key, how in zip(letters, further, strict=True)]
+    return IterativeProgram(start, step, finish, name=program.name, rarely=not hand_on, further=loops_after)
 
 
 ONE = (1,)
@@ -128,18 +119,6 @@ def boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> li
                 seen.add(a)
                 stack.append(a)
     return sorted(found)
-
-
-def _ancestors(nodes: Sequence[Node], wanted: Sequence[int]) -> set[int]:
-    """The nodes that are needed for some, and these."""
-    found, stack = set(wanted), list(wanted)
-    while stack:
-        node = nodes[stack.pop()]
-        for a in node[1:] if node[0] not in LEAVES else ():
-            if a not in found:
-                found.add(a)
-                stack.append(a)
-    return found
 
 
 def extract(

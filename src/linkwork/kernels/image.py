@@ -35,7 +35,7 @@ ZEROS = ("const", 0.0), ("const", -0.0)
 class Options:
     """How to compile: so many lanes of this type, ``chunk`` operations per function, for this target.
 
-    Without ``loop``, programs that iterate stop after their start (see :mod:`linkwork.kernels.iterate`).
+    Without ``loop``, loops that are rarely needed are missing (see :mod:`linkwork.kernels.iterate`).
     """
 
     scalar: str  # "double" or "float"
@@ -124,20 +124,26 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     beside the state (names with a prime); ``blend`` copies them to the state in the lanes that are still active.
     """
     layout = Layout(max(options.lanes, options.register))
-    primes = {"iterate": "'", "enter": "'", "finish": "''"}
+    primes = {"iterate": "'", "finish": "''"}
     plans: dict[str, Schedule] = {}
-    for name, part in (program.parts() if options.loop else program.parts_without_loop()).items():
+    for name, part in (program.parts() if options.loop else program.first_parts()).items():
         prime = primes.get(name.split("_")[0], "")
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
     workspace = -(-layout.size * options.shape.bytes // 64) * 64
-    places = (*places_of(layout, program.inputs), *plans["finish"].outputs, *places_of(layout, program.counted))
+    primed = [port if port in program.counted else Port(port.name + "''", port.shape) for port in program.outputs]
+    places = (*places_of(layout, program.inputs), *places_of(layout, primed))
     frame = Frame(program.inputs, program.outputs, places, options.shape, workspace)
     calls = {name: step_calls(plan, options.shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
     cost = cost_of(plans.values(), (*program.inputs, *program.outputs))
-    if options.loop:
-        steps = iteration_loop(options.shape, calls, layout.named["running"], further=program.letters)
+    if "iterate" in plans:
+
+        def finish(again: str) -> list[str]:
+            return step_calls(plans["finish"], options.shape, options.register, "finish", again)
+
+        further = program.letters if options.loop else ()
+        steps = iteration_loop(options.shape, calls, layout.named, finish, further=further)
         modules.append(driver_module(frame, steps, names, cost, calls["start"]))
     else:
         modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))

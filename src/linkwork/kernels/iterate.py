@@ -9,13 +9,15 @@ Every lane stops on its own, and its state no longer changes, when its residual 
 (or is not a number), or after its ``max_iterations``. Both are inputs, after the user's. The outputs end with
 ``iterations`` and ``residual``, or, if ``finish`` certifies what it gives, with one ``report`` of three numbers.
 
-A program may have ``further`` loops over the same state, for lanes that the loops before leave. Their ``enter`` looks
-at the state again: where it gives a residual above the tolerance the loop goes on from there, with so many iterations
-more. What only such a loop needs, a state of its own included, is computed by its ``prepare``, and only if some lane
-takes the loop.
+A program may have ``further`` loops over the same state, for lanes that need more. Its ``finish`` then has another
+output, ``excess``, which says how good the results are: lanes in which that is at most the tolerance are done, and most
+programs end here. In the others one loop after the other goes on where the one before has left a residual above the
+tolerance, with so many iterations more; a loop that begins ``anew`` finishes first, and takes the excess for the
+residual. What only a further loop needs, a state of its own included, is computed by its ``prepare``, and only if some
+lane takes the loop. In the end all is finished again.
 
-A program that is certified and ``rarely`` iterates is compiled without its loop first; the loop follows when a report
-says that a state needs it.
+A program that is certified and ``rarely`` iterates, or one with further loops, is compiled without these first; they
+follow when a report says that a state needs them, or a step of a rollout does.
 """
 
 from __future__ import annotations
@@ -45,17 +47,26 @@ REPORT = Port("report", (3,))
 large. A check for results that are not numbers finds that NaN."""
 
 
-FURTHER = ("enter", "copy", "test", "prepare", "iterate", "blend")
+EXCESS = Port("excess", _ONE)
+"""The output of a ``finish`` before further loops that is to be at most the tolerance."""
+
+FURTHER = ("test", "prepare", "iterate", "blend")
 """The parts of a further loop, in order."""
 
 
-class Loop(NamedTuple):
-    """A further loop; it ends when a lane has taken ``limit`` iterations more than ``max_iterations``."""
+class Further(NamedTuple):
+    """A further loop: how many iterations more it may take, and whether it begins ``anew``."""
 
-    enter: Program
+    limit: int
+    anew: bool = False
+
+
+class Loop(NamedTuple):
+    """The programs of a further loop."""
+
     prepare: Program
     iterate: Program
-    limit: int
+    how: Further
 
 
 class IterativeProgram:
@@ -88,29 +99,29 @@ class IterativeProgram:
         self._check_ports(self.iterate.outputs, self.state, f"output of '{iterate.name}'")
         for loop in self.further:
             handed = {port.name: port for port in loop.prepare.outputs}
-            self._check_ports(loop.enter.inputs, known, f"input of '{loop.enter.name}'")
             self._check_ports(loop.prepare.inputs, known, f"input of '{loop.prepare.name}'")
             known |= handed
             self._check_ports(loop.iterate.inputs, known, f"input of '{loop.iterate.name}'")
-            self._check_ports(loop.enter.outputs, self.state, f"output of '{loop.enter.name}'")
             self._check_ports(loop.iterate.outputs, self.state | handed, f"output of '{loop.iterate.name}'")
+        if self.further and EXCESS not in self.finish.outputs:
+            raise KernelError(f"'{self.name}' has further loops, and a finish without '{EXCESS.name}'")
         control = [Port("tolerance", _ONE), Port("max_iterations", _ONE)]
         self.inputs = (*start.inputs, *control)
         certified = {*CERTIFICATE} <= {port.name for port in self.finish.outputs}
         self.last = _reporting(self.finish) if certified else self.finish
         self.counted = () if certified else (Port("iterations", _ONE), Port("residual", _ONE))
-        self.outputs = (*self.last.outputs, *self.counted)
-        self.rarely = rarely and certified
-        reserved = {"tolerance", "max_iterations", "iterations", "running"} & known.keys()
+        self.outputs = (*(port for port in self.last.outputs if port != EXCESS), *self.counted)
+        self.rarely = bool(self.further) or (rarely and certified)
+        reserved = {"tolerance", "max_iterations", "iterations", "running", "left"} & known.keys()
         if reserved:
             raise KernelError(f"'{self.name}': the names {listing(sorted(reserved))} belong to the loop")
 
     @property
     def digest(self) -> str:
         """A name for the content."""
-        own = (self.start, self.iterate, self.finish, *(part for loop in self.further for part in loop[:3]))
+        own = (self.start, self.iterate, self.finish, *(part for loop in self.further for part in loop[:2]))
         parts = [part.digest + repr((part.inputs, part.outputs)) for part in own]
-        parts += [str(loop.limit) for loop in self.further]
+        parts += [repr(loop.how) for loop in self.further]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
@@ -148,8 +159,8 @@ class IterativeProgram:
             most = everything["max_iterations"] + np.asarray(limit, dtype)
             return np.asarray((everything["residual"] > everything["tolerance"]) & (everything["iterations"] < most))
 
-        def repeat(iterate: Program, limit: int) -> None:
-            while (active := running(limit)).any():
+        def repeat(iterate: Program, limit: int, left: Array | bool = True) -> None:
+            while (active := running(limit) & left).any():
                 for name, new in evaluate(iterate).items():
                     mask = active.reshape(rows, *[1] * (new.ndim - 1))
                     everything[name] = np.where(mask, new, everything[name])
@@ -158,12 +169,19 @@ class IterativeProgram:
         everything.update(evaluate(self.start))
         everything["iterations"] = np.zeros((rows, 1), dtype)
         repeat(self.iterate, 0)
-        for loop in self.further:
-            everything.update(evaluate(loop.enter))
-            if running(loop.limit).any():
-                everything.update(evaluate(loop.prepare))
-                repeat(loop.iterate, loop.limit)
-        outputs = [*evaluate(self.last).values(), *(everything[port.name] for port in self.counted)]
+        ends = evaluate(self.last)
+        left = ends[EXCESS.name] > everything["tolerance"] if self.further else np.zeros((rows, 1), bool)
+        if left.any():
+            for loop in self.further:
+                if loop.how.anew:
+                    everything["residual"] = evaluate(self.last)[EXCESS.name]
+                if (running(loop.how.limit) & left).any():
+                    everything.update(evaluate(loop.prepare))
+                    repeat(loop.iterate, loop.how.limit, left)
+            ends = evaluate(self.last)
+        everything.update({port.name + "''": ends[port.name] for port in self.last.outputs})
+        counted = {port.name for port in self.counted}
+        outputs = [everything[port.name + "''" * (port.name not in counted)] for port in self.outputs]
         return tuple(x[0] if batch is None else np.asarray(x, dtype) for x in outputs)
 
     def parts(self) -> dict[str, Program]:
@@ -175,24 +193,34 @@ class IterativeProgram:
         """The parts; the driver calls them in its loop.
 
         ``finish`` makes the report too, if there is one. ``test`` decides which lanes continue; ``blend`` copies the
-        primed outputs of ``iterate`` to the state, ``copy`` those of ``enter``.
+        primed outputs of ``iterate`` to the state, ``anew`` the excess to the residual. ``end`` decides which lanes are
+        left for further loops.
         """
         start = _also(self.start, Port("iterations", _ONE), 0.0)
-        parts = {"start": start, "test": _test(0), "iterate": self.iterate, "blend": _blend(self.iterate.outputs)}
+        parts = {"start": start, "test": _test(), "iterate": self.iterate, "blend": _blend(self.iterate.outputs)}
+        parts["finish"] = self.last
+        if self.further:
+            parts["end"] = _end()
         for key, loop in zip(self.letters, self.further, strict=True):
-            made = loop.enter, _copy(loop.enter.outputs), _test(loop.limit), *loop[1:3], _blend(loop.iterate.outputs)
+            made = _test(loop.how.limit, left=True), *loop[:2], _blend(loop.iterate.outputs)
+            parts |= {"anew" + key: _anew()} if loop.how.anew else {}
             parts |= {name + key: part for name, part in zip(FURTHER, made, strict=True)}
-        return {**parts, "finish": self.last}
+        return parts
 
     @property
     def letters(self) -> list[str]:
         """What the names of the parts of further loops end with."""
         return [f"_{chr(ord('b') + k)}" for k in range(len(self.further))]
 
-    def parts_without_loop(self) -> dict[str, Program]:
-        """The parts of a kernel that stops after the start: where states would iterate, ``iterations`` is NaN."""
-        parts = self.parts()
-        return {"start": parts["start"], "test": parts["test"], "finish": _unless_running(self.last)}
+    def first_parts(self) -> dict[str, Program]:
+        """The parts without further loops, or without the one loop that is rarely needed.
+
+        States that need what is missing are those that are ``left``, or ``running``.
+        """
+        whole = ("start", "test", "iterate", "blend", "finish", "end") if self.further else ("start", "test", "finish")
+        parts = {name: self.parts()[name] for name in whole}
+        certified = REPORT in self.last.outputs
+        return parts | {"missing": _missing("left" if self.further else "running")} if certified else parts
 
     def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
         for port in ports:
@@ -202,13 +230,43 @@ class IterativeProgram:
                 raise KernelError(f"{what}: '{port.name}' has shape {port.shape}, not {known[port.name].shape}")
 
 
-def _test(limit: int) -> Program:
-    """Which lanes continue: 1 or 0."""
-    control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations")]
-    nodes: list[Node] = [*[("input", k, 0) for k in range(4)], ("lt", 1, 0)]
-    more: list[Node] = [("const", float(limit)), ("add", 3, 5), ("lt", 2, 6), ("and", 4, 7)]
-    nodes += more if limit else [("lt", 2, 3), ("and", 4, 5)]
-    return Program(control, [Port("running", _ONE)], nodes, [[len(nodes) - 1]], "test")
+def _test(limit: int = 0, left: bool = False) -> Program:
+    """Which lanes continue, of all or of those that are left: 1 or 0."""
+    control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations", *["left"] * left)]
+    nodes: list[Node] = [("input", k, 0) for k in range(len(control))]
+
+    def add(*node: object) -> int:
+        nodes.append(node)
+        return len(nodes) - 1
+
+    most = add("add", 3, add("const", float(limit))) if limit else 3
+    last = add("and", add("lt", 1, 0), add("lt", 2, most))
+    if left:
+        last = add("and", last, 4)
+    return Program(control, [Port("running", _ONE)], nodes, [[last]], "test")
+
+
+def _end() -> Program:
+    """Which lanes are left for further loops: 1 or 0."""
+    control = [Port("tolerance", _ONE), Port(EXCESS.name + "''", _ONE)]
+    return Program(control, [Port("left", _ONE)], [("input", 0, 0), ("input", 1, 0), ("lt", 0, 1)], [[2]], "end")
+
+
+def _anew() -> Program:
+    """The excess as residual."""
+    return Program([Port(EXCESS.name + "''", _ONE)], [Port("residual", _ONE)], [("input", 0, 0)], [[0]], "anew")
+
+
+def _missing(which: str) -> Program:
+    """The report, with NaN iterations in lanes that need what is not there."""
+    report = Port(REPORT.name + "''", REPORT.shape)
+    nodes: list[Node] = [
+        ("input", 0, 0),
+        *(("input", 1, e) for e in range(3)),
+        ("const", math.nan),
+        ("select", 0, 4, 1),
+    ]
+    return Program([Port(which, _ONE), report], [report], nodes, [[5, 2, 3]], "missing")
 
 
 def _blend(changed: Sequence[Port]) -> Program:
@@ -224,12 +282,6 @@ def _blend(changed: Sequence[Port]) -> Program:
             nodes += [("input", 2 * k + 2, e), ("input", 2 * k + 3, e), ("select", 0, n, n + 1)]
             results[-1].append(n + 2)
     return Program(inputs, [Port("iterations", _ONE), *changed], nodes, results, "blend")
-
-
-def _copy(ports: Sequence[Port]) -> Program:
-    """Values with a prime, without it."""
-    primed = _selection([Port(port.name + "'", port.shape) for port in ports])
-    return Program(primed.inputs, ports, primed.nodes, primed.results, "copy")
 
 
 def _selection(ports: Sequence[Port]) -> Program:
@@ -261,14 +313,6 @@ def _reporting(finish: Program) -> Program:
     outputs = [*(port for port in finish.outputs if port.name not in CERTIFICATE), REPORT]
     inputs = [*finish.inputs, Port("iterations", _ONE), Port("tolerance", _ONE)]
     return Program(inputs, outputs, nodes, [*results.values(), [n + 4, violation, n + 7]], finish.name)
-
-
-def _unless_running(finish: Program) -> Program:
-    """The finish of a certified program, which reports NaN iterations where another one is due."""
-    n, (iterations, *others) = len(finish.nodes), finish.results[-1]
-    nodes = [*finish.nodes, ("input", len(finish.inputs), 0), ("const", math.nan), ("select", n, n + 1, iterations)]
-    results = [*finish.results[:-1], (n + 2, *others)]
-    return Program([*finish.inputs, Port("running", _ONE)], finish.outputs, nodes, results, finish.name)
 
 
 def _also(program: Program, port: Port, value: float) -> Program:

@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
 from linkwork.kernels import cache as disk
-from linkwork.kernels.arrays import Rows, empty_lines, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.arrays import Rows, empty_lines, one_state, separate, table_of, take_inputs, take_outputs
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import REPORT, IterativeProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import FURTHER, ZEROED
-from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -117,9 +117,9 @@ class Kernel:
             np.ascontiguousarray(missing[port.name], self.dtype) if port.name in missing else None
             for port in program.inputs
         ]
+        self._least = max((k + 1 for k, x in enumerate(self._defaults) if x is None), default=0)
         self.given = tuple(port for port in program.inputs if port.name not in (settings or {}))
         self._forms: dict[tuple[int, bool], Executable] = {}
-        self._finite: tuple[Executable, Callable[..., Any]] | None = None
         self._kept = [None if port.size else np.empty(port.shape, self.dtype) for port in program.outputs]
         self._single: Single = self._first_single
         self._numbers: Single = self._first_numbers
@@ -163,11 +163,15 @@ class Kernel:
 
     def __call__(self, *arrays: ArrayLike, out: Any = None) -> Any:
         result = self._single(arrays, out)
+        if result is None and (converted := self._one_state(arrays)) is not None:
+            result = self._single(converted, out)
         return self._general(arrays, out)[0] if result is None else result
 
     def judged(self, arrays: Sequence[ArrayLike], out: Any = None) -> tuple[Any, bool]:
         """The results of a call, and whether all of them are numbers."""
         result = self._numbers(arrays, out)
+        if result is None and (converted := self._one_state(arrays)) is not None:
+            result = self._numbers(converted, out)
         return self._general(arrays, out) if result is None else (result, True)
 
     def bind(self, batch: int | None = None) -> Bound[Any]:
@@ -186,13 +190,18 @@ class Kernel:
             raise KernelError(f"'{self.program.name}' has no CasADi form")
         return self.program.source()
 
+    @property
+    def _tells(self) -> bool:
+        """Whether the program may be compiled in part: its report says when that is not enough."""
+        return self.program.rarely and REPORT in self.outputs
+
     def _form(self, lanes: int, whole: bool = True) -> Executable:
         """The executable with this many lanes: from memory, from the disk cache, or compiled now.
 
         Unless the ``whole`` is asked for, a loop that is rarely needed, and was not yet, may be missing.
         """
         form = self._forms.get((lanes, True)) or (None if whole else self._forms.get((lanes, False)))
-        return form or self._made(lanes, whole or not self.program.rarely or any(loop for _, loop in self._forms))
+        return form or self._made(lanes, whole or not self._tells or any(loop for _, loop in self._forms))
 
     def _made(self, lanes: int, whole: bool) -> Executable:
         """The same from the disk cache, or compiled now."""
@@ -231,9 +240,13 @@ class Kernel:
             getattr(x, "shape", None) == port.shape for x, port in zip(arrays, self.given, strict=False)
         )
 
+    def _one_state(self, arrays: Sequence[ArrayLike]) -> list[Array] | None:
+        """The arrays of one state that these are once converted; None if they need no conversion, or are not."""
+        return one_state(self.given, arrays, self.dtype) if self._complete(arrays) else None
+
     def _complete(self, arrays: Sequence[ArrayLike]) -> bool:
         """Whether the number of arguments is right."""
-        return len(arrays) <= len(self.given) and all(x is not None for x in self._defaults[len(arrays) :])
+        return self._least <= len(arrays) <= len(self.given)
 
     def _single_call(self, strict: bool) -> Single:
         """A function for one state in arrays that need no conversion; it returns None for anything else.
@@ -258,21 +271,43 @@ class Kernel:
 
         return one
 
+    @property
+    def takes_one_state(self) -> bool:
+        """Whether the machine code for one state is there."""
+        return (1, True) in self._forms or (1, False) in self._forms
+
     def finite(self) -> Callable[..., Any]:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
-        form = self._form(1, whole=False)
-        if self._finite is None or self._finite[0] is not form:
-            words = self._words(strict=True)
-            new = None if words is None else form.new(words, *self._alive)
-            self._finite = form, new or (lambda *arrays: None)
-        return self._finite[1]
+        return self.called(lambda *arrays: None) or (lambda *arrays: None)
 
-    def _words(self, strict: bool) -> bytes | None:
+    @property
+    def single(self) -> Executable:
+        """The form for one state, with as much of it as was needed so far."""
+        return self._form(1, whole=False)
+
+    def called(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A built-in function of one state with new results; what it cannot do it gives to ``otherwise``.
+
+        That is whatever needs a conversion, and results that are not numbers. None where Python's objects have another
+        layout, or the kernel takes long.
+        """
+        words = self._words(strict=True, otherwise=otherwise)
+        return None if words is None else self.single.called(words, otherwise, *self._alive)
+
+    def at_addresses(self) -> Callable[..., Any] | None:
+        """A built-in function of the addresses of inputs for one state: integers that nobody checks.
+
+        It gives new results, or None where not all are numbers; None where `called` has none.
+        """
+        words = self._words(strict=1 + ADDRESSES)
+        return None if words is None else self.single.new(words, *self._alive)
+
+    def _words(self, strict: int, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:
             return None
-        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults)
+        return words_for_results(words, places, strict, len(self.given), self._kept, self._defaults, otherwise)
 
     @property
     def _alive(self) -> tuple[Any, ...]:
@@ -298,9 +333,9 @@ class Kernel:
         lanes, rows = 1 if count == 1 else self.lanes, [*inputs, *outputs]
         form = self._form(lanes, whole=False)
         fine = Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
-        if fine or not self.program.rarely or not np.isnan(outputs[-1].array[..., 0]).any():
+        if fine or not self._tells or not np.isnan(outputs[-1].array[..., 0]).any():
             return fine
-        form, self._numbers = self._form(lanes), self._first_numbers  # the loop is needed
+        form, self._numbers = self._form(lanes), self._first_numbers  # what is missing is needed
         return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
 
 

@@ -133,8 +133,10 @@ class Program:
         nodes = self.nodes
         pairs = {i for i, node in enumerate(nodes) if node[0] == "sincos"}
         for i, node in enumerate(nodes):
+            arity = ARITY.get(node[0])
+            if arity == 2 and len(node) == 3 and 0 <= node[1] < i and 0 <= node[2] < i and not pairs:
+                continue  # most nodes
             kind, *arguments = node
-            arity = ARITY.get(kind)
             if arity is not None:
                 ok = len(arguments) == arity and min(arguments) >= 0 and max(arguments) < i
                 if ok and kind in ("sin_of", "cos_of"):

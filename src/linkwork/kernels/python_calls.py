@@ -4,7 +4,10 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
   when Python has to convert something first, when it takes long, or (if ``self`` asks for it) when not all outputs are
-  numbers. Inputs at the end may be left out if ``self`` has defaults for them.
+  numbers. Inputs at the end may be left out if ``self`` has defaults for them. If ``self`` says so, inputs are
+  addresses of memory instead, as integers that nobody checks.
+- ``run_called(self, items, count, names)``: the same, but for whatever ``run_new`` refuses, and for arguments by name,
+  it calls the object that ``self`` has for that: as ``__call__`` of a class it takes every call.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.
 - ``run_bound_object(self, nothing)``: ``run_bound`` on the context in ``self``. None when done, True if it is to be
   continued.
@@ -20,8 +23,9 @@ Through ctypes, where 1 means that the call used up its fuel and is to be contin
 ``mode`` is ``FRESH``, ``FURTHER`` (go on) or ``HELPING`` (do not return before the end, or before others ``leave``).
 ``progress`` has the words: rows taken, rows done, whether to stop, helpers inside, whether an output is not a number.
 
-Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. ``self`` is a bytes object with
-the words of :func:`object_words` (python_layout.py), followed by what each function needs.
+Arrays are checked: exact type, dtype and shape, contiguous, aligned, outputs writable. An input of one entry may be
+a bare number (``float``, ``numpy.float64``, ``int``). ``self`` is a bytes object with the words of :func:`object_words`
+(python_layout.py), followed by what each function needs.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from linkwork.kernels.driver import BEGIN, BLANK, FUEL, ODD, PAUSED, STOP, TURN,
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_layout import (
+    ADDRESSES,
     ALIGNED,
     ARRAY,
     AT,
@@ -40,9 +45,14 @@ from linkwork.kernels.python_layout import (
     BYTES,
     CONTIGUOUS,
     DESCR,
+    DOUBLE,
+    FLOAT,
     HASH,
+    INT,
     MOST,
     NONE,
+    NUMBER,
+    OTHERWISE,
     PORTS,
     STRICT,
     TRUE,
@@ -66,12 +76,15 @@ TAKEN, DONE, STOPPED, INSIDE, ODDS, WORDS = *range(0, 40, 8), 5
 LOOKS = 100_000
 """How often a thread polls whether others are done before it sleeps: for some 50 microseconds."""
 
+WHOLE = 1e18
+"""Whole numbers below it are also those that NumPy has a type for."""
+
 STACK_LIMIT = 256 * 1024
 """Workspaces up to this size (in bytes) live on the stack when one state is evaluated."""
 
 
 def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
-    """Whether a kernel has ``run_new`` and ``run_given``.
+    """Whether a kernel has ``run_new``, ``run_called`` and ``run_given``.
 
     One lane, on the stack, with at least one output.
     """
@@ -81,7 +94,7 @@ def has_objects(lanes: int, workspace: int, outputs: Sequence[Port]) -> bool:
 def function_names(lanes: int, workspace: int, outputs: Sequence[Port]) -> list[str]:
     """The functions of :func:`object_module`."""
     names = ["run_bound", "run_shared", "all_done", "leave", "run_bound_object"]
-    return [*names, "run_given", "run_new"] if has_objects(lanes, workspace, outputs) else names
+    return [*names, "run_given", "run_new", "run_called"] if has_objects(lanes, workspace, outputs) else names
 
 
 def object_module(frame: Frame) -> str:
@@ -89,6 +102,7 @@ def object_module(frame: Frame) -> str:
     bound = f"""
 declare i64 @run(ptr, i64, i64, ptr)
 declare void @Py_IncRef(ptr)
+declare ptr @PyLong_AsVoidPtr(ptr)
 declare i32 @{YIELD}()
 
 define internal void @refuel(ptr %turn, i1 %fresh, i64 %blank) #0 {{
@@ -229,11 +243,13 @@ define ptr @run_bound_object(ptr %self, ptr %nothing) #0 {{
 def _given(frame: Frame) -> str:
     inputs, outputs = len(frame.inputs), len(frame.outputs)
     return f"""
+{_bare_number(frame)}
 {_check("inputs", frame.inputs, CONTIGUOUS | ALIGNED, PORTS + 16 * outputs)}
 {_check("outputs", frame.outputs, CONTIGUOUS | ALIGNED | WRITABLE)}
 
 define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %numbers = alloca [{8 * inputs} x i8], align 8
   %ws = alloca [{frame.workspace + TURN} x i8], align 64
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
@@ -244,12 +260,12 @@ define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
   %complete = icmp sge i64 %given, 0
   br i1 %complete, label %look, label %refuse
 look:
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %given, ptr %table)
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %given, ptr %table, ptr %numbers)
   %behind = getelementptr ptr, ptr %items, i64 %given
   %rest = getelementptr i8, ptr %table, i64 {16 * inputs}
   br i1 %fits, label %further, label %refuse
 further:
-  %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest)
+  %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest, ptr null)
   br i1 %suits, label %work, label %refuse
 work:
   call void @refuel(ptr %turn, i1 true, i64 0)
@@ -294,11 +310,13 @@ made{k}:""")
 declare void @Py_DecRef(ptr)
 declare ptr @PyType_GenericAlloc(ptr, i64)
 declare ptr @PyArray_Empty(i32, ptr, ptr, i32)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 {_attach(frame)}
 
 define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
   %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %numbers = alloca [{8 * inputs} x i8], align 8
   %ws = alloca [{frame.workspace + TURN} x i8], align 64
   %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
   %words = getelementptr i8, ptr %self, i64 {BYTES}
@@ -306,7 +324,7 @@ define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
 {_fields(("%strict", "%words", STRICT, "i64"), ("%attached", "%words", ATTACHED, "ptr"))}
 {_fields(("%hash", "%words", HASH, "i64"))}
   %asked = icmp ne i64 %strict, 0
-  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table)
+  %fits = call i1 @check_inputs(ptr %words, ptr %items, i64 %count, ptr %table, ptr %numbers)
   br i1 %fits, label %begin, label %refuse
 begin:
   %result = call ptr @PyType_GenericAlloc(ptr %type, i64 {outputs})
@@ -343,6 +361,25 @@ refuse:
   call void @Py_IncRef(ptr %none)
   ret ptr %none
 }}
+
+define ptr @run_called(ptr %self, ptr %items, i64 %count, ptr %names) #0 {{
+  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_fields(("%none", "%words", NONE, "ptr"), ("%otherwise", "%words", OTHERWISE, "ptr"))}
+  %unnamed = icmp eq ptr %names, null
+  br i1 %unnamed, label %directly, label %general
+directly:
+  %result = call ptr @run_new(ptr %self, ptr %items, i64 %count)
+  %refused = icmp eq ptr %result, %none
+  br i1 %refused, label %drop, label %out
+out:
+  ret ptr %result
+drop:
+  call void @Py_DecRef(ptr %none)
+  br label %general
+general:
+  %found = call ptr @PyObject_Vectorcall(ptr %otherwise, ptr %items, i64 %count, ptr %names)
+  ret ptr %found
+}}
 """
 
 
@@ -376,10 +413,57 @@ input{len(frame.inputs)}:
 }}"""
 
 
+def _bare_number(frame: Frame) -> str:
+    """A function that stores the value of a bare number, and returns whether it is one.
+
+    Larger whole numbers are left to Python, and so is -1, which may be an error's value.
+    """
+    if all(port.shape != (1,) for port in frame.inputs):
+        return ""
+    store = "  store double %number, ptr %to, align 8"
+    if frame.shape.scalar == "float":
+        store = "  %rounded = fptrunc double %number to float\n  store float %rounded, ptr %to, align 4"
+    return f"""
+declare double @PyLong_AsDouble(ptr)
+declare void @PyErr_Clear()
+declare double @llvm.fabs.f64(double)
+
+define internal i1 @bare_number(ptr %words, ptr %o, ptr %to) #0 {{
+{_fields(("%type", "%o", 8, "ptr"), ("%float", "%words", FLOAT, "ptr"), ("%double", "%words", DOUBLE, "ptr"))}
+{_fields(("%int", "%words", INT, "ptr"))}
+  %real = icmp eq ptr %type, %float
+  %numpy = icmp eq ptr %type, %double
+  %direct = or i1 %real, %numpy
+  br i1 %direct, label %read, label %other
+read:
+{_fields(("%held", "%o", NUMBER, "double"))}
+  br label %known
+other:
+  %whole = icmp eq ptr %type, %int
+  br i1 %whole, label %convert, label %refuse
+convert:
+  %converted = call double @PyLong_AsDouble(ptr %o)
+  %size = call double @llvm.fabs.f64(double %converted)
+  %sized = fcmp olt double %size, {WHOLE:.1e}
+  %valid = fcmp one double %converted, -1.0
+  %sure = and i1 %sized, %valid
+  br i1 %sure, label %known, label %clear
+clear:
+  call void @PyErr_Clear()
+  br label %refuse
+known:
+  %number = phi double [%held, %read], [%converted, %convert]
+{store}
+  ret i1 true
+refuse:
+  ret i1 false
+}}"""
+
+
 def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = None) -> str:
     """A function that fills the table from arrays, and returns whether all are valid.
 
-    ``defaults`` is where the words of defaults begin; without it, no array may be missing.
+    ``defaults`` is where the words of defaults begin; without it, no array may be missing, and none be a bare number.
     """
     code, ports = [], list(ports)
     for k, port in enumerate(ports):
@@ -397,7 +481,27 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
                 f"given{k}:",
             ]
         code.append(_fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr")))
-        code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}")
+        if defaults is not None:
+            code += [
+                f"  br i1 %raw, label %address{k}, label %object{k}",
+                f"address{k}:",
+                f"  %memory{k} = call ptr @PyLong_AsVoidPtr(ptr %o{k})",
+                _store(f"%memory{k}", "%table", 16 * k, f"m{k}"),
+                _store("0", "%table", 16 * k + 8, f"ms{k}", "i64"),
+                f"  br label %port{k + 1}",
+                f"object{k}:",
+            ]
+        bare = defaults is not None and port.shape == (1,)
+        code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}", f"bare{k}" if bare else "refuse")
+        if bare:
+            code += [
+                f"bare{k}:",
+                f"  %number{k} = getelementptr i8, ptr %numbers, i64 {8 * k}",
+                f"  %known{k} = call i1 @bare_number(ptr %words, ptr %o{k}, ptr %number{k})",
+                _store(f"%number{k}", "%table", 16 * k, f"b{k}"),
+                _store("0", "%table", 16 * k + 8, f"bs{k}", "i64"),
+                f"  br i1 %known{k}, label %port{k + 1}, label %refuse",
+            ]
         code += [
             f"array{k}:",
             _fields(
@@ -418,9 +522,13 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
         code += [_store(f"%data{k}", "%table", 16 * k, f"d{k}"), _store("0", "%table", 16 * k + 8, f"s{k}", "i64")]
         code += _branch(f"fits{k}", sizes, f"port{k + 1}")
     newline = "\n"
-    most = _fields(("%most", "%words", MOST, "i64")) if defaults is not None else f"  %most = add i64 0, {len(ports)}"
+    if defaults is not None:
+        most = _fields(("%most", "%words", MOST, "i64"), ("%strict", "%words", STRICT, "i64"))
+        most += f"\n  %named = and i64 %strict, {ADDRESSES}\n  %raw = icmp ne i64 %named, 0"
+    else:
+        most = f"  %most = add i64 0, {len(ports)}"
     return f"""
-define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table) #0 {{
+define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table, ptr %numbers) #0 {{
 {_fields(("%type", "%words", ARRAY, "ptr"), ("%descr", "%words", DESCR, "ptr"))}
 {most}
   %few = icmp ule i64 %count, %most
@@ -433,7 +541,7 @@ refuse:
 }}"""
 
 
-def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) -> list[str]:
+def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str, otherwise: str = "refuse") -> list[str]:
     """Continue only if all these pairs are equal."""
     if not equal:
         return [f"  br label %{following}"]
@@ -442,7 +550,7 @@ def _branch(name: str, equal: Sequence[tuple[str, str, str]], following: str) ->
     for k in range(1, len(equal)):
         lines.append(f"  %{name}_to{k} = and i1 {together}, %{name}_{k}")
         together = f"%{name}_to{k}"
-    return [*lines, f"  br i1 {together}, label %{following}, label %refuse"]
+    return [*lines, f"  br i1 {together}, label %{following}, label %{otherwise}"]
 
 
 def _fields(*fields: tuple[str, str, int, str]) -> str:

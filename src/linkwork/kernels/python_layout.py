@@ -26,15 +26,32 @@ Array = NDArray[Any]
 BYTES = bytes.__basicsize__ - 1
 """Where the content of a bytes object starts."""
 
-ARRAY, DESCR, NONE, TRUE, BEHIND = range(0, 40, 8)
-"""Offsets in ``self`` of the array type, the dtype, None and True, and of what follows them."""
+ARRAY, DESCR, NONE, TRUE, FLOAT, DOUBLE, INT, BEHIND = range(0, 64, 8)
+"""Offsets in ``self`` of the array type, the dtype, None, True, the types of bare numbers, and of what follows them."""
 
-TYPE, STRICT, MOST, ATTACHED, AT, HASH, PORTS = range(BEHIND, BEHIND + 56, 8)
-"""For ``run_new`` and ``run_given``: the type of the result, whether it must be finite, how many inputs are given, an
-object attached to the result and its offset there (0: none), the offset of a hash that is not known yet (0: none), and
-where the words of ports begin. An output has two: the array that every call returns, if it has no entries, and its
-offset in the result. An input has two: the address of its default, and its offset in a result that has something
-attached (0: none)."""
+NUMBER = 16
+"""Where a ``float`` and a ``numpy.float64`` have their value."""
+
+TYPE, STRICT, MOST, ATTACHED, AT, HASH, OTHERWISE, PORTS = range(BEHIND, BEHIND + 64, 8)
+"""For ``run_new``, ``run_given`` and ``run_called``: the type of the result, whether it must be finite (plus
+``ADDRESSES``: inputs are integers, the addresses of their memory), how many inputs are given, an object attached to the
+result and its offset there (0: none), the offset of a hash that is not known yet (0: none), what ``run_called`` calls
+otherwise, and where the words of ports begin. An output has two: the array that every call returns, if it has no
+entries, and its offset in the result. An input has two: the address of its default, and its offset in a result that has
+something attached (0: none)."""
+
+ADDRESSES = 2
+
+PYTHON = (
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyType_GenericAlloc",
+    "PyObject_Vectorcall",
+    "PyLong_AsVoidPtr",
+    "PyLong_AsDouble",
+    "PyErr_Clear",
+)
+"""Python's functions that machine code calls."""
 
 ITEMS, LENGTH, HASHED = tuple.__basicsize__, 16, 24
 """Where the items of a tuple start, its length is, and its hash if it holds that."""
@@ -75,9 +92,16 @@ def object_words(dtype: str) -> bytes | None:
         and list(words[ITEMS // 8 :]) == [id(sample), id(odd)]
         and (ITEMS == HASHED or _holds_its_hash())
         and ctypes.string_at(id(b"linkwork") + BYTES, 8) == b"linkwork"
+        and all(_value_of(x) == x for x in (0.1, np.float64(0.2)))
         and "PyArray_Empty" in python_functions()
     )
-    return _words(id(np.ndarray), id(np.dtype(dtype)), id(None), id(True)) if expected else None
+    known = (np.ndarray, np.dtype(dtype), None, True, float, np.float64, int)
+    return _words(*map(id, known)) if expected else None
+
+
+def _value_of(number: float) -> float:
+    """The value of a bare number, as machine code finds it."""
+    return ctypes.c_double.from_address(id(number) + NUMBER).value
 
 
 def _holds_its_hash() -> bool:
@@ -112,19 +136,26 @@ def slots_in(result: type) -> dict[str, int]:
 
 
 def words_for_results(
-    words: bytes, places: Places, strict: bool, most: int, kept: Sequence[Any], defaults: Sequence[Array | None]
+    words: bytes,
+    places: Places,
+    strict: int,
+    most: int,
+    kept: Sequence[Any],
+    defaults: Sequence[Array | None],
+    otherwise: Any = None,
 ) -> bytes:
-    """The object of ``run_new`` and ``run_given``.
+    """The object of ``run_new``, ``run_given`` and ``run_called``.
 
     ``kept`` are outputs that every call returns, by place (None: a new one), and ``defaults`` those of inputs, the
-    first ``most`` of which can be given.
+    first ``most`` of which can be given; ``otherwise`` is called where ``run_new`` refuses.
     """
     outputs = [w for x, at in zip(kept, places.outputs, strict=True) for w in (0 if x is None else id(x), at)]
     at = places.inputs or (0,) * len(defaults)
     inputs = [w for x, place in zip(defaults, at, strict=True) for w in (0 if x is None else x.ctypes.data, place)]
     attached = 0 if places.attached is None else id(places.attached)
     hashed = HASHED if ITEMS > HASHED and issubclass(places.result, tuple) else 0
-    return words + _words(id(places.result), strict, most, attached, places.at, hashed, *outputs, *inputs)
+    fixed = id(places.result), strict, most, attached, places.at, hashed, id(otherwise)
+    return words + _words(*fixed, *outputs, *inputs)
 
 
 def _words(*values: int) -> bytes:
@@ -134,8 +165,7 @@ def _words(*values: int) -> bytes:
 @cache
 def python_functions() -> dict[str, int]:
     """The addresses of the functions of Python and of the system that machine code calls."""
-    names = ("Py_IncRef", "Py_DecRef", "PyType_GenericAlloc")
-    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in names}
+    found = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON}
     found |= addresses([YIELD])
     core = (
         "numpy._core._multiarray_umath"

@@ -16,16 +16,18 @@ exceeds the input ``limit``: it then keeps its last valid state, its extras are 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from linkwork import turns
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.forks import BUSY
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import CACHE_LINE, Array, Rows
+from linkwork.kernels.arrays import CACHE_LINE, Array, address
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (
@@ -43,7 +45,7 @@ from linkwork.kernels.driver import (
 from linkwork.kernels.executable import Executable, loaded
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import EXCESS, IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.program import Node, Port, Program
@@ -51,11 +53,10 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
-from linkwork.turns import packed
 
 _ONE = (1,)
 INNER = "step_"
-PRIMED = (INNER + "enter", INNER + "iterate", INNER + "finish")
+PRIMED = (INNER + "iterate", INNER + "finish")
 """Programs whose results are written beside the state, under names with a prime, until `blend` copies them: a step, or
 these parts of its loops."""
 
@@ -111,10 +112,11 @@ class RolloutProgram:
         ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed, self.carried))
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
-    def parts(self) -> dict[str, Program]:
+    def parts(self, whole: bool = True) -> dict[str, Program]:
         """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail.
 
-        In place of a step with a loop of its own there are its parts, with a prefix.
+        In place of a step with a loop of its own there are its parts, with a prefix. If it is not the `whole` step,
+        lanes that would need the rest of it fail.
         """
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
         inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
@@ -138,6 +140,9 @@ class RolloutProgram:
                 for pair in (length[k : k + 2] for k in range(0, len(length), 2))
             ]
         alive = add("and", 0, add("lt", length[0], add("mul", 2, 2)))
+        if not whole:
+            alive = add("and", alive, add("not", add("input", len(inputs), 0)))
+            inputs.append(Port("left", _ONE))
         results = [[alive], [add("add", 1, alive)]]
         for port in self.state:
             old = [add("input", len(inputs), e) for e in range(port.size)]
@@ -148,7 +153,8 @@ class RolloutProgram:
         blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.settled], nodes, results, "blend")
         step = getattr(self.step, "whole", self.step)
         if isinstance(step, IterativeProgram):
-            return {"start": start, **{INNER + name: part for name, part in step.parts().items()}, "blend": blend}
+            parts = step.parts() if whole else step.first_parts()
+            return {"start": start, **{INNER + name: part for name, part in parts.items()}, "blend": blend}
         return {"start": start, "step": step, "blend": blend}
 
 
@@ -156,10 +162,12 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     """Write the modules: chunks of the parts, and a driver with loops over tiles and time."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
     plans: dict[str, Schedule] = {}
-    for name, part in program.parts().items():
+    for name, part in program.parts(options.loop).items():
         prime = "'" if name == "step" or name.startswith(PRIMED) else ""
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
+        if (excess := EXCESS.name + "'") in layout.named:  # as loops without a loop over time have it
+            layout.named[excess + "'"] = layout.named[excess]
     inputs = (*program.fixed, *program.state, *program.timed)
     outputs = (*program.state, *program.settled, SURVIVED)
     for port in inputs:
@@ -171,8 +179,12 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     cost = cost_of(plans.values())
     if "step" not in plans:
         inner = {name.removeprefix(INNER): lines for name, lines in calls.items() if name.startswith(INNER)}
-        further = [name.removeprefix("enter") for name in inner if name.startswith("enter")]
-        loop = iteration_loop(shape, inner, layout.named["running"], "inner", further)
+        further = [name.removeprefix("prepare") for name in inner if name.startswith("prepare")]
+
+        def finish(again: str) -> list[str]:
+            return step_calls(plans[INNER + "finish"], shape, options.register, INNER + "finish", again)
+
+        loop = iteration_loop(shape, inner, layout.named, finish, "inner", further)
         calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     modules.append(time_driver(frame, len(program.timed), calls, names, cost))
@@ -296,29 +308,33 @@ class TimedKernel:
         self.threads = cores() if threads is None else threads
         if self.threads < 1:
             raise InputError(f"threads={threads}: at least one is needed")
-        self._forms: dict[int, Executable] = {}
+        self._forms: dict[tuple[int, bool], Executable] = {}
 
-    def form(self, lanes: int) -> Executable:
-        """The executable with this many lanes: from memory, from the disk cache, or compiled now."""
-        form = self._forms.get(lanes)
-        if form is None:
-            with BUSY:
-                form = self._forms.get(lanes)
-                if form is None:
-                    form = self._forms[lanes] = self._made(lanes)
-        return form
+    def form(self, lanes: int, whole: bool = True) -> Executable:
+        """The executable with this many lanes: from memory, from the disk cache, or compiled now.
 
-    def _made(self, lanes: int) -> Executable:
-        options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target)
-        key = cache.key_of(self.program.digest, options)
-        form = loaded(key, ())
-        if form is None:
-            with emitter(options.target) as modules:
-                needs = self._lower(options, modules)
-                image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
-            cache.save(key, image)
-            form = Executable(image, ())
-        return form
+        Unless the ``whole`` is asked for, loops that are rarely needed may be missing.
+        """
+        form = self._forms.get((lanes, True)) or (None if whole else self._forms.get((lanes, False)))
+        return form or self._made(lanes, whole)
+
+    def _made(self, lanes: int, whole: bool) -> Executable:
+        """The same from the disk cache, or compiled now."""
+        with BUSY:
+            for loop in (True,) if whole else (True, False):
+                options = Options("double" if self.dtype == np.float64 else "float", lanes, self.target, loop=loop)
+                key = cache.key_of(self.program.digest, options)
+                form = self._forms.get((lanes, loop)) or loaded(key, ())
+                if form is not None:
+                    break
+            else:
+                with emitter(options.target) as modules:
+                    needs = self._lower(options, modules)
+                    image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
+                cache.save(key, image)
+                form = Executable(image, ())
+            self._forms[lanes, loop] = form
+            return form
 
     def _lower(self, options: Options, modules: Modules) -> Needs:
         """Write the modules of the program."""
@@ -326,9 +342,13 @@ class TimedKernel:
 
 
 class RolloutKernel(TimedKernel):
-    """A rollout as native code."""
+    """A rollout as native code.
+
+    Loops of a step that are rarely needed are compiled when a lane needs them; all is then computed again.
+    """
 
     program: RolloutProgram
+    _all = False
 
     def _lower(self, options: Options, modules: Modules) -> Needs:
         return lower_rollout(self.program, options, modules)
@@ -356,28 +376,35 @@ class RolloutKernel(TimedKernel):
         program, table = self.program, [steps, every]
         kept = []
         for port in (*program.fixed, *program.state):
-            x = self._rows(inputs[port.name], 1)
-            kept.append(x.array)
-            table += [x.array.ctypes.data, x.stride, 0, steps]
+            x, stride = self._rows(inputs[port.name], 1)
+            kept.append(x)
+            table += [address(x), stride, 0, steps]
         for port in program.timed:
-            x = self._rows(inputs[port.name], 2)
-            kept.append(x.array)
-            knots = x.array.shape[-2]
-            table += [x.array.ctypes.data, x.stride, port.size, steps // knots]
+            x, stride = self._rows(inputs[port.name], 2)
+            kept.append(x)
+            table += [address(x), stride, port.size, steps // x.shape[-2]]
         results: dict[str, Array] = {}
         for port, frames in program.frames(steps // every).items():
             ahead = 0 if port in program.carried else port.size
             y = results[port.name] = np.empty((batch, frames, port.size), self.dtype)
-            table += [y.ctypes.data, frames * port.size, ahead, every]
+            table += [address(y), frames * port.size, ahead, every]
         survived = np.empty((batch, 1), self.dtype)
-        table += [survived.ctypes.data, 1, 0, steps]
+        table += [address(survived), 1, 0, steps]
+        packed, kept = np.array(table, np.int64), [*kept, *results.values(), survived]
+
+        def run(form: Executable) -> None:
+            Task(form, packed, kept, batch, form.image.cost * steps).run(self.threads, look)
+
         if batch:
-            form = self.form(1 if batch == 1 else self.lanes)
-            packed = np.array(table, np.int64)
-            task = Task(form, packed, [*kept, *results.values(), survived], batch, form.image.cost * steps)
-            task.run(self.threads, look)
+            lanes, rarely = 1 if batch == 1 else self.lanes, program.step.rarely
+            run(form := self.form(lanes, whole=not rarely or self._all))
+            # a lane that failed may need loops that are not there
+            if form is not self._forms.get((lanes, True)) and (survived < steps).any():
+                self._all = True
+                run(self.form(lanes))
         return {**results, "survived": survived[:, 0].astype(int)}
 
-    def _rows(self, values: ArrayLike, ndim: int) -> Rows:
-        x = packed(np.asarray(values), self.dtype)
-        return Rows(x, int(np.prod(x.shape[1:])) if x.ndim > ndim else 0)
+    def _rows(self, values: ArrayLike, ndim: int) -> tuple[Array, int]:
+        """An array of contiguous rows, and how many elements they are apart."""
+        x = turns.packed(np.asarray(values), self.dtype)
+        return x, math.prod(x.shape[1:]) if x.ndim > ndim else 0

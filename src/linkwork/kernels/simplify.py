@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from linkwork.kernels.program import Node, Program
 from linkwork.kernels.values import Values
 
+LEAVES = frozenset({"const", "input"})
+"""Kinds that use no other value."""
+
 
 def simplify(program: Program) -> Program:
     """The same function with fewer operations."""
@@ -34,7 +37,7 @@ def share_reciprocals(program: Program) -> Program:
     place: list[int] = []
     reciprocals: dict[int, int] = {}
     for node in program.nodes:
-        new = node if node[0] in ("const", "input") else (node[0], *[place[a] for a in node[1:]])
+        new = moved(node, place)
         if node[0] == "div" and quotients[node[2]] > 1:
             divisor = new[2]
             if divisor not in reciprocals:
@@ -58,14 +61,32 @@ def remove_dead(program: Program) -> Program:
         for v in result:
             alive[v] = 1
     for i in range(len(nodes) - 1, -1, -1):
-        if alive[i] and nodes[i][0] not in ("const", "input"):
-            for a in nodes[i][1:]:
-                alive[a] = 1
+        if alive[i]:
+            node = nodes[i]
+            if node[0] in LEAVES:
+                continue
+            if len(node) == 3:
+                alive[node[1]] = alive[node[2]] = 1
+            else:
+                for a in node[1:]:
+                    alive[a] = 1
+    if all(alive):
+        return program
     place = [0] * len(nodes)
     kept: list[Node] = []
     for i, node in enumerate(nodes):
         if alive[i]:
             place[i] = len(kept)
-            kept.append(node if node[0] in ("const", "input") else (node[0], *[place[a] for a in node[1:]]))
-    results = tuple(tuple(place[v] for v in result) for result in program.results)
+            kept.append(moved(node, place))
+    results = tuple(tuple([place[v] for v in result]) for result in program.results)
     return program.derive(kept, results)
+
+
+def moved(node: Node, place: Sequence[int]) -> Node:
+    """The node with its arguments where they are now."""
+    kind = node[0]
+    if kind in LEAVES:
+        return node
+    if len(node) == 3:  # most have two arguments, and a tuple of these is made in a third of the time
+        return (kind, place[node[1]], place[node[2]])
+    return (kind, *[place[a] for a in node[1:]])

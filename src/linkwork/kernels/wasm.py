@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from linkwork.errors import KernelError
 from linkwork.kernels.fuse import fuse
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.iterate import EXCESS, IterativeProgram
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.order import arguments
 from linkwork.kernels.program import Port, Program
@@ -106,7 +106,7 @@ class _Function:
             self._place(program.inputs, "")
             self.schedules = [started, self._laid_out(parts["iterate"], "'"), self._laid_out(parts["finish"], "'")]
             for loop in program.further:
-                self.schedules += [self._laid_out(loop.enter, "'"), self._laid_out(loop.prepare, "")]
+                self.schedules.append(self._laid_out(loop.prepare, ""))
                 self.schedules.append(self._laid_out(loop.iterate, "'"))
             self._place(program.counted, "'")
         else:
@@ -141,13 +141,16 @@ class _Function:
             goes_on = _load(residual) + _load(tolerance) + GT + _load(count) + limited + LT + AND
             return BLOCK + LOOP + goes_on + NOT + b"\x0d\1" + part + taken(iterate) + counted + b"\x0c\0" + END + END
 
-        code = parts[0] + repeated(parts[1], self.loop.iterate, 0)
+        def if_above(n: int, part: bytes) -> bytes:
+            return BLOCK + _load(n) + _load(tolerance) + GT + NOT + b"\x0d\0" + part + END
+
+        code, more, excess = parts[0] + repeated(parts[1], self.loop.iterate, 0), b"", at.get(EXCESS.name + "'", 0)
         for n, loop in enumerate(self.loop.further):
-            enter, prepare, iterate = parts[3 * n + 3 : 3 * n + 6]
-            code += enter + taken(loop.enter)
-            code += BLOCK + _load(residual) + _load(tolerance) + GT + NOT + b"\x0d\0" + prepare + END
-            code += repeated(iterate, loop.iterate, loop.limit)
-        return code + parts[2] + b"".join(_copied(at[p.name + "'"], at[p.name], 1) for p in self.loop.counted)
+            prepare, iterate = parts[2 * n + 3 : 2 * n + 5]
+            more += parts[2] + _copied(residual, excess, 1) if loop.how.anew else b""
+            more += if_above(residual, prepare) + repeated(iterate, loop.iterate, loop.how.limit)
+        code += parts[2] + (if_above(excess, more + parts[2]) if more else b"")
+        return code + b"".join(_copied(at[p.name + "'"], at[p.name], 1) for p in self.loop.counted)
 
     def _calls(self, known: Mapping[str, int], k: int, p: int) -> bytes:
         out = b""

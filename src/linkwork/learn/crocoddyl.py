@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import ARRAY, checked, instance, optional
-from linkwork.errors import InputError, MissingExtra
+from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.interop import to_pinocchio
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -56,6 +56,11 @@ class Horizon:
     @checked(step=STEP, active=optional(ARRAY))
     def __init__(self, step: DiscreteStep, state: Any, costs: Sequence[Any], active: object = None) -> None:
         model, self.step, self.knots = step.model, step, len(costs) - 1
+        if step.na:
+            raise UnsupportedError(
+                f"{step.na} actuators have a state, and those of StateMultibody are q and v: take "
+                "lw.discrete_step(model), whose controls are joint forces"
+            )
         if self.knots < 1:
             raise InputError("costs of at least two knots are needed: one that is followed by a step, and the last")
         links = [i for i in model.topology.links if model.links[i].actuated]

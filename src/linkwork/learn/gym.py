@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
-from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, UnsupportedError, not_found
+from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import TIMED
 
@@ -48,7 +48,7 @@ COUNT = whole(1, 10**7, "a whole number of at least 1")
 AUTORESET = Kind(f"an AutoresetMode or one of {[m.value for m in AutoresetMode]}", _autoreset_mode)
 SEED = whole(0, what="a whole number of at least 0, or None")
 
-STATE = ("q", "v", "dt", "work", "worst", "impulses", "lam0")
+STATE = ("q", "v", "act", "dt", "work", "worst", "impulses", "lam0")
 """Inputs of a step that are the rollout's own affair."""
 
 
@@ -58,8 +58,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     A step of the environment is `substeps` steps of `run`, for all lanes in one native call; `run` decides on contacts,
     joint control, actuators, pushes, parameters, precision and threads. Subclasses have the methods below. They read
 
-    - `q` (B, nq), quaternions [x y z w], and `v` (B, nv): the states; `result`: the last `lw.RolloutResult`, with
-      `record=("forces",)` contact forces among it;
+    - `q` (B, nq), quaternions [x y z w], and `v` (B, nv): the states; `act` (B, na): activations of actuators that have
+      a state, zero at the start;
+    - `result`: the last `lw.RolloutResult`, with `record=("forces",)` contact forces among it;
     - `actions` (B, n), clipped to the action space, and `previous`, those of the step before (zeros at the start);
     - `age` (B,): steps since the episode began; `parameters`: what `randomised` gave, for all lanes;
     - `np_random`: the generator that `reset(seed=...)` seeds.
@@ -90,8 +91,6 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         max_episode_steps: int = 1000,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     ) -> None:
-        if "act" in run.step.state:
-            raise UnsupportedError("environments keep q and v from step to step, not activations of actuators")
         self.run, self.model, self.num_envs = run, run.model, num_envs
         self.substeps, self.max_episode_steps, self.autoreset_mode = substeps, max_episode_steps, autoreset_mode
         self.metadata: dict[str, Any] = {"autoreset_mode": autoreset_mode}
@@ -100,6 +99,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.q, self.v = np.tile(self.model.neutral(), (num_envs, 1)), np.zeros((num_envs, self.model.nv))
+        self.act = np.zeros((num_envs, run.step.inputs.get("act", 0)))
         self.actions, self.previous = np.zeros((num_envs, actions)), np.zeros((num_envs, actions))
         self.age, self.finished = np.zeros(num_envs, int), np.ones(num_envs, bool)
         self.parameters: dict[str, np.ndarray] = {}
@@ -184,12 +184,15 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         for name, x in given.items():
             if name in TIMED and np.ndim(x) == 2 and len(x) == self.num_envs:
                 given[name] = np.asarray(x)[:, None]
+        given |= {"act": self.act} if self.act.size else {}
         given |= {"steps": self.substeps, "every": self.substeps, **self.parameters}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", StepWarning)
             self.result = self.run(self.q, self.v, **given)
         self.q, self.v = self.result.q[:, -1].copy(), self.result.v[:, -1].copy()
+        if self.act.size:
+            self.act = self.result.act[:, -1].copy()
 
     def _begin(self, lanes: np.ndarray) -> None:
         """New episodes of these lanes."""
@@ -202,6 +205,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
                 self.parameters[name] = np.tile(own, (self.num_envs, *(1 for _ in own.shape)))
             self.parameters[name][lanes] = x
         self.q[lanes], self.v[lanes] = self.start(lanes)
+        self.act[lanes] = 0.0
         self.actions[lanes], self.previous[lanes], self.age[lanes], self.finished[lanes] = 0.0, 0.0, 0, False
 
     def _taken(self, actions: Any) -> np.ndarray:

@@ -25,7 +25,7 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_foun
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
-from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, stepped
+from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
@@ -71,18 +71,19 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
         given = {"q": q, "v": v, "tau": tau, **others}
         x = arguments(of, family, given, lambda x: jnp.asarray(x, dtype), jnp)
 
-        def after(q: Any, v: Any, start: Any, now: Mapping[str, Any]) -> Any:
-            return step(q, v, **x.held, **now, **({START: start} if start is not None else {}))
+        def after(q: Any, v: Any, carried: Mapping[str, Any], now: Mapping[str, Any]) -> Any:
+            return step(q, v, **x.held, **now, **carried)
 
         def advance(state: tuple[Any, Any, Any], now: Mapping[str, Any]) -> Any:
             r = after(*state, now)
-            return (r.q_next, r.v_next, getattr(r, "start_next", None)), Motion(r.q_next, r.v_next, r.converged)
+            return (r.q_next, r.v_next, handed_on(r)), Motion(r.q_next, r.v_next, r.converged)
 
-        start = None
+        carried = dict(x.carried)
         if any(port.name == START for port in family.inputs):
-            nothing = jnp.zeros((*x.lead, of.model.rows), dtype)
-            start = after(x.q, x.v, nothing, {n: y[0] for n, y in x.moving.items()}).start_next
-        return jax.lax.scan(advance, (x.q, x.v, start), x.moving, length=x.steps)[1]  # type: ignore[no-any-return]
+            nothing = {START: jnp.zeros((*x.lead, of.model.rows), dtype)}
+            first = after(x.q, x.v, carried | nothing, {n: y[0] for n, y in x.moving.items()})
+            carried[START] = first.start_next
+        return jax.lax.scan(advance, (x.q, x.v, carried), x.moving, length=x.steps)[1]  # type: ignore[no-any-return]
 
     return roll
 

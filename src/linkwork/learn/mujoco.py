@@ -41,7 +41,7 @@ try:
 except ImportError as missing:
     raise MissingExtra("mujoco", "mjcf", "linkwork.learn.mujoco") from missing
 
-STATE = {"time": "TIME", "qpos": "QPOS", "qvel": "QVEL", "ctrl": "CTRL", "qfrc_applied": "QFRC_APPLIED"}
+STATE = {"time": "TIME", "qpos": "QPOS", "qvel": "QVEL", "act": "ACT", "ctrl": "CTRL", "qfrc_applied": "QFRC_APPLIED"}
 """Fields that are the state of a simulation, by their names in MuJoCo's `mjtState`."""
 
 DERIVED = {"xpos": (3,), "xquat": (4,), "xmat": (9,), "site_xpos": (3,), "site_xmat": (9,)}
@@ -56,12 +56,12 @@ PHYSICS = int(mj.mjtState.mjSTATE_PHYSICS)
 
 
 def _recorded(value: Any) -> Any:
-    if isinstance(value, str | int | mj.mjtState) and value in ("time", "qpos", "qvel", FULL, PHYSICS):
+    if isinstance(value, str | int | mj.mjtState) and value in ("time", "qpos", "qvel", "act", FULL, PHYSICS):
         return value
     raise Refused
 
 
-RECORD = several(Kind("'time', 'qpos', 'qvel', mjSTATE_FULLPHYSICS or mjSTATE_PHYSICS", _recorded))
+RECORD = several(Kind("'time', 'qpos', 'qvel', 'act', mjSTATE_FULLPHYSICS or mjSTATE_PHYSICS", _recorded))
 MJMODEL = like("an mujoco.MjModel", "njnt", "qpos0", "opt", "geom_type")
 COUNT = whole(0, 10**9, "a whole number of at least 0")
 
@@ -71,9 +71,9 @@ class Robot:
 
     def __init__(self, m: Any, nthread: int, contacts: Sequence[Contact] | None, ground: Ground | None) -> None:
         self.m, off = m, int(m.opt.disableflags)
-        if m.na or m.nplugin or mj.mj_stateSize(m, FULL) != 1 + m.nq + m.nv:
+        if m.nplugin or mj.mj_stateSize(m, FULL) != 1 + m.nq + m.nv + m.na:
             raise UnsupportedError(
-                "this model has activations, plugins or other state than time, qpos and qvel, which Linkwork has not"
+                "this model has plugins or other state than time, qpos, qvel and act, which Linkwork has not"
             )
 
         def disabled(*names: str) -> bool:
@@ -109,9 +109,16 @@ class Robot:
         self.free = [p.there_v for p in self.map.pairs if p.v in free]
 
     def advance(
-        self, qpos: np.ndarray, qvel: np.ndarray, ctrl: np.ndarray, forces: np.ndarray, steps: int, every: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """qpos (n, steps / every, nq), qvel, and which of the n simulations have survived.
+        self,
+        qpos: np.ndarray,
+        qvel: np.ndarray,
+        act: np.ndarray,
+        ctrl: np.ndarray,
+        forces: np.ndarray,
+        steps: int,
+        every: int,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """qpos (n, steps / every, nq), qvel, act, and which of the n simulations have survived.
 
         Controls and forces are (n, K, ...), each of the K held for steps / K steps.
 
@@ -121,20 +128,23 @@ class Robot:
             ctrl, forces = (np.repeat(x, steps // x.shape[1], axis=1) for x in (ctrl, forces))
             found, ok = [], np.ones(len(qpos), bool)
             for k in range(steps):
-                after = self.advance(qpos, qvel, ctrl[:, k : k + 1], forces[:, k : k + 1], 1, 1)
-                qpos, qvel, ok = after[0][:, 0], after[1][:, 0], ok & after[2]
-                found.append((qpos, qvel))
-            places, speeds = (np.stack(x, axis=1) for x in zip(*found[every - 1 :: every], strict=True))
-            return places, speeds, ok
+                after = self.advance(qpos, qvel, act, ctrl[:, k : k + 1], forces[:, k : k + 1], 1, 1)
+                qpos, qvel, act, ok = after[0][:, 0], after[1][:, 0], after[2][:, 0], ok & after[3]
+                found.append((qpos, qvel, act))
+            places, speeds, states = (np.stack(x, axis=1) for x in zip(*found[every - 1 :: every], strict=True))
+            return places, speeds, states, ok
         q = self.model.normalised(self.map.q_from(qpos))
         v = self.map.v_from(q, qvel)
         given: dict[str, Any] = {"dt": float(self.m.opt.timestep), "steps": steps, "every": every}
         if self.driven:
             given["u"] = ctrl
+            given |= {"act": act} if self.m.na else {}
         if forces.any():
             given["tau"] = self.map.tau_from(q[:, None], forces)
         result = self.run(q, v, **given)
-        return self.map.q_to(result.q), self.map.v_to(result.q, result.v), result.ok
+        # without actuation activations do not move
+        states = np.repeat(act[:, None], steps // every, axis=1) if result.act is None else result.act
+        return self.map.q_to(result.q), self.map.v_to(result.q, result.v), states, result.ok
 
 
 class Batch:
@@ -194,7 +204,7 @@ class Batch:
     def bind(self, name: str) -> np.ndarray:
         """A live (nsim, ...) array of a field.
 
-        What is written to `time`, `qpos`, `qvel`, `ctrl` and `qfrc_applied` is the state of simulations.
+        What is written to `time`, `qpos`, `qvel`, `act`, `ctrl` and `qfrc_applied` is the state of simulations.
 
         `xpos`, `xquat`, `xmat`, `site_xpos` and `site_xmat` are read-only, and those of the state after each call.
         """
@@ -233,7 +243,7 @@ class Batch:
         for k in {*np.unique(keys).tolist()} - {-1}:
             at = lanes[np.broadcast_to(keys, len(lanes)) == k]
             self.time[at], self.qpos[at], self.qvel[at] = m.key_time[k], m.key_qpos[k], m.key_qvel[k]
-            self.ctrl[at] = m.key_ctrl[k]
+            self.act[at], self.ctrl[at] = m.key_act[k], m.key_ctrl[k]
         self._derive(lanes)
 
     @checked(nstep=whole(1, 10**9, "a number of steps, at least 1"), control_spec=COUNT, record=RECORD)
@@ -254,9 +264,10 @@ class Batch:
         if out is not None and not isinstance(out, Mapping):
             raise InputError(f"out is a dictionary of arrays, or None, not {shown(out)}")
         start = self.time[lanes].copy()
-        qpos, qvel = self._rolled(lanes, nstep, 1, control, control_spec)
+        qpos, qvel, act = self._rolled(lanes, nstep, 1, control, control_spec)
         t = start[:, None] + self.model.opt.timestep * np.arange(1, nstep + 1)
-        parts = {"time": t, "qpos": qpos, "qvel": qvel, FULL: np.concatenate([t[..., None], qpos, qvel], axis=-1)}
+        parts: dict[Any, np.ndarray] = {"time": t, "qpos": qpos, "qvel": qvel, "act": act}
+        parts[FULL] = np.concatenate([t[..., None], qpos, qvel, act], axis=-1)
         parts[PHYSICS] = parts[FULL][..., 1:]
         found = {}
         for item in record:
@@ -267,18 +278,19 @@ class Batch:
 
     def _rolled(
         self, lanes: np.ndarray, steps: int, every: int, control: Any, spec: int
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         inputs = {"ctrl": self.ctrl[lanes][:, None], "qfrc_applied": self.qfrc_applied[lanes][:, None]}
         if control is not None:
             inputs |= _controls(self.model, control, spec, len(lanes), steps)
         ctrl, forces = inputs["ctrl"], inputs["qfrc_applied"]
-        q, v, ok = self.robot.advance(self.qpos[lanes], self.qvel[lanes], ctrl, forces, steps, every)
+        start = self.qpos[lanes], self.qvel[lanes], self.act[lanes]
+        q, v, act, ok = self.robot.advance(*start, ctrl, forces, steps, every)
         for name, x in inputs.items():
             self._fields[name][lanes] = x[:, -1]
-        self.qpos[lanes], self.qvel[lanes], self.status[lanes] = q[:, -1], v[:, -1], ~ok
+        self.qpos[lanes], self.qvel[lanes], self.act[lanes], self.status[lanes] = q[:, -1], v[:, -1], act[:, -1], ~ok
         self.time[lanes] += steps * self.model.opt.timestep
         self._derive(lanes)
-        return q, v
+        return q, v, act
 
     def _derive(self, lanes: np.ndarray) -> None:
         """Places of bodies and sites, of those that are bound."""
@@ -337,8 +349,9 @@ def rollout(
     shape: tuple[int, ...] = () if control is None else control.shape
     steps = nstep or (shape[-2] if len(shape) > 1 else 1)
     count = max(len(first), shape[0] if len(shape) == 3 else 1)
-    if first.shape not in ((1, 1 + model.nq + model.nv), (count, 1 + model.nq + model.nv)):
-        raise InputError(f"initial_state has shape {first.shape}; it needs (1 or {count}, {1 + model.nq + model.nv})")
+    size = 1 + model.nq + model.nv + model.na
+    if first.shape not in ((1, size), (count, size)):
+        raise InputError(f"initial_state has shape {first.shape}; it needs (1 or {count}, {size})")
     sims = Batch(model, count, len(data) if isinstance(data, list | tuple) else 1, contacts=contacts, ground=ground)
     sims.state[:, : first.shape[1]] = first
     found = sims.rollout(steps, control, control_spec, [FULL])[FULL]

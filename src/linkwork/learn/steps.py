@@ -25,10 +25,11 @@ from linkwork.simulation.step import BY_STEP, Step
 
 
 class Arguments(NamedTuple):
-    """The start of a rollout, what is held and what changes with time, its steps and its batch."""
+    """The start, what else steps hand on, what is held, what changes with time, steps and batch."""
 
     q: Any
     v: Any
+    carried: dict[str, Any]
     held: dict[str, Any]
     moving: dict[str, Any]
     steps: int
@@ -54,6 +55,11 @@ class SplitStep:
     """
 
     def __init__(self, of: DiscreteStep, function: Callable[..., Any], framework: str) -> None:
+        if of.na:
+            raise UnsupportedError(
+                f"{of.na} actuators have a state, which discrete steps for {framework} have not: take the rollout of "
+                "lw.rollout(model, actuators=True), which has"
+            )
         self.of, self._framework = of, framework
         self._dynamics, self._next = function(of.dynamics), function(of.integrator)
         self._armature = function(of.armature) if of.servos else None
@@ -85,7 +91,8 @@ def stepped(of: Rollout) -> Family:
 def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any], Any], xp: Any) -> Arguments:
     """What a rollout is called with, as arrays of a framework: `taken` makes them, `xp` is its module."""
     timed = [n for n in TIMED if n in of.step.inputs]
-    known = {n: DEFAULTS[n] for n in timed if n in DEFAULTS} | {"dt": of.dt}
+    first = [n for n in ("act",) if n in of.step.state]
+    known = {n: DEFAULTS[n] for n in (*timed, *first) if n in DEFAULTS} | {"dt": of.dt}
     arrays = {n: taken(x) for n, x in (known | {n: x for n, x in given.items() if x is not None}).items()}
     ports = {port.name: port.shape for port in family.inputs}
     for n in arrays:
@@ -100,7 +107,13 @@ def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Call
     leads = [x.shape[: x.ndim - len(ports[n])] for n, x in arrays.items()]
     lead = tuple(xp.broadcast_shapes(*leads, *(x.shape[1:-1] for x in moving.values())))
     q, v = (xp.broadcast_to(x, (*lead, x.shape[-1])) for x in (arrays.pop("q"), arrays.pop("v")))
-    return Arguments(q, v, arrays, moving, steps.pop() or 0, lead)
+    carried = {n: xp.broadcast_to(x, (*lead, x.shape[-1])) for n, x in ((n, arrays.pop(n)) for n in first)}
+    return Arguments(q, v, carried, arrays, moving, steps.pop() or 0, lead)
+
+
+def handed_on(result: Any) -> dict[str, Any]:
+    """What a step hands to the next besides q and v: forces to start from, and activations."""
+    return {n: getattr(result, f"{n}_next") for n in (START, "act") if hasattr(result, f"{n}_next")}
 
 
 def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
@@ -115,6 +128,8 @@ def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
         out = {"q_next": after["q"], "v_next": after["v"]}
         if warm:
             out["start_next"] = after["lam0"]
+        if "act" in after:
+            out["act_next"] = after["act"]
         if reports:
             violation = after["worst"] if step.model.rows else xp.zeros(1)
             fine = xp.where(violation[0, 0] <= step.bound, 1.0, float("nan")) if step.model.rows else 1.0
@@ -134,5 +149,5 @@ def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
         threads=run.threads,
         shapes=parameters.shapes,
         defaults=step.defaults,
-        identity=(step.integrator, step.penalty, step.iterations, step.modes, step.pd, step.parameters),
+        identity=(step.integrator, step.penalty, step.iterations, step.modes, step.pd, step.parameters, step.actuators),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -397,14 +398,27 @@ class Model(Configurations, Value):
         at = self.topology.q_slices[i].start
         return [slice(at + part.start, at + part.stop) for part in self.links[i].joint.units]
 
+    @cached_property
+    def _units(self) -> list[np.ndarray]:
+        """The same of all joints: the places of as many numbers each in one array."""
+        parts = [list(range(part.start, part.stop)) for i in self.topology.links for part in self.unit_parts(i)]
+        return [np.array([p for p in parts if len(p) == size]) for size in sorted({len(p) for p in parts})]
+
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
         try:
-            q = finite_array(q, float(np.finfo(float).max))
+            q = finite_array(q, sys.float_info.max)
         except Refused as why:
             raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
+        self.check_units(q)
+
+    def check_units(self, q: np.ndarray) -> None:
+        """The same, for an array of numbers with nq columns."""
+        squares = q * q
+        if all((np.abs(squares[..., k].sum(axis=-1) - 1) <= UNIT_TOLERANCE).all() for k in self._units):
+            return
         for i, part in ((k, part) for k in self.topology.links for part in self.unit_parts(k)):
             length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
             if np.any(np.abs(length - 1) > UNIT_TOLERANCE):

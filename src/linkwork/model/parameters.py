@@ -22,6 +22,9 @@ UNITS = {
     "damping": "N m s/rad, N s/m",
     "stiffness": "N m/rad, N/m",
     "rest": "rad, m, quaternions",
+    "tendon_stiffness": "N per unit of length",
+    "tendon_damping": "N s per unit of length",
+    "tendon_rest": "units of length",
     "joint_friction": "N m, N",
     "targets": "rad/s^2, m/s^2",
     "gain": "N m, N per unit of u; per rad, m; per rad/s, m/s",
@@ -35,8 +38,9 @@ class Parameters(Mapping[str, np.ndarray]):
     """Named arrays of a model's parameters; `units` says what their numbers are.
 
     `inertia` (nlinks, 10), `armature`, `damping`, `stiffness`, `joint_friction` (nv,), `rest` (nq,), `gravity` (3,),
-    `targets` (m,), which are added to the right-hand sides of constraint rows, `gain` and `bias` (nu, 3) of actuators;
-    `link_rows` (n, 6), K of all `LinkRows`, constraint after constraint and link after link. The arrays are copies.
+    `tendon_stiffness`, `tendon_damping` (n,) and `tendon_rest` (n, 2) of n tendons, `targets` (m,), which are added to
+    the right-hand sides of constraint rows, `gain` and `bias` (nu, 3) of actuators; `link_rows` (k, 6), K of all
+    `LinkRows`, constraint after constraint and link after link. The arrays are copies.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -77,6 +81,9 @@ def parameters_of(model: Model) -> Parameters:
             "damping": joined([l.passive.damping for l in links]),
             "stiffness": joined([l.passive.stiffness for l in links]),
             "rest": joined([l.passive.rest for l in links]),
+            "tendon_stiffness": np.array([t.stiffness for t in model.tendons]),
+            "tendon_damping": np.array([t.damping for t in model.tendons]),
+            "tendon_rest": np.array([t.rest for t in model.tendons]).reshape(-1, 2),
             "joint_friction": joined([l.passive.friction for l in links]),
             "targets": np.zeros(model.rows),
             "gain": np.array([a.gain for a in model.actuators]).reshape(-1, 3),

@@ -16,15 +16,15 @@ what semi-implicit steps need, and h^2 k / (m + h^2 k / 2) < 2). No energy of sp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.lengths import column, forces_along, implicit_along, length, length_rate
 from linkwork.model.model import Model
 from linkwork.model.tendon import Tendon
 
-GROUPS = ("damping", "stiffness", "rest")
-"""The parameters that passive forces depend on: those of joints; tendons have constant ones."""
+GROUPS = ("damping", "stiffness", "rest", "tendon_damping", "tendon_stiffness", "tendon_rest")
+"""The parameters that passive forces depend on: those of joints and of tendons."""
 
 
 def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
@@ -35,8 +35,8 @@ def passive_force(model: Model, q: Array, v: Array, xp: Ops, given: Mapping[str,
 def damping_force(model: Model, v: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
     """-damping v of all joints and tendons."""
     known, t, parts = given or {}, model.topology, [xp.zeros(0)]
-    damped = [n for n in model.tendons if n.damping]
-    by_tendons = _along(model, {n: -n.damping * length_rate(model, n.joints, v, xp) for n in damped}, xp)
+    damped = ((n, _number(known, "tendon_damping", k, n.damping)) for k, n in enumerate(model.tendons))
+    by_tendons = _along(model, [(n, -d * length_rate(model, n.joints, v, xp)) for n, d in damped if _is_some(d)], xp)
     if "damping" in known:
         return _total(-known["damping"] * v, by_tendons)
     if not any(l.passive.damping.any() for l in model.links):
@@ -49,7 +49,7 @@ def damping_force(model: Model, v: Array, xp: Ops, given: Mapping[str, Array] | 
 def spring_force(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | None = None) -> Array | None:
     """-stiffness x of all joints and tendons."""
     known, t, parts = given or {}, model.topology, [xp.zeros(0)]
-    by_tendons = _along(model, {n: -n.stiffness * _stretch(model, n, q, xp) for n in _springs(model)}, xp)
+    by_tendons = _along(model, [(n, -k * x) for n, k, x in _springs(model, q, xp, known)], xp)
     if "stiffness" not in known and not any(l.passive.stiffness.any() for l in model.links):
         return by_tendons
     for i in t.links:
@@ -77,7 +77,10 @@ def implicit_inertia(
                 value = known[name][t.v_slices[i], :] if name in known else xp.constant(getattr(own, name))
                 total = total + factor * value
         parts.append(total)
-    tendons = [(n.joints, h * n.damping + (h * h / 2) * _felt(model, n, q, xp)) for n in model.tendons]
+    tendons = []
+    for k, n in enumerate(model.tendons):
+        damping = _number(known, "tendon_damping", k, n.damping)
+        tendons.append((n.joints, h * damping + (h * h / 2) * _felt(model, k, q, xp, known)))
     along = column(implicit_along(model, tendons), t.nv, xp) if tendons else None
     return _total(xp.vstack(parts) if some else None, along)
 
@@ -89,35 +92,53 @@ def spring_energy(model: Model, q: Array, xp: Ops, given: Mapping[str, Array] | 
         if (k := _stiffness(model, i, xp, given or {})) is not None:
             x = _displacement(model, i, q, xp, given or {})
             total = total + x.T @ (k * x) / 2
-    for n in _springs(model):
-        total = total + n.stiffness / 2 * _stretch(model, n, q, xp) ** 2
+    for _, k, x in _springs(model, q, xp, given or {}):
+        total = total + k / 2 * x**2
     return total
 
 
-def _springs(model: Model) -> list[Tendon]:
-    return [n for n in model.tendons if n.stiffness]
+def _springs(model: Model, q: Array, xp: Ops, given: Mapping[str, Array]) -> Iterator[tuple[Tendon, Array, Array]]:
+    """Tendons with a spring, its stiffness, and how far it is stretched: zero where it is slack."""
+    for n, tendon in enumerate(model.tendons):
+        stiffness = _number(given, "tendon_stiffness", n, tendon.stiffness)
+        if not _is_some(stiffness):
+            continue
+        l, (lower, upper) = length(model, tendon.joints, q, xp), _rest(tendon, n, given)
+        slack = xp.where(l > upper, l - upper, xp.where(l < lower, l - lower, 0.0)) if upper is not lower else l - lower
+        yield tendon, stiffness, slack
 
 
-def _stretch(model: Model, tendon: Tendon, q: Array, xp: Ops) -> Array:
-    """How far a tendon is from its rest length; zero where it is slack."""
-    l, (lower, upper) = length(model, tendon.joints, q, xp), tendon.rest
-    if lower == upper:
-        return l - lower
-    return xp.where(l > upper, l - upper, xp.where(l < lower, l - lower, 0.0))
-
-
-def _felt(model: Model, tendon: Tendon, q: Array, xp: Ops) -> Array | float:
+def _felt(model: Model, n: int, q: Array, xp: Ops, given: Mapping[str, Array]) -> Array | float:
     """The stiffness of a tendon, zero where it is slack."""
-    lower, upper = tendon.rest
-    if lower == upper or q is None or not tendon.stiffness:
-        return tendon.stiffness
+    tendon = model.tendons[n]
+    (lower, upper), stiffness = _rest(tendon, n, given), _number(given, "tendon_stiffness", n, tendon.stiffness)
+    if upper is lower or q is None or not _is_some(stiffness):
+        return stiffness
     l = length(model, tendon.joints, q, xp)
-    return xp.where(l > upper, tendon.stiffness, xp.where(l < lower, tendon.stiffness, 0.0))
+    return xp.where(l > upper, stiffness, xp.where(l < lower, stiffness, 0.0))
 
 
-def _along(model: Model, forces: Mapping[Tendon, Array], xp: Ops) -> Array | None:
+def _rest(tendon: Tendon, n: int, given: Mapping[str, Array]) -> tuple[Array, Array]:
+    """The two rest lengths of a tendon; one object where they are one."""
+    if "tendon_rest" in given:
+        return given["tendon_rest"][2 * n, 0], given["tendon_rest"][2 * n + 1, 0]
+    lower, upper = tendon.rest
+    return (lower, lower) if lower == upper else (lower, upper)
+
+
+def _number(given: Mapping[str, Array], name: str, n: int, own: float) -> Array | float:
+    """A parameter of tendon n: an input, or the model's own."""
+    return given[name][n, 0] if name in given else own
+
+
+def _is_some(x: Array | float) -> bool:
+    """Whether it may be other than zero."""
+    return not (isinstance(x, float) and not x)
+
+
+def _along(model: Model, forces: Sequence[tuple[Tendon, Array]], xp: Ops) -> Array | None:
     """Joint forces of tendons, nv x 1, or None."""
-    found = forces_along(model, ((n.joints, f) for n, f in forces.items()))
+    found = forces_along(model, ((n.joints, f) for n, f in forces))
     return column(found, model.nv, xp) if found else None
 
 

@@ -64,7 +64,21 @@ class MeshFile:
     scale: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
 
+@dataclass(frozen=True)
+class HalfSpace:
+    """All below z = 0."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Heights(Value):
+    """All below heights z on a grid around the origin; rows are along y, `size` is along x and y."""
+
+    z: np.ndarray
+    size: tuple[float, float]
+
+
 Shape = Box | Ellipsoid | Cylinder | Mesh | MeshFile
+Floor = HalfSpace | Heights
 
 
 @dataclass(frozen=True)
@@ -85,10 +99,11 @@ class Collider:
     """A shape that may touch others, at a place on its link.
 
     `friction` is Coulomb's coefficient, None where the file gives none. As in MuJoCo, two shapes touch if the `kind` of
-    one has a bit in common with what the other one `meets`. `torsion` and `rolling` are those of `lw.Contact`.
+    one has a bit in common with what the other one `meets`. `torsion` and `rolling` are those of `lw.Contact`. Those of
+    the world may be a `Floor`.
     """
 
-    shape: Shape
+    shape: Shape | Floor
     placement: Placement = field(default_factory=Placement)
     name: str = ""
     friction: float | None = None

@@ -12,12 +12,12 @@ import zlib
 from typing import Any
 
 from linkwork.errors import ClusterError, KernelError
-from linkwork.kernels.iterate import IterativeProgram, Loop
+from linkwork.kernels.iterate import Further, IterativeProgram, Loop
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.rollout import RolloutProgram
 
 PARTS = ("start", "iterate", "finish")
-"""The programs of a step with a loop of its own; three more for each of its further loops."""
+"""The programs of a step with a loop of its own; two more for each of its further loops."""
 
 
 def packed(program: RolloutProgram) -> bytes:
@@ -26,8 +26,8 @@ def packed(program: RolloutProgram) -> bytes:
     further = step.further if isinstance(step, IterativeProgram) else ()
     parts = [getattr(step, n) for n in PARTS] if isinstance(step, IterativeProgram) else [step]
     content = {
-        "parts": [_written(part) for part in (*parts, *(part for loop in further for part in loop[:3]))],
-        "limits": [loop.limit for loop in further],
+        "parts": [_written(part) for part in (*parts, *(part for loop in further for part in loop[:2]))],
+        "further": [loop.how for loop in further],
         "state": [p.name for p in program.state if p not in program.carried],
         "timed": [p.name for p in program.timed],
         "carried": [p.name for p in program.carried],
@@ -40,8 +40,9 @@ def unpacked(data: bytes) -> RolloutProgram:
     try:
         content = json.loads(zlib.decompress(data))
         first, *others = (_read(part) for part in content["parts"])
-        threes = [others[k : k + 3] for k in range(2, len(others), 3)]
-        loops = [Loop(a, b, c, int(n)) for (a, b, c), n in zip(threes, content["limits"], strict=True)]
+        pairs = [others[k : k + 2] for k in range(2, len(others), 2)]
+        how = [Further(int(limit), bool(anew)) for limit, anew in content["further"]]
+        loops = [Loop(a, b, c) for (a, b), c in zip(pairs, how, strict=True)]
         step = IterativeProgram(first, others[0], others[1], further=loops) if others else first
         return RolloutProgram(step, *(content[n] for n in ("state", "timed", "carried")))
     except (zlib.error, ValueError, KeyError, TypeError, IndexError, KernelError) as problem:

@@ -90,7 +90,7 @@ def _of(collider: Collider, link: str, name: str, mu: float) -> Iterator[Contact
     elif isinstance(shape, Box):
         for k in range(4):
             yield BoxContact(link, X.p, 0.0, mu, name=f"{name}/{k}", size=shape.size, corner=k, placement=X)
-    else:
+    elif isinstance(shape, Mesh | MeshFile):
         for k, corner in enumerate(_corners(shape, X)):
             yield Contact(link, corner, 0.0, mu, name=f"{name}/{k}")
 

@@ -83,6 +83,11 @@ def casadi_step(of: DiscreteStep, control: str, apart: bool, gauss_newton: bool)
     """See `DiscreteStep.casadi_external`."""
     if of.parameters:
         raise UnsupportedError("a step with parameters is not available for CasADi: make it without them")
+    if of.na:
+        raise UnsupportedError(
+            f"{of.na} actuators have a state, which a step for CasADi has not: export lw.forward_dynamics(model, "
+            "actuators=True), whose input `act` is theirs, and integrate that, or give controls in place of activations"
+        )
     dynamics, move = (casadi_external(f, None, gauss_newton) for f in (of.dynamics, of.integrator))
     import casadi
 

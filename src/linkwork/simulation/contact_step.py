@@ -37,7 +37,7 @@ from linkwork.simulation.pushes import NO_PUSHES, Pushes
 from linkwork.simulation.step import JOULE, controls, joint_control, stiffened
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
+    from linkwork.kernels.iterate import Further, IterativeProgram
 
 EXTRAS = ("a", "tau", "forces")
 """What can be recorded besides the state: mean accelerations and contact forces over the step, joint forces."""
@@ -75,13 +75,13 @@ class ContactStep:
         """What it changes and rollouts record: activations, too, where actuators have them."""
         return ("q", "v", "act", "work") if self.actuators and self.model.na else ("q", "v", "work")
 
-    @property
+    @cached_property
     def carried(self) -> dict[str, int]:
         """What is handed to the next step: impulses to start from, and the largest error."""
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         return {"impulses": 4 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops), "worst": 1}
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, int]:
         m, n = self.model, len(self.contacts)
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, "friction": n, **controls(m, self.actuators)}
@@ -106,7 +106,7 @@ class ContactStep:
         """Warn that laws of contact were violated in the states that are not `fine`."""
         warn_unsolved(by, fine)
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, np.ndarray]:
         """Inputs that may be left out."""
         return {"friction": np.array([c.friction for c in self.contacts]), **self.own}
@@ -132,8 +132,8 @@ class ContactStep:
         error = after.violation / after.speed
         worst = xp.where(error <= x["worst"], x["worst"], error)
         state = {"q": after.q, "v": after.v, "impulses": after.impulses, "work": x["work"] + work, "worst": worst}
-        if "act" in x:
-            state["act"] = activation_after(self.model, x["dt"][0, 0], xp, x)
+        if after.act is not None:
+            state["act"] = after.act
         return state | {name: getattr(after, name) for name in self.extras}
 
     @cached_property
@@ -146,9 +146,11 @@ class ContactStep:
             inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
             solving = Solving(self, rewritten(self.model), xp, inputs)
             x = symbol("x", solving.size)
-            return solving.loops_from(x, symbol) | self._accounted(xp, inputs, solving.after(x))
+            after = solving.after(x)
+            ends = {"excess": after.excess} if self.further else {}
+            return solving.loops_from(x, symbol) | self._accounted(xp, inputs, after) | ends
 
-        return hoist(trace("step", body, single=self.dtype == "float32"), limits=self.limits)
+        return hoist(trace("step", body, single=self.dtype == "float32"), further=self.further)
 
     @cached_property
     def cached_program(self) -> Any:
@@ -173,11 +175,14 @@ class ContactStep:
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
 
     @property
-    def limits(self) -> list[int]:
-        """Iterations that further loops may take more than `max_iterations`."""
-        return [sum(MOST[name] for name in self.chain[1:k]) for k in range(2, len(self.chain) + 1)]
+    def further(self) -> list[Further]:
+        """The loops after the first: how many iterations they may take more than `max_iterations`."""
+        from linkwork.kernels.iterate import Further
 
-    @property
+        names = self.chain[1:]
+        return [Further(sum(MOST[n] for n in names[: k + 1]), SOLVERS[n].anew) for k, n in enumerate(names)]
+
+    @cached_property
     def settings(self) -> dict[str, np.ndarray]:
         """The inputs of the program's loop."""
         return {"tolerance": np.array([self.tolerance]), "max_iterations": np.array([self.max_iterations - 1.0])}
@@ -213,14 +218,22 @@ class Solving:
         """The state of the last loop when it ends, and the iterations it took, by NumPy."""
         x, change = self.loops[0].first()
         used, tolerance = 1, self.step.tolerance
-        for loop, limit in zip(self.loops, (0, *self.step.limits), strict=True):
-            if loop is not self.loops[0]:
-                x, again = loop.enter(x)
-                change = change if again is None else again
-            while float(change[0, 0]) > tolerance and used < self.step.max_iterations + limit:
-                x, change = loop.next(x)
-                used += 1
+        while float(change[0, 0]) > tolerance and used < self.step.max_iterations:
+            x, change = self.loops[0].next(x)
+            used += 1
+        if self._excess(x) > tolerance:
+            for loop, how in zip(self.loops[1:], self.step.further, strict=True):
+                change = self._excess(x) * self.xp.eye(1) if how.anew else change
+                x = loop.enter(x)
+                while float(change[0, 0]) > tolerance and used < self.step.max_iterations + how.limit:
+                    x, change = loop.next(x)
+                    used += 1
         return x, used
+
+    def _excess(self, x: Array) -> float:
+        """The largest violation of a law relative to velocities, by NumPy."""
+        _, violation, speed = self.loops[0].finish(x)
+        return float(violation[0, 0] / speed[0, 0])
 
     def loops_from(self, x: Array, symbol: Any) -> dict[str, Array]:
         """What a traced program says of its loops (kernels/hoist.py), where x is the state of the first."""
@@ -229,12 +242,11 @@ class Solving:
         new, residual = first.next(x)
         out = {"x_first": start, "residual_first": change, "x_next": new, "residual": residual}
         for key, loop in zip("bcd", others, strict=False):
-            entered, again = loop.enter(x)
+            entered = loop.enter(x)
             z = symbol(f"z_{key}", loop.size - kept)
             new, residual = loop.next(self.xp.vstack([x[0:kept, :], z]))
             out |= {f"z_first_{key}": entered[kept:, :], f"z_next_{key}": new[kept:, :], f"residual_{key}": residual}
             out |= {f"x_next_{key}": self.xp.vstack([new[0:kept, :], x[kept:, :]])}
-            out |= {} if again is None else {f"residual_enter_{key}": again}
         return out
 
     def after(self, x: Array) -> After:
@@ -242,7 +254,7 @@ class Solving:
         xp, v0, h, contacts = self.xp, self.x["v"], self.h, len(self.step.contacts)
         p, violation, speed = self.loops[0].finish(x)
         kick = self.problem.impulse(p)
-        inside = self.problem.accelerations(kick)
+        inside, excess = self.problem.accelerations(kick), violation / speed
         if self.step.model.constraints:
             open_by = largest(xp, self.problem.opened(kick))
             fast = speed + largest(xp, self.motion.v + h * inside)
@@ -257,11 +269,15 @@ class Solving:
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
         impulses = xp.vstack([xp.zeros(0), *p, x[self.problem.rows : self.loops[0].kept, :]])
-        return After(q, v, impulses, a, tau, forces, work, violation, speed)
+        act = activation_after(self.step.model, h, xp, self.x) if "act" in self.x else None
+        return After(q, v, impulses, a, tau, forces, work, violation, speed, excess, act)
 
 
 class After(NamedTuple):
-    """What a step leads to; `violation` is the largest one of a law, `speed` what it is relative to."""
+    """What a step leads to; `violation` is the largest one of a law, `speed` what it is relative to.
+
+    `excess` is their ratio, for laws of contacts and joints alone: that of loops is not for other solvers to mend.
+    """
 
     q: Array
     v: Array
@@ -272,6 +288,8 @@ class After(NamedTuple):
     work: Array
     violation: Array
     speed: Array
+    excess: Array
+    act: Array | None
 
 
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}

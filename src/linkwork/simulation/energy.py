@@ -34,7 +34,7 @@ WARNED = 0.05
 LIFT = 10.0
 """Speeds, relative to what gravity adds in one step, that are taken for rounding and chatter."""
 
-BY_ENERGY = ("inertia", "armature", "gravity", "stiffness", "rest")
+BY_ENERGY = ("inertia", "armature", "gravity", "stiffness", "rest", "tendon_stiffness", "tendon_rest")
 """The parameters that energies depend on."""
 
 Energies = Callable[..., tuple[np.ndarray, np.ndarray]]

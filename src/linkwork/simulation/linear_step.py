@@ -4,8 +4,11 @@
 
 where springs and damping are implicit, too: a is that of a model with more armature (model/passive.py). With actuators
 u are their controls, and the armature that servos need depends on how far they are saturated: then it is computed in
-each step, and differentiated with it.
-All in tangent space: rows of A and B, and columns of A, are those of dq (nv, in the chart of `integrate`), then of dv.
+each step, and differentiated with it. Activations of actuators that have a state (model/activation.py) are part of x:
+
+    x = (q, v, w),   v+ = v + h a(q, v, w, u),   w+ = w + h w'(w, u)           (or the exact filter's step)
+
+All in tangent space: rows of A and B, and columns of A, are those of dq (nv, in the chart of `integrate`), dv, dw.
 Accelerations are differentiated at the solution (functions/derivatives.py), the rest of the step by its operations.
 """
 
@@ -27,7 +30,7 @@ from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.function import Function
 from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_TENDON, PARAMETERS, Inputs
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.kernel import Results
@@ -36,7 +39,7 @@ from linkwork.kernels.values import ZERO
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
-from linkwork.simulation.step import BY_STEP, discretised, stabilised, stiffened
+from linkwork.simulation.step import BY_STEP, controls, discretised, stabilised, stiffened
 from linkwork.simulation.step_gradients import (
     StepGradient,
     StepReverse,
@@ -48,6 +51,8 @@ from linkwork.simulation.step_gradients import (
 
 APART_FROM = 200_000
 """Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
+
+STATELESS = "this step has no activations: only actuators with a state have, and only where actuators=True"
 
 
 class StepResult(NamedTuple):
@@ -66,6 +71,24 @@ class Linearization(NamedTuple):
     B: np.ndarray
 
 
+class ActivatedResult(NamedTuple):
+    """The configuration `q`, velocity `v` and activations `act` (na,) after a step."""
+
+    q: np.ndarray
+    v: np.ndarray
+    act: np.ndarray
+
+
+class ActivatedLinearization(NamedTuple):
+    """`q`, `v`, `act` after a step, `A` (2 nv + na, 2 nv + na), `B` (2 nv + na, nu); `act` is last."""
+
+    q: np.ndarray
+    v: np.ndarray
+    act: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+
+
 class DiscreteStep:
     """`step(q, v, u)` and `step.linearize(q, v, u)`, for one state or any axes before, as (T, B, n)."""
 
@@ -76,19 +99,20 @@ class DiscreteStep:
         self.parameters = tuple(options["parameters"])
         self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
+        self.na = model.na if self.uses_actuators else 0
         self.servos = varies(model, options["actuators"])
         if self.servos:  # armature is an input that no caller gives
             self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
             self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
         else:
             self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
-        wrt = ("q", "v", self._control)
+        wrt = ("q", "v", *(("act",) if self.na else ()), self._control)
         self.stepped, self.wrt = stepped, wrt
         slopes = Jacobians(self.dynamics, wrt)
         apart = slopes.solving > APART_FROM and not self.servos
         self._slopes = slopes if apart else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, self.nu, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt)
-        self.integrator = _next(stepped, dt, options)
+        self._linear = _linear(stepped, dt, wrt, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt)
+        self.integrator = _next(stepped, dt, wrt, options)
         self._back = StepReverse(self.dynamics, stepped, dt, (*wrt, *self.parameters))
 
     def __repr__(self) -> str:
@@ -97,26 +121,32 @@ class DiscreteStep:
     def __reduce__(self) -> Any:
         return partial(discrete_step, **self._recipe), (self.model,)
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
-    def __call__(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
-        """The state after a step with joint forces or controls `u`."""
-        flat, lead = self._flat(q, v, u, active)
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    def __call__(
+        self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
+    ) -> StepResult | ActivatedResult:
+        """The state after a step with joint forces or controls `u`, from activations `act` (na,)."""
+        flat, lead = self._flat(q, v, u, active, act)
         named = self._each(parameters, lead)
+        moving = {n: flat[n] for n in ("act", "u") if self.na}
         if self.servos:
-            named["armature"] = self.armature(*flat[:3]).armature
-        found = self.integrator(flat[0], flat[1], self._solved(self.dynamics, flat, named).a)
-        return StepResult(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+            named["armature"] = self.armature(flat["q"], flat["v"], flat["u"], *list(moving.values())[:1]).armature
+        found = self.integrator(flat["q"], flat["v"], self._solved(self.dynamics, flat, named).a, **moving)
+        return type(found)(*(x.reshape((*lead, *x.shape[1:])) for x in found))  # type: ignore[no-any-return]
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
-    def linearize(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> Linearization:
-        """The state after a step, and its derivatives A by (q, v) and B by u."""
-        flat, lead = self._flat(q, v, u, active)
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    def linearize(
+        self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
+    ) -> Linearization | ActivatedLinearization:
+        """The state after a step, and its derivatives A by (q, v) or (q, v, act) and B by u."""
+        flat, lead = self._flat(q, v, u, active, act)
         first, named = self._linear if self._slopes is None else self._slopes, self._each(parameters, lead)
         found = self._solved(first, flat, named)
         if self._slopes is not None:
-            slopes = np.concatenate([found.da_dq, found.da_dv, getattr(found, f"da_d{self._control}")], axis=-1)
-            found = self._linear(flat[0], flat[1], found.a, slopes.reshape(len(slopes), -1))
-        return Linearization(*(x.reshape((*lead, *x.shape[1:])) for x in found))
+            slopes = np.concatenate([getattr(found, f"da_d{w}") for w in self.wrt], axis=-1)
+            moving = {n: flat[n] for n in ("act", "u") if self.na}
+            found = self._linear(flat["q"], flat["v"], found.a, slopes.reshape(len(slopes), -1), **moving)
+        return type(found)(*(x.reshape((*lead, *x.shape[1:])) for x in found))  # type: ignore[no-any-return]
 
     @checked(gauss_newton=FLAG)
     def casadi_external(self, gauss_newton: bool = False) -> Any:
@@ -135,7 +165,16 @@ class DiscreteStep:
 
         return casadi_step(self, self._control, self._slopes is not None, gauss_newton)
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY))
+    @checked(
+        q=ARRAY,
+        v=ARRAY,
+        u=ARRAY,
+        w_q=ARRAY,
+        w_v=ARRAY,
+        active=optional(ARRAY),
+        act=optional(ARRAY),
+        w_act=optional(ARRAY),
+    )
     def vjp(
         self,
         q: object,
@@ -144,35 +183,50 @@ class DiscreteStep:
         w_q: object,
         w_v: object,
         active: object = None,
+        *,
+        act: object = None,
+        w_act: object = None,
         **parameters: object,
     ) -> StepGradient:
-        """The gradient of w_q . q+ + w_v . v+; of configurations, both are in tangent space."""
-        flat, lead = self._flat(q, v, u, active)
-        shape = (*lead, self.model.nv)
-        weights = (_spread(n, w, shape).reshape(-1, self.model.nv) for n, w in (("w_q", w_q), ("w_v", w_v)))
-        modes = {"active": flat[3]} if len(flat) > 3 else {}
-        found = self._back(*flat[:3], *weights, **modes, **self._each(parameters, lead))
+        """The gradient of w_q . q+ + w_v . v+ + w_act . act+; of configurations, both are in tangent space."""
+        flat, lead = self._flat(q, v, u, active, act)
+        given = self._weights(w_q, w_v, w_act, lead)
+        weights = {n: w.reshape(-1, w.shape[-1]) for n, w in given.items()}
+        found = self._solved(self._back, flat, {**weights, **self._each(parameters, lead)})
         g = {name: x.reshape((*lead, *x.shape[1:])) for name, x in zip(found._fields, found, strict=True)}
         by = {name: g["g_" + name] for name in self.parameters}
         for name, x in by.items():  # one value for all states has one gradient
             if name not in parameters or np.ndim(parameters[name]) == np.ndim(self.dynamics.defaults[name]):  # type: ignore[arg-type]
                 by[name] = x.sum(tuple(range(len(lead))))
-        return StepGradient(g["g_q"], g["g_v"], g["g_" + self._control], by)
+        return StepGradient(g["g_q"], g["g_v"], g["g_" + self._control], by, g.get("g_act"))
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY))
-    def rollout(self, q: object, v: object, u: object, active: object = None, **parameters: object) -> StepResult:
+    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    def rollout(
+        self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
+    ) -> StepResult | ActivatedResult:
         """States at all times (T + 1, ..., n), from q (..., nq), v (..., nv), by forces u (T, ..., nv).
 
-        `active` is (T, ..., constraints) or, all the time, (constraints,).
+        `active` is (T, ..., constraints) or, all the time, (constraints,); activations start from `act` (..., na).
         """
         forces, modes = self._over_time(u, active)
-        x, states = (np.asarray(q), np.asarray(v)), []
+        x, states = self._start(q, v, act), []
         for t in range(len(forces)):
             states.append(x)
-            x = self(*x, forces[t], modes[t], **parameters)
-        return StepResult(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
+            x = self._after(x, forces[t], modes[t], parameters)
+        kind = ActivatedResult if self.na else StepResult
+        return kind(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, w_q=ARRAY, w_v=ARRAY, active=optional(ARRAY), stored=optional(whole(1)))
+    @checked(
+        q=ARRAY,
+        v=ARRAY,
+        u=ARRAY,
+        w_q=ARRAY,
+        w_v=ARRAY,
+        active=optional(ARRAY),
+        act=optional(ARRAY),
+        w_act=optional(ARRAY),
+        stored=optional(whole(1)),
+    )
     def rollout_vjp(
         self,
         q: object,
@@ -182,30 +236,53 @@ class DiscreteStep:
         w_v: object,
         active: object = None,
         *,
+        act: object = None,
+        w_act: object = None,
         stored: int | None = None,
         **parameters: object,
     ) -> StepGradient:
         """The gradient of sum_t w_q[t] . q[t] + w_v[t] . v[t] over the states of `rollout`.
 
-        Weights are (T + 1, ..., nv); the gradient is by the start, by u (T, ..., nv) and by parameters. States are
-        stored every `stored` steps (default: sqrt(T)), and those between two of them while steps are taken back; with
-        stored=1 all T are, and no step is computed twice.
+        Weights are (T + 1, ..., nv); activations have their own, `w_act` (T + 1, ..., na). The gradient is by the
+        start, by u (T, ..., nv) and by parameters. States are stored every `stored` steps (default: sqrt(T)), and those
+        between two of them while steps are taken back; with stored=1 all T are, and no step is computed twice.
         """
         forces, modes = self._over_time(u, active)
-        first, lead = (np.asarray(q), np.asarray(v)), self._flat(q, v, forces[0])[1]
-        shape = (len(forces) + 1, *lead, self.model.nv)
-        weights = [_spread(n, w, shape) for n, w in (("w_q", w_q), ("w_v", w_v))]
+        first, lead = self._start(q, v, act), self._flat(q, v, forces[0])[1]
+        weights = list(self._weights(w_q, w_v, w_act, (len(forces) + 1, *lead)).values())
 
         def back(t: int, x: Any, p: Any) -> tuple[Any, dict[str, np.ndarray]]:
-            g = self.vjp(x[0], x[1], forces[t], p[0], p[1], modes[t], **parameters)
-            return (g.q, g.v), {"u": g.u, **g.parameters}
+            more = {"act": x[2], "w_act": p[2]} if self.na else {}
+            g = self.vjp(x[0], x[1], forces[t], p[0], p[1], modes[t], **more, **parameters)
+            return (g.q, g.v, *((g.act,) if self.na else ())), {"u": g.u, **g.parameters}
 
         def step(t: int, x: Any) -> Any:
-            return self(x[0], x[1], forces[t], modes[t], **parameters)
+            return self._after(x, forces[t], modes[t], parameters)
 
-        start, each = pulled_back(first, len(forces), step, back, lambda t: (weights[0][t], weights[1][t]), stored)
+        def weight(t: int) -> tuple[np.ndarray, ...]:
+            return tuple(w[t] for w in weights)
+
+        start, each = pulled_back(first, len(forces), step, back, weight, stored)
         total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
-        return StepGradient(*start, turns.stacked([g["u"] for g in each]), total)
+        return StepGradient(start[0], start[1], turns.stacked([g["u"] for g in each]), total, *start[2:])
+
+    def _start(self, q: Any, v: Any, act: Any) -> tuple[np.ndarray, ...]:
+        """A state as its parts: activations, too, where actuators have them."""
+        own = (np.zeros(self.na) if act is None else np.asarray(act),) if self.na or act is not None else ()
+        return (np.asarray(q), np.asarray(v), *own)
+
+    def _after(self, x: tuple[Any, ...], u: Any, active: Any, parameters: Mapping[str, Any]) -> Any:
+        """The state after one of many steps."""
+        return self(x[0], x[1], u, active, act=x[2] if len(x) > 2 else None, **parameters)
+
+    def _weights(self, w_q: Any, w_v: Any, w_act: Any, lead: tuple[int, ...]) -> dict[str, np.ndarray]:
+        """Weights of the parts of a state, in these axes."""
+        given = {"w_q": (w_q, self.model.nv), "w_v": (w_v, self.model.nv)}
+        if w_act is not None and not self.na:
+            raise InputError(STATELESS)
+        if self.na:
+            given["w_act"] = 0.0 if w_act is None else w_act, self.na
+        return {n: _spread(n, w, (*lead, k)) for n, (w, k) in given.items()}
 
     def _over_time(self, u: Any, active: Any) -> tuple[np.ndarray, Any]:
         """Forces and contact modes at each time."""
@@ -218,9 +295,9 @@ class DiscreteStep:
             raise InputError(f"active is for {len(np.asarray(active))} steps, and u for {len(forces)}")
         return forces, np.asarray(active)
 
-    def _solved(self, f: Function[Any], flat: list[np.ndarray], named: dict[str, np.ndarray]) -> Any:
-        """A function of the dynamics' inputs; contact modes are given by name."""
-        return f(*flat[:3], **({"active": flat[3]} if len(flat) > 3 else {}), **named)
+    def _solved(self, f: Function[Any], flat: dict[str, np.ndarray], named: dict[str, np.ndarray]) -> Any:
+        """A function of the dynamics' inputs; contact modes and activations are given by name."""
+        return f(flat["q"], flat["v"], flat["u"], **{n: flat[n] for n in ("active", "act") if n in flat}, **named)
 
     def _each(self, parameters: Mapping[str, Any], lead: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Parameters as kernels take them: one value, or one for each state."""
@@ -233,7 +310,9 @@ class DiscreteStep:
             out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
         return out
 
-    def _flat(self, q: Any, v: Any, u: Any, active: Any = None) -> tuple[list[np.ndarray], tuple[int, ...]]:
+    def _flat(
+        self, q: Any, v: Any, u: Any, active: Any = None, act: Any = None
+    ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
         """The inputs as batches, and the axes before the last one."""
         m = self.model
         given = {"q": (q, m.nq), "v": (v, m.nv), "u": (u, self.nu)}
@@ -241,6 +320,10 @@ class DiscreteStep:
             if "active" not in self.dynamics.inputs:
                 raise InputError("this step has no contact modes: make it by lw.discrete_step(model, modes=True)")
             given["active"] = active, len(m.constraints)
+        if act is not None and not self.na:
+            raise InputError(STATELESS)
+        if self.na:
+            given["act"] = np.zeros(self.na) if act is None else act, self.na
         arrays = [bare_as_entry(np.asarray(x), (n,)) for x, n in given.values()]
         for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
@@ -253,7 +336,7 @@ class DiscreteStep:
                 f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
             ) from None
         whole = (turns.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
-        return [x.reshape(-1, x.shape[-1]) for x in whole], lead
+        return {n: x.reshape(-1, x.shape[-1]) for n, x in zip(given, whole, strict=True)}, lead
 
 
 @checked(
@@ -286,8 +369,9 @@ def discrete_step(
     the step leads to q+ (+) dq+ and v+ + dv+, where [dq+; dv+] = A [dq; dv] + B du. `method` and `stabilisation`
     are those of `rollout`. With `modes=True` the last argument is `active`, one weight per constraint: 0 switches it
     off for that knot. With `actuators=True` `u` are the controls of the model's actuators (nu), and B is by these;
-    servos are implicit, as in rollouts. `parameters` names groups of parameters that become inputs, given by name: all
-    but damping and stiffness.
+    servos are implicit, as in rollouts. Activations of actuators with a state are then a part of the state: given as
+    `act=` (na), zero by default, in the result behind v, and in A and B behind velocities. `parameters` names groups of
+    parameters that become inputs, given by name: all but damping and stiffness, and those of tendons.
 
     `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
     there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
@@ -298,14 +382,9 @@ def discrete_step(
         >>> A.shape, B.shape
         ((6, 6), (6, 3))
     """
-    if actuators and model.na:
-        raise UnsupportedError(
-            f"{model.na} actuators of '{model.name}' have a state, which discrete steps do not; lw.rollout has, and "
-            "controls of others may be activations: model.without_actuators().with_actuators(...)"
-        )
     extra = implicit_inertia(model, np.array(dt), get("numpy"))
     constant = extra is None and not varies(model, actuators)
-    if fixed := {"damping", "stiffness", *(() if constant else ("armature",))} & {*parameters}:
+    if fixed := {"damping", "stiffness", *BY_TENDON, *(() if constant else ("armature",))} & {*parameters}:
         raise UnsupportedError(
             f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
         )
@@ -334,25 +413,27 @@ def _stiffened(model: Model, dt: float) -> Model:
 
 
 def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
-    """(q, v, u or tau) -> the armature that makes springs, damping, servos and slack tendons implicit."""
+    """(q, v, u or tau, act) -> the armature that makes springs, damping and servos implicit."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, x, x["q"], x["v"])["armature"]}
 
-    inputs = {"q": model.nq, "v": model.nv, **({"u": model.nu} if options["actuators"] else {"tau": model.nv})}
+    inputs = {"q": model.nq, "v": model.nv, **(controls(model, options["actuators"]) or {"tau": model.nv})}
     named = {n: options[n] for n in ("dtype", "threads")}
-    return Function("implicit_armature", model, inputs, body, identity=(dt,), **named)
+    return Function("implicit_armature", model, inputs, body, identity=(dt, tuple(inputs)), **named)
 
 
-def _next(model: Model, dt: float, options: dict[str, Any]) -> Function[Any]:
-    """(q, v, a) -> the next q and v."""
+def _next(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]) -> Function[Any]:
+    """(q, v, a) -> the next q and v; (q, v, a, act, u) -> the next q, v and activations."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return dict(zip(("q_next", "v_next"), stepped_state(model, dt, xp, x), strict=True))
+        return dict(zip(("q_next", "v_next", "act_next"), stepped_state(model, dt, xp, x), strict=False))
 
     inputs = {"q": model.nq, "v": model.nv, "a": model.nv}
+    inputs |= {"act": model.na, "u": model.nu} if "act" in wrt else {}
+    result = ActivatedResult if "act" in wrt else StepResult
     named = {n: options[n] for n in ("dtype", "threads")}
-    return Function("step", model, inputs, body, identity=(dt,), result=StepResult, **named)
+    return Function("step", model, inputs, body, identity=(dt, tuple(inputs)), result=result, **named)
 
 
 class LinearStep(Jacobians):
@@ -369,36 +450,39 @@ class LinearStep(Jacobians):
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         assert isinstance(xp, Tracer)
         given = stiff_inputs(self._stepped, self._dt, xp, inputs)
-        r, n = super()._traced(xp, dict(given), symbol), self.model.nv
+        r = super()._traced(xp, dict(given), symbol)
         slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
         self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}
-        self._shapes |= {"A": (2 * n, 2 * n), "B": (2 * n, self.sizes[self.wrt[-1]])}
+        size = sum(self.sizes[w] for w in self.wrt[:-1])
+        self._shapes |= {"A": (size, size), "B": (size, self.sizes[self.wrt[-1]])}
         return linearised(self._stepped, self._dt, xp, {**inputs, "a": r["a"]}, slopes)
 
     def _results(self, names: tuple[str, ...]) -> Results:
-        return Results(Linearization)
+        return Results(ActivatedLinearization if "act" in self.wrt else Linearization)
 
 
-def _linear(model: Model, dt: float, nu: int, options: dict[str, Any]) -> Function[Any]:
-    """(q, v, a, the derivatives of a by q, v and u) -> the next q and v, A and B."""
-    n = model.nv
-    width = 2 * n + nu
+def _linear(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]) -> Function[Any]:
+    """(q, v, a, the derivatives of a by all of `wrt`) -> the next q, v (and activations), A and B."""
+    n, nu, na = model.nv, model.nu if wrt[-1] == "u" else model.nv, model.na if "act" in wrt else 0
+    size, width = 2 * n + na, 2 * n + na + nu
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         assert isinstance(xp, Tracer)
         rows = [x["slopes"][width * k : width * (k + 1), :].T for k in range(n)]
         return linearised(model, dt, xp, x, xp.vstack(rows))
 
-    inputs = {"q": model.nq, "v": n, "a": n, "slopes": width * n}
+    inputs = {"q": model.nq, "v": n, "a": n, "slopes": width * n, **({"act": na, "u": nu} if na else {})}
     named = {o: options[o] for o in ("dtype", "threads")}
-    shapes = {"A": (2 * n, 2 * n), "B": (2 * n, nu)}
-    return Function("linear_step", model, inputs, body, identity=(dt, nu), result=Linearization, shapes=shapes, **named)
+    shapes, result = {"A": (size, size), "B": (size, nu)}, ActivatedLinearization if na else Linearization
+    return Function(
+        "linear_step", model, inputs, body, identity=(dt, tuple(wrt)), result=result, shapes=shapes, **named
+    )
 
 
 def linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
-    """The step from accelerations `a`, whose derivatives by (q, v, u) are `slopes`, and its own."""
+    """The step from accelerations `a`, whose derivatives by q, v, (act,) u are `slopes`, and its own."""
     n, a = model.nv, xp.held(x["a"])
-    there, after = stepped_state(model, dt, xp, {**x, "a": a})
+    there, after, *act = stepped_state(model, dt, xp, {**x, "a": a})
     seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
     for k in range(n):
         put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
@@ -408,12 +492,17 @@ def linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slop
     dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
     D = xp.vstack([_tangent(model, there, dq, xp), dv])  # by q, v and a: a few blocks
     through = D[:, 2 * n :] @ slopes
-    return {
-        "q_next": there,
-        "v_next": after,
-        "A": D[:, 0 : 2 * n] + through[:, 0 : 2 * n],
-        "B": through[:, 2 * n :],
-    }
+    A, B = D[:, 0 : 2 * n] + through[:, 0 : 2 * n], through[:, 2 * n :]
+    if not act:
+        return {"q_next": there, "v_next": after, "A": A, "B": B}
+    na = model.na
+    seeds = {}
+    for k, entry in enumerate([*x["act"].refs, *x["u"].refs]):  # activations depend on themselves and on controls
+        put(seeds, Matrix(xp.values, (1, 1), [entry]), k, xp.eye(1))
+    dw = _whole(xp, tangents(xp.values, [r >> 1 for r in act[0].refs], seeds), act[0], na + model.nu)
+    A = xp.vstack([xp.hstack([A, B[:, 0:na]]), xp.hstack([xp.zeros(na, 2 * n), dw[:, 0:na]])])
+    B = xp.vstack([B[:, na:], dw[:, na:]])
+    return {"q_next": there, "v_next": after, "act_next": act[0], "A": A, "B": B}
 
 
 def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width: int) -> Matrix:

@@ -47,10 +47,12 @@ from linkwork.simulation.contact_step import METHODS, ContactStep, contact_step
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import PUSH_AXES, pushed
 from linkwork.simulation.rollout_energy import audit
-from linkwork.simulation.rollout_inputs import TIMED, counted, states_of, taken
+from linkwork.simulation.rollout_inputs import TIMED, counted, defaults_of, states_of, taken
+from linkwork.simulation.rollout_motion import motion_of
 from linkwork.simulation.rollout_numpy import executed
 from linkwork.simulation.step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.time_step import TimeStep
+from linkwork.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -189,7 +191,7 @@ class Rollout:
         Parameters that are inputs are given by name, one value or one for each state; so is the `friction` of contacts.
         `act` (na,) or (B, na) are activations at the start, zero by default.
         """
-        given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": self.dt if dt is None else dt}
+        given = {"q": q0, "v": v0, "tau": tau, "active": active, "dt": dt}
         given |= {
             "u": u,
             "push": push,
@@ -200,7 +202,7 @@ class Rollout:
             "act": act,
             **parameters,
         }
-        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults)
+        inputs, batch = taken(self.model, self.step.inputs, given, self.dtype, self.step.defaults, self._defaults)
         n, k = counted(steps if steps is not None else self.steps, every if every is not None else self.every, inputs)
         m, count = self.model, 1 if batch is None else batch
         kept = m.nq + m.nv + m.na + sum(prod(self.step.shapes[name]) for name in self.step.extras)
@@ -226,6 +228,34 @@ class Rollout:
         if batch is None:
             return RolloutResult(t, survived=survived[0], ok=survived[0] == n, **{m: x[0] for m, x in out.items()})
         return RolloutResult(t, survived=survived, ok=survived == n, **out)
+
+    @checked(
+        result=instance(RolloutResult, "a RolloutResult of this rollout"), state=whole(0, what="a number of a state")
+    )
+    def trajectory(self, result: RolloutResult, state: int = 0) -> Trajectory:
+        """The motion of one state of a result, to plot, to save and to show (`lw.write_html`).
+
+        With contacts `record` has to have "forces"; given to the page, `contacts` are drawn with their forces and
+        friction cones, in another colour where they slip. `tau` and `lam` are zero unless they were recorded. Each row
+        has the state after a step, and the forces in it.
+
+        Examples:
+            >>> run = lw.rollout(chain(3), dt=1e-3)
+            >>> run.trajectory(run(np.ones((4, 3)), np.zeros(3), steps=10), 2).q.shape
+            (10, 3)
+        """
+        single = result.q.ndim == 2
+        if state >= (1 if single else len(result.q)):
+            raise InputError(f"state={state}: the result has {1 if single else len(result.q)}, numbered from 0")
+        found = {n: getattr(result, n) for n in ("tau", "lam", "forces")}
+        tables = {n: x if x is None or single else x[state] for n, x in found.items()}
+        q, v = (x if single else x[state] for x in (result.q, result.v))
+        return motion_of(self.model, getattr(self.step, "contacts", ()), result.t, q, v, tables)
+
+    @cached_property
+    def _defaults(self) -> dict[str, np.ndarray]:
+        """The inputs that may be left out."""
+        return defaults_of(self.step.inputs, self.step.defaults, self.dt, self.dtype)
 
     def _rolled(self, inputs: dict[str, np.ndarray], n: int, k: int, count: int) -> dict[str, np.ndarray]:
         """What is recorded of n steps of `count` states."""

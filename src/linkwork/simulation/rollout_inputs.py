@@ -42,11 +42,16 @@ DEFAULTS = {
 
 
 def taken(
-    model: Model, sizes: Mapping[str, int], given: Mapping[str, Any], dtype: str, own: Mapping[str, np.ndarray]
+    model: Model,
+    sizes: Mapping[str, int],
+    given: Mapping[str, Any],
+    dtype: str,
+    own: Mapping[str, np.ndarray],
+    defaults: Mapping[str, np.ndarray],
 ) -> tuple[dict[str, np.ndarray], int | None]:
     """Checked arrays for all inputs of these `sizes`, and the size of the batch (None: one state).
 
-    `own` are the defaults of parameters, which may have several axes, and are flattened.
+    `own` are the defaults of parameters, which may have several axes; `defaults` are those of all inputs that have one.
     """
     unknown = [n for n, x in given.items() if x is not None and n not in sizes]
     if unknown and "friction" in sizes and unknown[0] not in (*OPTIONS, *PD, *GROUPS):
@@ -55,21 +60,21 @@ def taken(
         option = OPTIONS.get(unknown[0], "pd=True" if unknown[0] in PD else f"parameters=('{unknown[0]}',)")
         raise InputError(f"this rollout has no input '{unknown[0]}': make it with lw.rollout(..., {option})")
     inputs, batches = {}, {}
-    for name, size in sizes.items():
-        x = _numbers(name, size, given.get(name), dtype, own.get(name))
-        if name in ("q", "v") and np.abs(x).max(initial=0.0) > LARGEST:
-            raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
-        if name == "friction" and (x < 0).any():
-            raise InputError("'friction' has negative entries")
-        if name in own and (why := impossible(model, name, x)):
-            raise InputError(why)
-        if name in ("q", "target", "rest"):
-            model.check_position(x)
-        if name in TIMED and x.ndim == 1:
-            x = x[None]
-        if x.ndim == (3 if name in TIMED else 2):
-            batches[name] = len(x)
-        inputs[name] = x
+    with np.errstate(all="ignore"):
+        for name, size in sizes.items():
+            value = given.get(name)
+            if value is not None:
+                x = _numbers(name, size, value, dtype, own.get(name))
+                _check(model, name, x, name in own)
+            elif name in defaults:
+                x = defaults[name]
+            else:
+                raise InputError(f"a rollout with pd=True needs '{name}'")
+            if name in TIMED and x.ndim == 1:
+                x = x[None]
+            if x.ndim == (3 if name in TIMED else 2):
+                batches[name] = len(x)
+            inputs[name] = x
     if len(set(batches.values())) > 1:
         raise InputError(f"the inputs have different batch sizes: {batches}")
     if inputs["dt"].shape != (1,) or not inputs["dt"][0] > 0:
@@ -82,14 +87,28 @@ def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, 
     return {n: x[which] if x.ndim == (3 if n in TIMED else 2) else x for n, x in inputs.items()}
 
 
+def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
+    """Refuse numbers that this input cannot have."""
+    if name in ("q", "v") and turns.largest(x) > LARGEST:
+        raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
+    if name == "friction" and (x < 0).any():
+        raise InputError("'friction' has negative entries")
+    if parameter and (why := impossible(model, name, x)):
+        raise InputError(why)
+    if name in ("q", "target", "rest"):
+        model.check_units(x)
+
+
+def defaults_of(
+    sizes: Mapping[str, int], own: Mapping[str, np.ndarray], dt: float, dtype: str
+) -> dict[str, np.ndarray]:
+    """The inputs that may be left out; parameters with several axes are flattened."""
+    out = {n: np.full(size, DEFAULTS[n], dtype) for n, size in sizes.items() if n in DEFAULTS}
+    return out | {n: np.array(x, dtype).reshape(sizes[n]) for n, x in own.items()} | {"dt": np.array([dt], dtype)}
+
+
 def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | None) -> np.ndarray:
     """One input as an array of finite numbers; a single number stands for all entries."""
-    if value is None and own is not None:
-        value = own
-    if value is None:
-        if name not in DEFAULTS:
-            raise InputError(f"a rollout with pd=True needs '{name}'")
-        value = np.full(size, DEFAULTS[name])
     try:
         x = turns.typed(real_array(value), dtype)
     except Refused as why:

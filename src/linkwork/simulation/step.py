@@ -119,7 +119,7 @@ class Step:
         """The settings of a method that iterates."""
         return self.prox or limited_penalty(self.method, self.dtype)
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, int]:
         m = self.model
         sizes = {"q": m.nq, "v": m.nv, "dt": 1, "tau": m.nv, **controls(m, self.actuators)}

@@ -24,24 +24,30 @@ from linkwork.kernels.differentiate import adjoints
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model
+from linkwork.model.activation import activation_after
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.step import stiffened
 
 
 class StepGradient(NamedTuple):
-    """Gradients by `q` (in tangent space), `v`, `u`, and by each of the `parameters` that are inputs."""
+    """Gradients by `q` (in tangent space), `v`, `u`, each of the `parameters`, activations `act`."""
 
     q: np.ndarray
     v: np.ndarray
     u: np.ndarray
     parameters: dict[str, np.ndarray]
+    act: np.ndarray | None = None
 
 
 class StepReverse(Reverse):
-    """(q, v, u, w_q, w_v, ...) -> g_q, g_v, g_tau, ...; weights of the next q are in tangent space."""
+    """(q, v, u, w_q, w_v, ...) -> g_q, g_v, g_tau, ...; weights of the next q are in tangent space.
+
+    Where activations are part of the state, they have weights `w_act` and a gradient, too.
+    """
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
-        Differentiated.__init__(self, "step_vjp", of, wrt, {"w_q": model.nv, "w_v": model.nv})
+        weights = {"w_q": model.nv, "w_v": model.nv, **({"w_act": model.na} if "act" in wrt else {})}
+        Differentiated.__init__(self, "step_vjp", of, wrt, weights)
         self._stepped, self._dt = model, dt
         self._shapes.update({"g_" + n: of._shapes[n] for n in wrt if n in of._shapes})
         if self._identity is not None:
@@ -52,8 +58,9 @@ class StepReverse(Reverse):
         p = MotionEquations(self.of, xp, inputs)
         solved = p.solved()
         a = xp.held(solved.a)
-        there, after = stepped_state(self._stepped, self._dt, xp, {**inputs, "a": a})
+        there, after, *act = stepped_state(self._stepped, self._dt, xp, {**inputs, "a": a})
         next_state = [(there, _covector(self._stepped, there, inputs["w_q"], xp)), (after, inputs["w_v"])]
+        next_state += [(x, inputs["w_act"]) for x in act]
         u, s = solved.solve(_gradient(xp, next_state, a), xp.zeros(self.model.rows))
         needed, residual = p.balance(solved)
         weighted = [*next_state, (needed, -u), (residual, s)]
@@ -75,10 +82,11 @@ def varies(model: Model, actuators: bool) -> bool:
     return slack or (actuators and any(a.is_servo for a in model.actuators))
 
 
-def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, Array]:
-    """The next q and v, for accelerations `a`."""
+def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, ...]:
+    """The next q and v, for accelerations `a`, and the next activations, where there are some."""
     h = xp.constant([[dt]])[0, 0]
-    return semi_implicit(model, lambda q, v: x["a"], x["q"], x["v"], h, xp)
+    after = semi_implicit(model, lambda q, v: x["a"], x["q"], x["v"], h, xp)
+    return (*after, activation_after(model, h, xp, x)) if "act" in x else after
 
 
 def _covector(model: Model, q: Array, w: Array, xp: Ops) -> Array:
@@ -106,7 +114,7 @@ def _gradient(xp: Tracer, weighted: Sequence[tuple[Matrix, Matrix]], of: Matrix)
     return Matrix(values, of.shape, refs)
 
 
-State = tuple[np.ndarray, np.ndarray]
+State = tuple[np.ndarray, ...]
 
 
 def pulled_back(
@@ -136,5 +144,5 @@ def pulled_back(
         for k in reversed(range(len(states))):
             gradient, others = back(first + k, states[k], p)
             found.append(others)
-            p = gradient[0] + weights(first + k)[0], gradient[1] + weights(first + k)[1]
+            p = tuple(g + w for g, w in zip(gradient, weights(first + k), strict=True))
     return p, found[::-1]

@@ -17,7 +17,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
-from linkwork.functions.results import StepResult
+from linkwork.functions.results import ActivatedStepResult, StepResult
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
@@ -75,7 +75,7 @@ def step(
       the default does not solve go to "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
-      Activations of those with a state are the input `act`; `lw.actuation` has their rate, rollouts integrate them.
+      Activations of those with a state are the input `act` (na,), zero by default; the result has those after the step.
     - `parameters` names groups that become inputs, as in `lw.rollout`: "inertia", "damping", "joint_friction", ...
 
     Quaternions in `q` are [x y z w].
@@ -104,6 +104,7 @@ class StepFunction(Function[StepResult]):
 
     def __init__(self, of: ContactStep, backend: str, threads: int | None) -> None:
         self.of = of
+        self._type = ActivatedStepResult if "act" in of.state else StepResult
         driven = ("u", "dt", "tau", "act") if of.actuators else ("tau", "dt")
         names = ("q", "v", *driven, "kp", "kd", "target", "target_v", "friction", "impulses", *of.own)
         sizes: dict[str, int] = {n: of.inputs[n] for n in names if n in of.inputs}
@@ -121,7 +122,7 @@ class StepFunction(Function[StepResult]):
             defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
             identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters),
-            result=StepResult,
+            result=self._type,
         )
 
     def _solving(self, xp: Ops, x: Mapping[str, Array]) -> Solving:
@@ -131,13 +132,14 @@ class StepFunction(Function[StepResult]):
         solving = self._solving(xp, inputs)
         x = symbol("x", solving.size)
         after = solving.after(x)
-        ends = {name: getattr(after, name) for name in StepResult._fields}
+        ends = {name: getattr(after, name) for name in self._type._fields}
+        ends |= {"excess": after.excess} if self.of.further else {}
         return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist
 
-        return hoist(program, limits=self.of.limits)
+        return hoist(program, further=self.of.further)
 
     @property
     def _settings(self) -> Mapping[str, Any]:
@@ -149,7 +151,7 @@ class StepFunction(Function[StepResult]):
         after = solving.after(x)
         violation, speed = float(after.violation[0, 0]), float(after.speed[0, 0])
         good = 1.0 if violation <= self.of.tolerance * speed else np.nan
-        ends = {name: np.asarray(getattr(after, name)) for name in StepResult._fields}
+        ends = {name: np.asarray(getattr(after, name)) for name in self._type._fields}
         return {**ends, "report": np.array([used, violation, good])}
 
     def _checked(self, name: str, value: Any) -> np.ndarray:
@@ -163,7 +165,7 @@ class StepFunction(Function[StepResult]):
     def _results(self, names: tuple[str, ...]) -> Results:
         from linkwork.kernels.kernel import Results
 
-        return Results(StepResult, (*StepResult._fields, "_report"))
+        return Results(self._type, (*self._type._fields, "_report"))
 
     def _into(self, out: Any) -> list[Any]:
         arrays = super()._into([*out] if isinstance(out, StepResult) else out)

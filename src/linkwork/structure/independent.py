@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.local import local_jacobian
-from linkwork.constraints.rows import evaluated, jacobian, levers, position_error
+from linkwork.constraints.rows import evaluated, jacobian, position_error, squared_row_bounds
 from linkwork.errors import ModelError, listing
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
@@ -67,7 +67,7 @@ def choose(
         raise _misnamed(model, dofs, constraints, rank, named)
     independent = tuple(n for n in range(len(dofs)) if n not in dependent)
     blocks = _blocks(pattern[:, dependent] > least / max(len(pattern), 1))  # a column above it has an entry above that
-    return Choice(independent, tuple(dependent), blocks, _lever(samples, constraints))
+    return Choice(independent, tuple(dependent), blocks, _largest_entry(samples, constraints))
 
 
 def _opened(at: Motion) -> Motion:
@@ -80,9 +80,9 @@ def _opened(at: Motion) -> Motion:
     return Motion(at.model, at.model.integrate(at.q[:, 0], step)[:, None], at.v, NUMPY)
 
 
-def _lever(samples: list[Motion], constraints: Sequence[int]) -> float:
+def _largest_entry(samples: list[Motion], constraints: Sequence[int]) -> float:
     """How large entries of these constraints' rows can be."""
-    found = [levers(at, evaluated(at, n)).max(initial=0.0) for at in samples for n in constraints]
+    found = [squared_row_bounds(at, evaluated(at, n)).max(initial=0.0) for at in samples for n in constraints]
     return float(np.sqrt(max(found, default=0.0)))
 
 

@@ -130,8 +130,8 @@ def page(
     described = json.dumps(facts, separators=(",", ":"), allow_nan=False)
     assets = files("linkwork.viewer") / "page"
     text = {name: (assets / f"replay.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
-    if live is not None:
-        text["js"] += (assets / "live.js").read_text(encoding="utf-8")
+    for name in ("pace.js", *(["live.js"] if live is not None else [])):
+        text["js"] += (assets / name).read_text(encoding="utf-8")
     return _filled(
         text["html"],
         {

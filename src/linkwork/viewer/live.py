@@ -28,8 +28,7 @@ TIME_STEP = 1e-3
 """Seconds."""
 
 HELD = Stabilisation(period=0.1)
-"""Of loops. Of 24 wild drags of Cassie without damping, 1.4 s each, one fails; with the default of rollouts, which is
-0.03 s for steps of a millisecond, eight do."""
+"""Of loops. Stiffer ones, as the 0.03 s of rollouts with steps of a millisecond, fail where light links are dragged."""
 
 STRENGTH = 30.0
 """The largest force that drags, in newtons per kilogram of the robot."""

@@ -39,7 +39,7 @@ def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Arr
     lam = xp.factor_spd(L, least).solve(k - J @ free)
     vdot = free + factor.solve_L(factor.solve_D(Y @ lam))
     rows = {p: lam[n : n + 1, :] for n, p in enumerate(places)}
-    guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
+    guard = kept(motion, tree, vdot, dense=True) + dense_met(motion, J, k, vdot)
     return vdot + guard[0, 0], xp.vstack([rows.get(p, xp.zeros(1)) for p in range(motion.model.rows)])
 
 

@@ -16,7 +16,7 @@ from linkwork.algorithms.common.iteration import largest
 from linkwork.algorithms.common.weights import accelerates, in_balance
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.local import local_rows, supported_rows
-from linkwork.constraints.rows import evaluated
+from linkwork.constraints.rows import constraint_rows, evaluated
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.local_loops import never_singular
@@ -39,12 +39,15 @@ ROUNDING = 1e-12
 NAN = float("nan")
 
 
-def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = None) -> Array:
-    """0, or NaN if an embedded row does not hold for these accelerations, or is switched off."""
+def kept(motion: Motion, tree: ClusterTree, vdot: Array, active: Array | None = None, dense: bool = False) -> Array:
+    """0, or NaN if an embedded row does not hold for these accelerations, or is switched off.
+
+    `dense` methods have J of all constraints.
+    """
     guard = motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            guard = guard + _met(motion, c, spare, vdot)
+            guard = guard + _met(motion, c, spare, vdot, dense)
     return guard + _locked(motion, tree.outer, active)
 
 
@@ -70,11 +73,11 @@ def balanced(
 
     Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked. With `vdot`,
     what is missing is compared with accelerations: where a method iterates, the forces outside clusters have fewer
-    digits. `dense` methods have J of all constraints, others of those in clusters.
+    digits. `dense` methods have J of all constraints, others of those in clusters that are relative.
     """
     if not any(_linkage(motion, c) for c in tree.clusters):
         return motion.xp.eye(1)
-    inside = {n for c in tree.clusters for n in c.constraints}
+    inside = {n for c in tree.clusters for n in c.constraints if evaluated(motion, n).relative}
     known = range(len(motion.model.constraints)) if dense else inside
     if vdot is None:
         return in_balance(motion, tau, needed(), lam, BALANCED, known)
@@ -137,29 +140,44 @@ def _zero(motion: Motion, A: Array, squares: Array) -> Array:
 
 def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
     """The largest error of embedded rows that do not hold by construction, and the size of their terms."""
-    xp, worst, squares = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
+    xp, worst, size = motion.xp, motion.xp.zeros(0), motion.xp.zeros(1)
     for c in tree.clusters:
         if spare := _spare(motion, c):
-            dofs, K, k = supported_rows(motion, c.bodies, c.constraints)
-            terms = [-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]
-            left = sum(terms[1:], terms[0])
+            left, squares = _errors(motion, c, vdot)
             worst = xp.vstack([worst, *(left[r : r + 1, :] for r in spare)])
-            squares = sum((x.T @ x for x in terms), squares)
-    return largest(xp, worst), xp.sqrt(squares + motion.a0.T @ motion.a0)
+            size = sum((squares[r : r + 1, :] for r in range(squares.shape[0])), size)
+    return largest(xp, worst), xp.sqrt(size + motion.a0.T @ motion.a0)
 
 
-def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array) -> Array:
+def _met(motion: Motion, c: Cluster, which: Sequence[int], vdot: Array, dense: bool) -> Array:
     """0, or NaN if some rows do not hold, compared with the terms of all of the cluster's."""
-    xp, (dofs, K, k) = motion.xp, supported_rows(motion, c.bodies, c.constraints)
-    error, size = xp.zeros(1), xp.zeros(1)
-    for r in range(k.shape[0]):
-        terms = [K[r : r + 1, n : n + 1] * vdot[d : d + 1, :] for n, d in enumerate(dofs)]
-        size = sum((x * x for x in terms), size + k[r : r + 1, :] * k[r : r + 1, :])
-        if r in which:
-            left = sum(terms, -k[r : r + 1, :])
-            error = error + left * left
+    xp, (left, squares) = motion.xp, _errors(motion, c, vdot, dense)
+    size = sum((squares[r : r + 1, :] for r in range(squares.shape[0])), xp.zeros(1))
+    error = sum((left[r : r + 1, :] * left[r : r + 1, :] for r in which), xp.zeros(1))
     bound = threshold(xp, MET) ** 2 * size + threshold(xp, ROUNDING) ** 2 * (motion.a0.T @ motion.a0)
     return xp.where(error <= bound, 0.0, NAN)
+
+
+def _errors(motion: Motion, c: Cluster, vdot: Array, dense: bool = False) -> tuple[Array, Array]:
+    """The errors of a cluster's rows, m x 1, and the sums of the squares of their terms.
+
+    Relative rows are over the cluster's joints. Others, because two points are apart, move with all that carries them:
+    over the joints these have a column for each of the model's, so they are taken over links, unless J is there.
+    """
+    t, left, squares = motion.model.topology, list[Array](), list[Array]()
+    if dense or all(evaluated(motion, n).relative for n in c.constraints):
+        dofs, K, k = supported_rows(motion, c.bodies, c.constraints)
+        each = [[-k, *(K[:, n : n + 1] * vdot[d, 0] for n, d in enumerate(dofs))]]
+    else:
+        a = motion.accelerations(vdot)
+        each = [
+            [-r.k, *(K @ a[l] for l, K in r.links.items()), *(G @ vdot[t.v_slices[i], :] for i, G in r.joints.items())]
+            for r in constraint_rows(motion, c.constraints)
+        ]
+    for terms in each:
+        left.append(sum(terms[1:], terms[0]))
+        squares.append(sum((x * x for x in terms[1:]), terms[0] * terms[0]))
+    return motion.xp.vstack(left), motion.xp.vstack(squares)
 
 
 def _locked(motion: Motion, outer: Sequence[int], active: Array | None) -> Array:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.rows import constraint_rows, levers, rows_jacobian
+from linkwork.constraints.rows import constraint_rows, rows_jacobian, squared_row_bounds
 from linkwork.model import Motion
 
 ROUNDING = 1e-12
-"""The share of a row's levers that is rounding."""
+"""The share of the bound of a row's size that is rounding."""
 
 
 def kkt(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
@@ -48,7 +48,7 @@ def with_terms(motion: Motion) -> tuple[Array, Array, Array]:
     J, k, squares = [xp.zeros(0, motion.model.nv)], [xp.zeros(0)], [xp.zeros(0)]
     for rows in constraint_rows(motion):
         whole = rows_jacobian(motion, rows.links, rows.joints)
-        least = threshold(xp, ROUNDING) ** 2 * levers(motion, rows)
+        least = threshold(xp, ROUNDING) ** 2 * squared_row_bounds(motion, rows)
         for i in range(whole.shape[0]):
             row = whole[i : i + 1, :]
             J.append(row * xp.where(row @ row.T > least[i : i + 1, :], 1.0, 0.0))

@@ -44,6 +44,8 @@ class Admm(GaussSeidel):
     with mobilities of 1; at last rho, the iterations since it changed, and its largest factor.
     """
 
+    anew = False
+
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         super().__init__(problem, start, xp)
         roots, sizes = [xp.sqrt(law.scale) for law in problem.laws], [law.rows for law in problem.laws]
@@ -63,9 +65,9 @@ class Admm(GaussSeidel):
         y = self.units * self.start[0 : self.rows, :]
         return self.next(self._from(self.start, y, self.G @ y))
 
-    def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """From zero, and not from where another loop ended; whether x is good enough is known already."""
-        return self._from(x[0 : self.kept, :], self.xp.zeros(self.rows), self.xp.zeros(self.rows)), None
+    def enter(self, x: Array) -> Array:
+        """From zero, and not from where another loop ended."""
+        return self._from(x[0 : self.kept, :], self.xp.zeros(self.rows), self.xp.zeros(self.rows))
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one iteration more, and its error, relative to the largest velocity."""

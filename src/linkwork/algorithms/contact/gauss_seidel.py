@@ -37,8 +37,11 @@ FARTHEST = 20.0
 class GaussSeidel:
     """The loop over sweeps, starting from impulses and what the laws remember of the last step.
 
-    Its state has q and what the laws remember, then f and the p of the next sweep.
+    Its state has q and what the laws remember, then f and the p of the next sweep. As a further loop it begins anew:
+    it has laws that loops before may not have.
     """
+
+    anew = True
 
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         self.problem, self.xp, self.start = problem, xp, start
@@ -78,11 +81,10 @@ class GaussSeidel:
         inside = [law.inside(x) for law, x in zip(self.problem.laws, ahead, strict=True)]
         return xp.vstack([q, s, f, *inside]), change
 
-    def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """The state from which it goes on where another loop ended, and the violation of the laws there."""
-        p = self._split(x)
-        state = self.xp.vstack([x[0 : self.kept, :], self.xp.zeros(self.rows), *p])
-        return state[0 : self.size, :], self.problem.violation(p, self.xp) / self.speed
+    def enter(self, x: Array) -> Array:
+        """The state from which it goes on where another loop ended."""
+        state = self.xp.vstack([x[0 : self.kept, :], self.xp.zeros(self.rows), *self._split(x)])
+        return state[0 : self.size, :]
 
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of a law, and the velocity that it is relative to."""

@@ -59,10 +59,10 @@ class InteriorPoint(Newton):
         """How many numbers the state has."""
         return int(self.kept + self.own + 1)
 
-    def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """The state from which it begins; whether the impulses of x are good enough is known already."""
+    def enter(self, x: Array) -> Array:
+        """The state from which it begins."""
         own = [law.begun(self.speed[0, 0]) for law in self.inner]
-        return self.xp.vstack([x[0 : self.kept, :], *own, FAR * self.xp.eye(1)]), None
+        return self.xp.vstack([x[0 : self.kept, :], *own, FAR * self.xp.eye(1)])
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and the least violation so far, relative to velocities."""

@@ -1,9 +1,13 @@
 """The inverse of the mass matrix along motions that the model's own constraints allow.
 
-    N = M^-1 - M^-1 E^T (E M^-1 E^T + damping)^-1 E M^-1,      M = L^T D L
+    [ M      E^T    ] [ N f ]   [ f ]
+    [ E   -damping  ] [  l  ] = [ 0 ]
 
-with E the rows of loops and couplings. The damping is small beside what rows feel, so that these may be redundant.
-Sparse as the tree is: O(n d^2) to factor, O(n d) to apply.
+with E the rows of loops and couplings. The damping is small beside what rows feel, so that these may be redundant. The
+matrix is factorised as M alone is (tree/ltl.py), with the rows of a loop between the joints that carry it and those in
+it: a loop is eliminated with its limb, before the base, and the loops of two legs never meet in one system. What is
+then left of the rows is negative definite, and of the joints after that positive definite: pivots are near zero for
+redundant rows only. O(n d^2) to factor, O(n d) to apply, d the depth of the tree with these rows.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
-from linkwork.algorithms.tree.ltl import LTL
+from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -32,61 +36,73 @@ class Mobility:
 
     def __init__(self, motion: Motion) -> None:
         self.motion, self.xp, self.model = motion, motion.xp, motion.model
-        self.factor = LTL(crba(motion), self.model.topology.dof_parent, self.xp)
-        self.own = constraint_rows(motion)
-        self.E = [joint_columns(motion, r) for r in self.own]
-        if self.E:
-            self.YE = [through(self.factor, c) for c in self.E]
-            self.DYE = scaled(self.factor, self.YE)
-            sizes = [c.rows for c in self.model.constraints]
-            damping = [self.xp.constant([DAMPING / unit] * n) for unit, n in zip(units(self.model), sizes, strict=True)]
-            self.damping = self.xp.vstack(damping)
-            self.held = self.xp.factor_spd(gram(self.YE, self.DYE, sizes, self.xp).plus_diagonal(damping).matrix())
+        self.own = constraint_rows(motion, relative=True)
+        sizes, E = [c.rows for c in self.model.constraints], [joint_columns(motion, r) for r in self.own]
+        self.damping = [DAMPING / unit for unit, n in zip(units(self.model), sizes, strict=True) for _ in range(n)]
+        self.joints, self.rows = places([min(c) for c in E], sizes, self.model.nv)
+        self.factor = self._factorised(crba(motion), E, sizes)
+
+    def _factorised(self, M: Array, E: Sequence[Columns], sizes: Sequence[int]) -> LTL:
+        """Of the matrix above, in the order of `joints` and `rows`."""
+        n, at = len(self.joints) + len(self.rows), self.joints
+        H = [[self.xp.zeros(1)[0, 0]] * n for _ in range(n)]
+        parent, together, first = [-1] * n, list[set[int]](), 0
+        for i, p in enumerate(self.model.topology.dof_parent):
+            parent[at[i]] = at[p] if p >= 0 else -1
+            for j in range(i + 1):
+                H[at[i]][at[j]] = M[i, j]
+        for size, columns in zip(sizes, E, strict=True):
+            rows = self.rows[first : first + size]
+            for r, k in enumerate(rows):
+                H[k][k] = -self.damping[first + r]
+                for j, c in columns.items():
+                    H[max(k, at[j])][min(k, at[j])] = c[0, r]
+            together += [{*rows, at[j]} for j in columns]
+            first += size
+        return LTL(self.xp.matrix(H) if n else self.xp.zeros(0, 0), elimination_parents(parent, together), self.xp)
 
     def accelerations(self, tau: Array) -> Array:
         """Those of the mechanism with its own constraints and no contacts."""
-        a = self.factor.solve(tau - rnea(self.motion, None))
-        if not self.E:
-            return a
-        missing = joint_targets(self.motion, self.own) - times(self.E, a, self.xp)
-        return a + self.factor.solve(transposed(self.E, self.held.solve(missing), self.motion))
+        targets = joint_targets(self.motion, self.own)
+        return self._solved(tau - rnea(self.motion, None), targets, self.joints)
 
     def applied(self, force: Array) -> Array:
         """N f."""
-        a = self.factor.solve(force)
-        if not self.E:
-            return a
-        return a - self.factor.solve(transposed(self.E, self.held.solve(times(self.E, a, self.xp)), self.motion))
+        return self._solved(force, self.xp.zeros(len(self.rows)), self.joints)
 
     def opened(self, force: Array) -> Array:
         """E N f: what the damping leaves of the velocities of the model's own rows, m x 1."""
-        if not self.E:
+        if not self.rows:
             return self.xp.zeros(0)
-        return self.damping * self.held.solve(times(self.E, self.factor.solve(force), self.xp))
+        return self.xp.constant(self.damping) * self._solved(force, self.xp.zeros(len(self.rows)), self.rows)
 
     def gram(self, J: Sequence[Columns], sizes: Sequence[int]) -> Pairs:
         """J N J^T, by blocks."""
-        Y = [through(self.factor, c) for c in J]
-        G = dict(gram(Y, scaled(self.factor, Y), list(sizes), self.xp).blocks)
-        if self.E:
-            across = [self._across(y, n) for y, n in zip(Y, sizes, strict=True)]
-            for j, x in enumerate(across):
-                solved = self.held.solve(x)
-                for i in range(j + 1):
-                    part = across[i].T @ solved
-                    part = self.xp.symmetric(part) if i == j else part
-                    G[i, j] = G[i, j] - part if (i, j) in G else -part
-        return G
+        Y = [through(self.factor, {self.joints[j]: c for j, c in columns.items()}) for columns in J]
+        return dict(gram(Y, scaled(self.factor, Y), list(sizes), self.xp).blocks)
 
-    def _across(self, Y: Columns, rows: int) -> Array:
-        """E M^-1 J^T of one contact."""
-        parts = []
-        for DYE, r in zip(self.DYE, self.own, strict=True):
-            part = self.xp.zeros(r.k.shape[0], rows)
-            for j in DYE.keys() & Y.keys():
-                part = part + DYE[j].T @ Y[j]
-            parts.append(part)
-        return self.xp.vstack(parts)
+    def _solved(self, force: Array, targets: Array, which: Sequence[int]) -> Array:
+        """The entries `which` of the solution for joint forces and targets of rows."""
+        at = {k: force[i : i + 1, :] for i, k in enumerate(self.joints)}
+        at |= {k: targets[r : r + 1, :] for r, k in enumerate(self.rows)}
+        x = self.factor.solve(self.xp.vstack([self.xp.zeros(0), *(at[k] for k in sorted(at))]))
+        return self.xp.vstack([self.xp.zeros(0), *(x[k : k + 1, :] for k in which)])
+
+
+def places(first: Sequence[int], sizes: Sequence[int], nv: int) -> tuple[list[int], list[int]]:
+    """Where degrees of freedom are in the order of elimination, and where rows are.
+
+    The rows of a constraint come before the `first` degree of freedom that they move, and so after all that carry it.
+    """
+    before = {j: [c for c, start in enumerate(first) if start == j] for j in range(nv)}
+    joints, rows, k = list[int](), dict[int, list[int]](), 0
+    for j in range(nv):
+        for c in before[j]:
+            rows[c] = list(range(k, k + sizes[c]))
+            k += sizes[c]
+        joints.append(k)
+        k += 1
+    return joints, [k for c in sorted(rows) for k in rows[c]]
 
 
 def times(J: Sequence[Mapping[int, Array]], v: Array, xp: Ops) -> Array:

@@ -50,6 +50,8 @@ class Newton:
     Its state has the impulses, what other solvers remember, the velocities y of ports, rho and the last violation.
     """
 
+    anew = False
+
     def __init__(self, problem: Problem, start: Array, xp: Ops) -> None:
         self.problem, self.xp, self.start = problem, xp, start
         self.kept, self.speed = start.shape[0], problem.speed + TINY
@@ -72,9 +74,9 @@ class Newton:
         remembered = self.start[self.problem.rows :, :]
         return self.next(xp.vstack([*p, xp.zeros(others), remembered, *self._begun(self.ports.moved(p))]))
 
-    def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """The state from which it goes on where another loop ended; the violation there, if it is new."""
-        return self.xp.vstack([x[0 : self.kept, :], *self._begun(self.ports.moved(self._split(x)))]), None
+    def enter(self, x: Array) -> Array:
+        """The state from which it goes on where another loop ended."""
+        return self.xp.vstack([x[0 : self.kept, :], *self._begun(self.ports.moved(self._split(x)))])
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and its violation of the laws, relative to velocities."""
@@ -122,15 +124,11 @@ class Newton:
 class WholeNewton(Newton):
     """The same with limits of joints, for what the loops before leave."""
 
+    anew = True
+
     def solved_for(self, problem: Problem) -> tuple[Ports, list[Law]]:
         """All."""
         return problem.every, problem.laws
-
-    def enter(self, x: Array) -> tuple[Array, Array | None]:
-        """Velocities of ports by way of the joints, so that Omega is needed only where a limit is met."""
-        p = self._split(x)
-        y = self.problem.moved(self.problem.impulse(p))
-        return self.xp.vstack([x[0 : self.kept, :], *self._begun(y)]), self.violation(p, y) / self.speed
 
 
 def slipping(law: Cone, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:

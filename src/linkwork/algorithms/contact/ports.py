@@ -117,7 +117,7 @@ class Ports:
         for i, (n, lever) in self.place.items():
             one = p[i] if lever is None else self.xp.vstack([p[i], self.xp.cross(lever, p[i])])
             total[n] = total[n] + one
-        return self.xp.vstack(total)
+        return self.xp.vstack([self.xp.zeros(0), *total])
 
     def solve(self, E: Sequence[Array], b: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """The dp of the two equations above, and du = B dy."""

@@ -183,8 +183,7 @@ def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, flo
     """Contacts that resist turning: number, axis (0, 1 tangential, 2 the normal), coefficient."""
     out = []
     for k, c in enumerate(contacts):
-        if isinstance(c, Contact):
-            out += [(k, axis, by) for axis, by in ((2, c.torsion), (0, c.rolling), (1, c.rolling)) if by]
+        out += [(k, axis, by) for axis, by in ((2, c.torsion), (0, c.rolling), (1, c.rolling)) if by]
     return out
 
 

@@ -81,6 +81,7 @@ uniform mat4 model, camera, light;
 uniform mat3 turn;
 out vec3 world, direction, local;
 out vec4 lit;
+invariant gl_Position;
 void main() {
   vec4 p = model * vec4(position, 1.0);
   world = p.xyz; direction = turn * normal; local = position;
@@ -165,17 +166,58 @@ void main() {
   pixel = colour.a > 0.0 ? colour : vec4(floor(high) / 255.0, floor(low) / 255.0, fract(low), 1.0);
 }`;
 
+// colours of vertices, for when time is short: of bodies, and of the floor with its grid
+const PLAIN = `#version 300 es
+layout(location = 0) in vec3 position;
+layout(location = 1) in vec3 normal;
+uniform mat4 model, camera;
+uniform mat3 turn;
+uniform vec4 colour;
+uniform vec3 eye, sun;
+uniform float flatness;
+out mediump vec4 shade;
+void main() {
+  vec4 p = model * vec4(position, 1.0);
+  vec3 n = turn * normal;
+  if (dot(n, eye - p.xyz) < 0.0) n = -n;
+  float light = mix(0.48 + 0.18 * n.z + 1.2 * max(dot(n, sun), 0.0), 1.0, flatness);
+  shade = vec4(colour.rgb * sqrt(light), colour.a);
+  gl_Position = camera * p;
+}`;
+
+const PLAIN_GROUND = `#version 300 es
+layout(location = 0) in vec3 position;
+uniform mat4 model, camera;
+uniform vec3 back, centre;
+uniform vec4 floorTint;
+uniform float reach;
+out mediump vec4 shade;
+void main() {
+  vec4 p = model * vec4(position, 1.0);
+  float fade = 1.0 - smoothstep(0.25, 1.0, length(p.xy - centre.xy) / reach);
+  shade = vec4(mix(back, floorTint.rgb, floorTint.a * fade), 1.0);
+  gl_Position = camera * p;
+}`;
+
+const SHADE = `#version 300 es
+precision mediump float;
+in vec4 shade;
+out vec4 pixel;
+void main() { pixel = shade; }`;
+
 // ---- drawing
 
 class Painter {
   constructor(canvas) {
-    const gl = canvas.getContext("webgl2", { antialias: true, alpha: false, preserveDrawingBuffer: true });
+    const gl = canvas.getContext("webgl2", { antialias: false, alpha: true, preserveDrawingBuffer: true });
     if (!gl) throw new Error("This page needs a browser that draws WebGL 2.");
     this.gl = gl; this.canvas = canvas;
     this.surface = this.program(VERTEX, SURFACE);
     this.ground = this.program(VERTEX, GROUND);
     this.depth = this.program(VERTEX, DEPTH);
     this.number = this.program(VERTEX, NUMBER);
+    this.plain = this.program(PLAIN, SHADE);
+    this.plainGround = this.program(PLAIN_GROUND, SHADE);
     this.shadowSize = 2048;
     this.shadowMap = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.shadowMap);
@@ -188,6 +230,40 @@ class Painter {
     gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, this.shadowMap, 0);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.enable(gl.DEPTH_TEST);
+    this.smooth = null;
+  }
+
+  // drawing begins: on the canvas, or with several samples per pixel beside it
+  begin(samples) {
+    const gl = this.gl, { width, height } = this.canvas;
+    if (this.smooth && (this.smooth.width !== width || this.smooth.height !== height || !samples)) {
+      gl.deleteFramebuffer(this.smooth.target); this.smooth.buffers.forEach((b) => gl.deleteRenderbuffer(b));
+      this.smooth = null;
+    }
+    if (samples && !this.smooth) {
+      const target = gl.createFramebuffer(), buffers = [];
+      gl.bindFramebuffer(gl.FRAMEBUFFER, target);
+      for (const [place, format] of [[gl.COLOR_ATTACHMENT0, gl.RGBA8], [gl.DEPTH_ATTACHMENT, gl.DEPTH_COMPONENT24]]) {
+        const buffer = gl.createRenderbuffer();
+        gl.bindRenderbuffer(gl.RENDERBUFFER, buffer);
+        gl.renderbufferStorageMultisample(gl.RENDERBUFFER, Math.min(samples, gl.getParameter(gl.MAX_SAMPLES)), format, width, height);
+        gl.framebufferRenderbuffer(gl.FRAMEBUFFER, place, gl.RENDERBUFFER, buffer);
+        buffers.push(buffer);
+      }
+      this.smooth = { width, height, target, buffers };
+    }
+    gl.bindFramebuffer(gl.FRAMEBUFFER, this.smooth ? this.smooth.target : null);
+    gl.viewport(0, 0, width, height);
+  }
+
+  // drawing ends: what was drawn beside the canvas goes onto it
+  end() {
+    const gl = this.gl;
+    if (!this.smooth) return;
+    const { width, height } = this.canvas;
+    gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
+    gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
   }
 
   program(vertex, fragment) {
@@ -208,8 +284,8 @@ class Painter {
     return { program, at };
   }
 
-  // vertices as floats or as 16-bit fractions, normals as floats or bytes
-  mesh(vertices, normals, faces) {
+  // vertices as floats or as 16-bit fractions, normals as floats or bytes; triangles, and fewer for when time is short
+  mesh(vertices, normals, faces, fewer = new faces.constructor(0)) {
     const gl = this.gl, vao = gl.createVertexArray();
     gl.bindVertexArray(vao);
     [vertices, normals].forEach((data, place) => {
@@ -220,13 +296,29 @@ class Painter {
       gl.vertexAttribPointer(place, 3, kind, kind !== gl.FLOAT, 0, 0);
     });
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
-    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, faces, gl.STATIC_DRAW);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, faces.byteLength + fewer.byteLength, gl.STATIC_DRAW);
+    gl.bufferSubData(gl.ELEMENT_ARRAY_BUFFER, 0, faces);
+    gl.bufferSubData(gl.ELEMENT_ARRAY_BUFFER, faces.byteLength, fewer);
     gl.bindVertexArray(null);
-    return { vao, count: faces.length, kind: faces instanceof Uint32Array ? gl.UNSIGNED_INT : gl.UNSIGNED_SHORT };
+    const all = { count: faces.length, from: 0 };
+    return { vao, all, shape: gl.TRIANGLES, few: fewer.length ? { count: fewer.length, from: faces.byteLength } : all,
+      kind: faces instanceof Uint32Array ? gl.UNSIGNED_INT : gl.UNSIGNED_SHORT };
+  }
+
+  // lines of a grid about the origin, in pieces
+  grid(lines, pieces) {
+    const vertices = [], faces = [], at = (k, n) => 2 * k / n - 1;
+    for (let i = 0; i <= lines; i++)
+      for (let k = 0; k <= pieces; k++) {
+        if (k) { const n = vertices.length / 3; faces.push(n - 2, n, n - 1, n + 1); }
+        vertices.push(at(i, lines), at(k, pieces), 0, at(k, pieces), at(i, lines), 0);
+      }
+    const normals = vertices.map((_, i) => Number(i % 3 === 2));
+    return { ...this.mesh(new Float32Array(vertices), new Float32Array(normals), new Uint16Array(faces)), shape: this.gl.LINES };
   }
 
   // the surface that a profile of [radius, z] sweeps about z
-  turned(profile, around = 24) {
+  turned(profile, around = 16) {
     const vertices = [], normals = [], faces = [];
     for (let s = 0; s + 1 < profile.length; s++) {
       const [[r0, z0, n0], [r1, z1, n1]] = [profile[s], profile[s + 1]];
@@ -243,7 +335,7 @@ class Painter {
   }
 
   ball() {
-    const half = 12, profile = [];
+    const half = 8, profile = [];
     for (let k = 0; k <= half; k++) {
       const s = Math.sin(Math.PI * k / half), c = -Math.cos(Math.PI * k / half);
       profile.push([s, c, [s, 0, c]]);
@@ -252,8 +344,10 @@ class Painter {
   }
 
   draw(mesh) {
+    const { count, from } = this.coarse ? mesh.few : mesh.all;
     this.gl.bindVertexArray(mesh.vao);
-    this.gl.drawElements(this.gl.TRIANGLES, mesh.count, mesh.kind, 0);
+    this.gl.drawElements(mesh.shape, count, mesh.kind, from);
+    this.drawn += count / 3;
   }
 
   use(which, values) {
@@ -344,6 +438,7 @@ const THEMES = {
   light: { back: [0.933, 0.945, 0.957], ink: [0.35, 0.40, 0.46], floor: [0.985, 0.988, 0.992, 0.75] },
   dark: { back: [0.071, 0.086, 0.110], ink: [0.42, 0.48, 0.56], floor: [0.115, 0.135, 0.165, 0.85] },
 };
+const GRID = 24;  // cells of the plain grid, to every side
 const OPENING = 0.6;  // the angle that the camera sees, from top to bottom
 const FORCE = [0.92, 0.36, 0.12, 1], LOOP = [0.55, 0.30, 0.85, 1], CONTACT = [0.12, 0.62, 0.42, 1], SLIP = [0.90, 0.72, 0.10, 1];
 const AXES = [[0.86, 0.20, 0.22, 1], [0.25, 0.66, 0.28, 1], [0.20, 0.42, 0.90, 1]];
@@ -352,16 +447,24 @@ const ICONS = { play: '<svg viewBox="0 0 10 10"><path d="M1.5 0 9.5 5 1.5 10z"/>
 
 async function main() {
   const buffer = await bytes(), motion = scene.live ? await Live.from(buffer) : new Motion(buffer), painter = new Painter(byId("view")), gl = painter.gl;
-  const parts = scene.parts.map((p) => ({ ...p, mesh: painter.mesh(view(buffer, p.vertices), view(buffer, p.normals), view(buffer, p.faces)),
+  const surfaces = new Map(), surface = (p) => {  // what several parts share is one mesh
+    const key = p.vertices[1], arrays = () => [p.vertices, p.normals, p.faces].map((place) => view(buffer, place));
+    if (!surfaces.has(key)) surfaces.set(key, painter.mesh(...arrays(), coarser(...arrays())));
+    return surfaces.get(key);
+  };
+  const parts = scene.parts.map((p) => ({ ...p, mesh: surface(p),
     place: framed([1, 0, 0], [0, 1, 0], [0, 0, 1], p.low, p.span) }));
   const shaft = painter.turned([[0, 0], [1, 0], [1, 1], [0, 1]]), cone = painter.turned([[0, 0], [1, 0], [0, 1]]);
   const ball = painter.ball();
   const plane = painter.mesh(new Float32Array([-1, -1, 0, 1, -1, 0, 1, 1, 0, -1, 1, 0]),
     new Float32Array([0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]), new Uint16Array([0, 1, 2, 0, 2, 3]));
+  const disc = painter.turned([[0, 0], [0.25, 0], [0.4, 0], [0.6, 0], [0.8, 0], [1, 0]], 48), grid = painter.grid(2 * GRID, 12);
   const size = scene.size, start = motion.at(0).com;
   const shown = { links: true, inertias: false, joints: false, frames: false, constraints: motion.constraints > 0,
     forces: motion.pushing, "centre of mass": false, shadows: true, follow: travels() };
   let time = 0, playing = false, repeat = true, speed = 1, last = 0, forceScale = 1, drawn = 0, stale = true;
+  const pace = new Pace();
+  let fine = true, painted = 0, rested = 0;  // whether the last picture was the finest, and when it was painted
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   let theme = dark.matches ? "dark" : "light";
 
@@ -469,10 +572,31 @@ async function main() {
     return out;
   }
 
-  function paint() {
+  const wide = (p, r) => framed([1, 0, 0], [0, 1, 0], [0, 0, 1], p, [r, r, 1]), horizon = 7 * radius;
+  function floor(view, colours, softness) {
+    const centre = [view.target[0], view.target[1], scene.ground], model = wide(centre, horizon);
+    painter.use(painter.ground, { ...view, model, turn: turning(model), softness, centre, ink: colours.ink,
+      floorTint: colours.floor, cell, reach: horizon });
+    painter.draw(plane);
+  }
+  function plainFloor(view, { back, floor, ink }) {
+    const [x, y] = view.target, centre = [x, y, scene.ground], line = [0, 1, 2].map((i) => 0.72 * floor[i] + 0.28 * ink[i]);
+    painter.use(painter.plainGround, { ...view, model: wide(centre, horizon), centre, reach: horizon, back, floorTint: floor });
+    painter.draw(disc);
+    const corner = [Math.round(x / cell) * cell, Math.round(y / cell) * cell, scene.ground];
+    painter.use(painter.plainGround, { model: wide(corner, GRID * cell), reach: GRID * cell, floorTint: [...line, 1] });
+    painter.draw(grid);
+  }
+
+  function paint(level) {
+    resize(level.scale);
+    painter.coarse = level.coarse; painter.drawn = 0;
+    const shadows = shown.shadows && level.shadows;
     const state = motion.at(time), view = matrices(), all = items(state), colours = THEMES[theme];
-    const opaque = all.filter((i) => i.colour[3] > 0.99), faint = all.filter((i) => i.colour[3] <= 0.99);
-    if (shown.shadows) {
+    // what is near comes first, and hides the rest before it is shaded
+    const ahead = unit(sub(view.target, view.eye)), distance = ({ model: m }) => dot(ahead, [m[12], m[13], m[14]]);
+    const opaque = all.filter((i) => i.colour[3] > 0.99).sort((a, b) => distance(a) - distance(b)), faint = all.filter((i) => i.colour[3] <= 0.99);
+    if (shadows) {
       gl.bindFramebuffer(gl.FRAMEBUFFER, painter.shadowTarget);
       gl.viewport(0, 0, painter.shadowSize, painter.shadowSize);
       gl.clear(gl.DEPTH_BUFFER_BIT);
@@ -480,40 +604,40 @@ async function main() {
       painter.use(painter.depth, { camera: view.light, light: view.light });
       for (const i of all) { painter.use(painter.depth, { model: i.model, turn: i.turn }); painter.draw(i.mesh); }
       gl.disable(gl.POLYGON_OFFSET_FILL);
-      gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     }
-    gl.viewport(0, 0, canvas.width, canvas.height);
+    painter.begin(level.samples);
     gl.clearColor(...colours.back, 1);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.bindTexture(gl.TEXTURE_2D, painter.shadowMap);
-    const softness = shown.shadows ? 1.8 / painter.shadowSize : 0;
-    const surface = (i) => { painter.use(painter.surface, { model: i.model, turn: i.turn, colour: i.colour,
+    const softness = shadows ? 1.8 / painter.shadowSize : 0;
+    const shader = level.plain ? painter.plain : painter.surface;
+    const surface = (i) => { painter.use(shader, { model: i.model, turn: i.turn, colour: i.colour,
       quartered: i.quartered || 0, flatness: i.flat || 0 }); painter.draw(i.mesh); };
-    painter.use(painter.surface, { ...view, softness });
+    painter.use(shader, { ...view, softness });
     opaque.forEach(surface);
     gl.enable(gl.BLEND); gl.blendFuncSeparate(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA, gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     gl.depthMask(false);
-    const reach = 7 * radius, centre = [view.target[0], view.target[1], scene.ground];
-    const floor = framed([1, 0, 0], [0, 1, 0], [0, 0, 1], centre, [reach, reach, 1]);
-    painter.use(painter.ground, { ...view, model: floor, turn: turning(floor), softness, centre, ink: colours.ink,
-      floorTint: colours.floor, cell, reach });
-    painter.draw(plane);
+    if (level.plain) plainFloor(view, colours); else floor(view, colours, softness);
     if (faint.length) {
       // one layer of each transparent body: depth first, then colour where it is nearest
       gl.depthMask(true);
-      painter.use(painter.surface, { ...view, softness });
+      painter.use(painter.depth, view);
+      painter.use(shader, { ...view, softness });
       for (const solid of [false, true]) {
         const layer = faint.filter((i) => !!i.solid === solid);
-        gl.colorMask(false, false, false, false); layer.forEach(surface);
+        if (level.plain) { gl.enable(gl.CULL_FACE); layer.forEach(surface); gl.disable(gl.CULL_FACE); continue; }
+        gl.colorMask(false, false, false, false);
+        for (const i of layer) { painter.use(painter.depth, { model: i.model }); painter.draw(i.mesh); }
         gl.colorMask(true, true, true, true); gl.depthFunc(gl.LEQUAL); layer.forEach(surface); gl.depthFunc(gl.LESS);
       }
     }
     // what explains the motion shines through what hides it
     gl.depthMask(false); gl.depthFunc(gl.GREATER);
-    painter.use(painter.surface, { ...view, softness: 0 });
+    painter.use(shader, { ...view, softness: 0 });
     for (const i of all) if (i.over) surface({ ...i, colour: [...i.colour.slice(0, 3), 0.4] });
     gl.depthFunc(gl.LESS); gl.depthMask(true); gl.disable(gl.BLEND);
-    drawn += 1;
+    painter.end();
+    drawn += 1; fine = level === LEVELS[0];
   }
 
   // which link is under a pixel: draw the links in colours that are their numbers, and read one
@@ -571,11 +695,11 @@ async function main() {
     play.setAttribute("aria-label", on ? "Pause" : "Play");
   }
   function setTheme(name) { theme = name; document.documentElement.dataset.theme = name; stale = true; }
-  function resize() {
-    const ratio = Math.min(window.devicePixelRatio || 1, 2);
-    canvas.width = Math.max(Math.round(canvas.clientWidth * ratio), 1);
-    canvas.height = Math.max(Math.round(canvas.clientHeight * ratio), 1);
-    stale = true;
+  function resize(scale) {
+    const ratio = scale * (scale < 1 ? 1 : Math.min(window.devicePixelRatio || 1, 2));
+    const [width, height] = [canvas.clientWidth, canvas.clientHeight].map((x) => Math.max(Math.round(x * ratio), 1));
+    if (canvas.width !== width) canvas.width = width;
+    if (canvas.height !== height) canvas.height = height;
   }
 
   document.title = scene.title;
@@ -621,7 +745,7 @@ async function main() {
     }
   }
   const again = () => { motion.restart(); slack = [0, 0, 0]; refresh(); };
-  const report = scene.live ? offer(motion, again) : null;
+  const report = scene.live ? offer(motion, again, pace) : null;
   if (scene.live) {
     byId("bar").hidden = false;
     play.onclick = () => setPlaying(!playing);
@@ -691,8 +815,7 @@ async function main() {
     if (scene.live) Object.assign(actions, { Home: again, ArrowRight: null, ArrowLeft: null, End: null, l: null });
     if (actions[e.key] && motion.t.length > (scene.live || e.key === "r" || e.key === "d" ? 0 : 1)) { actions[e.key](e); e.preventDefault(); }
   };
-  new ResizeObserver(resize).observe(canvas);
-  resize();
+  new ResizeObserver(() => { stale = true; }).observe(canvas);
 
   function frame(now) {
     if (playing && scene.live) {
@@ -710,7 +833,16 @@ async function main() {
       }
       refresh();
     }
-    if (stale) { stale = false; paint(); }
+    // only frames that follow each other say how long one takes; a picture that stands still is the finest
+    if (stale) {
+      stale = false;
+      if (painted) pace.frame(now - painted);
+      paint(LEVELS[pace.level]);
+      painted = rested = now;
+    } else {
+      painted = 0; pace.forget();
+      if (!fine && now - rested > 300) paint(LEVELS[0]);
+    }
     requestAnimationFrame(frame);
   }
   requestAnimationFrame(frame);
@@ -718,7 +850,8 @@ async function main() {
   // for scripts and tests: what is there, and where it is now
   window.linkwork = { scene, seek, play: () => setPlaying(true), pause: () => setPlaying(false),
     get time() { return time; }, get playing() { return playing; }, get drawn() { return drawn; },
-    get camera() { return camera; }, state: () => motion.at(time), pick, project, live: scene.live ? motion : null };
+    get camera() { return camera; }, state: () => motion.at(time), pick, project, pace, live: scene.live ? motion : null,
+    get triangles() { return painter.drawn; }, get fine() { return fine && !stale; } };
 }
 
 main().catch((problem) => {
