@@ -1,7 +1,7 @@
 """Cassie with loops and springs walks in place under a small controller, and its loops stay closed.
 
 Feet are lifted in turns along a line of joint angles. The leg in the air aims where the body is going (Raibert, "Legged
-robots that balance", 1986), the other one turns its hip against the tilt of the body. Gains were found by random search.
+robots that balance", 1986), the other one turns its hip against the tilt of the body. A random search found the gains.
 """
 
 from __future__ import annotations

@@ -124,11 +124,11 @@ def test_drawing_keeps_pace(page, linkage: Path) -> None:
     opened(page, linkage)
     levels = page.evaluate("""() => { const p = new Pace(), out = [];
       const feed = (n, span) => { for (let k = 0; k < n; k++) p.frame(span); out.push(p.level); };
-      feed(2, 400); feed(2, 300); feed(30, 17); feed(10, 16.7); feed(300, 16.7); feed(20, 25); feed(400, 16.7);
+      feed(2, 400); feed(20, 30); feed(300, 16.7); feed(150, 16.7); feed(20, 30); feed(400, 16.7);
       const slow = new Pace();
       for (let k = 0; k < 400; k++) slow.frame(33.3);
       return [...out, slow.level, slow.fixed]; }""")
-    assert levels == [2, 4, 4, 4, 3, 4, 4, 0, True]
+    assert levels == [2, 3, 3, 2, 3, 3, 0, True]
     before = page.evaluate("linkwork.pace.fixed = true, linkwork.pace.level = 0, linkwork.seek(0), linkwork.drawn")
     page.wait_for_function(f"linkwork.drawn > {before}")
     fine = page.evaluate("[document.getElementById('view').width, linkwork.triangles]")

@@ -10,7 +10,8 @@ Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R th
     W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^2)  for singular values s^2 >> R,   W -> 0  for s^2 << R
 
 that is, from a pseudo-inverse without singular values; those of the solution from the sum of four such powers less four
-times the fifth, whose error is O((R / s^2)^4), unless only derivatives are wanted. With `softness`, R is that, and W = E.
+times the fifth, whose error is O((R / s^2)^4), unless only derivatives are wanted. With `softness`, R is that, and
+W = E.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Implicit(Multipliers):
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
     `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
-    factors, and, where these are `sparse`, that of L than L. The solution has so many `powers` of E R: two, as others have,
-    where it is no result.
+    factors, and, where these are `sparse`, that of L than L. The solution has so many `powers` of E R: two, as others
+    have, where it is no result.
     """
 
     def __init__(

@@ -14,10 +14,10 @@ const LATE = 1000 / 56, FAR_TOO_LATE = 3 * LATE;  // milliseconds between frames
 const WATCH = 500;  // milliseconds that a judgement needs, and two frames
 
 // Chooses the level by the time between frames that follow each other. It goes down while they are late, and tries the
-// next finer one after some seconds without; each failed try makes the next wait four times as long. Where even the coarsest
+// next finer one after some seconds without, later the slower that one was; each failed try makes the next wait four times as long. Where even the coarsest
 // level is as late as the finest, drawing is not what takes the time (or the display is slow): it draws finely.
 class Pace {
-  constructor() { this.level = 0; this.patience = 4000; this.calm = 0; this.finest = 0; this.fixed = false; this.forget(); }
+  constructor() { this.level = 0; this.patience = 4000; this.calm = 0; this.means = []; this.fixed = false; this.forget(); }
 
   forget() { this.spans = []; this.watched = 0; }
 
@@ -29,15 +29,15 @@ class Pace {
     // the mean without the longest twentieth: a page that cleans up for a moment is no reason
     const kept = this.spans.sort((a, b) => a - b).slice(0, n - Math.floor(n / 20)), mean = kept.reduce((a, b) => a + b) / kept.length;
     const before = this.level, last = LEVELS.length - 1;
-    if (this.level === 0) this.finest = mean;
     if (mean > LATE) {
       if (this.tried) this.patience *= 4;
       if (this.level < last) this.level = Math.min(this.level + (mean > FAR_TOO_LATE ? 2 : 1), last);
-      else if (mean > 0.8 * this.finest) { this.level = 0; this.fixed = true; }
+      else if (mean > 0.8 * this.means[0]) { this.level = 0; this.fixed = true; }
+      for (let k = before; k < this.level; k++) this.means[k] = mean;
       this.calm = 0; this.tried = false;
     } else {
       this.calm += this.watched; this.tried = false;
-      if (this.level > 0 && this.calm > this.patience) { this.level -= 1; this.calm = 0; this.tried = true; }
+      if (this.level > 0 && this.calm > this.patience * this.means[this.level - 1] / LATE) { this.level -= 1; this.calm = 0; this.tried = true; }
     }
     this.forget();
     return this.level !== before;
