@@ -24,6 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from linkwork import turns
 from linkwork.errors import InputError, LinkworkError, not_found
 
 LARGEST, SMALLEST = 1e30, 1e-30
@@ -180,7 +181,7 @@ def real_array(value: Any) -> np.ndarray:
     if type(value) is not np.ndarray and _masked(value):
         raise Refused("entries are masked; fill them first")
     try:
-        x = np.asarray(value)
+        x = turns.as_array(value)
     except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
     if x.dtype.kind not in "fiub":
@@ -211,13 +212,10 @@ def _masked(value: Any) -> bool:
 def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
     x = real_array(value)
-    if x.dtype == np.float64:
-        x = np.array(x)
-    else:
-        with np.errstate(over="ignore"):
-            x = x.astype(float)
-    if not np.abs(x).max(initial=0.0) <= size:  # NaN is not, either
-        raise Refused(f"entries are larger than {size:g}" if np.isfinite(x).all() else "entries are NaN or infinite")
+    with np.errstate(over="ignore"):
+        x = turns.copied(x, float)
+    if not turns.largest(x) <= size:  # NaN is not, either
+        raise Refused(f"entries are larger than {size:g}" if turns.all_finite(x) else "entries are NaN or infinite")
     return x
 
 

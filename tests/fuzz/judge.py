@@ -582,21 +582,31 @@ def solve(eq: Equations) -> Verdict:
     rhs, weight = k - J @ free, 1 / np.where(terms > 0, terms, 1.0)
     tall = W @ span
     onto = np.linalg.pinv(tall * weight[:, None], rcond=1e-14) * weight if rank else np.zeros((0, len(k)))
-    left = rhs - tall @ (onto @ rhs)
-    y_size = np.abs(free) @ eq.J_terms.T + eq.k_terms if len(k) else np.zeros(0)
-    conflict = bool((np.abs(left) > 100 * EPS * kappa * np.where(y_size > 0, y_size, 1.0)).any())
+    a = free + back @ (span @ (onto @ rhs))
+    a = a + back @ (span @ (onto @ (k - J @ a)))
+    # what is left is known to rounding of the terms of J a, by kappa more, and of the free accelerations that a came of
+    known = kappa * (eq.J_terms @ np.abs(a) + eq.k_terms) + eq.J_terms @ np.abs(free)
+    conflict = bool((np.abs(k - J @ a) > 100 * EPS * np.where(known > 0, known, 1.0)).any())
     if conflict:
         onto = np.linalg.pinv(tall, rcond=1e-14)
         onto = onto if rank else np.zeros((0, len(k)))
     y = span @ (onto @ rhs)
+    y = y + span @ (onto @ (k - J @ (free + back @ y)))  # where rows take most of a large free acceleration away
     a, lam = free + back @ y, onto.T @ (span.T @ y)
     # singular values of rows of very different size cost lam digits: what is missing in the equation of motion
     for _ in range(2):
         lam = lam + onto.T @ (span.T @ (back.T @ (M @ a + eq.c - eq.tau - J.T @ lam)))
     response = np.abs(back @ span @ onto)
-    forces = eq.M_terms @ np.abs(a) + eq.c_terms + np.abs(eq.tau) + eq.J_terms.T @ np.abs(lam)
+    # lam is not unique where rows are redundant; that of least norm may have larger entries, which round as well
+    least = np.linalg.pinv(J.T, rcond=1e-14) @ (J.T @ lam)
+    forces = eq.M_terms @ np.abs(a) + eq.c_terms + np.abs(eq.tau)
+    forces = forces + eq.J_terms.T @ np.maximum(np.abs(lam), np.abs(least))
     rows = eq.J_terms @ (np.abs(a) + np.abs(free)) + eq.k_terms
     sensitivity = np.abs(inverse) @ forces + response @ rows
+    if conflict:
+        # of least squares |A y - b| with r = b - A y left, rounding dA also moves y by (A^T A)^-1 dA^T r
+        through = back @ span @ onto
+        sensitivity = sensitivity + np.abs(through @ through.T) @ (eq.J_terms.T @ np.abs(k - J @ a))
     left = back - back @ span @ span.T
     return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, inverse, left @ left.T)
 

@@ -11,12 +11,8 @@ import pytest
 
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
-OPEN: dict[str, str] = {
-    "forward_dynamics-lcaba-9012800": "1.07e-6 off: penalties on bodies of a centimetre that are a metre apart",
-    "forward_dynamics-constrained_aba-9020601": "forces 4.9e-6 off: they lose the digits of the penalty",
-    "impulse-c_lcaba-9021898": "impulses 2.7e-5 off: they lose the digits of the penalty",
-}
-"""What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To be emptied."""
+OPEN: dict[str, str] = {}
+"""What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To stay empty."""
 
 
 @pytest.mark.parametrize("first", range(0, 210, 30))

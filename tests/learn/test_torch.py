@@ -5,6 +5,8 @@ PyTorch is not in the extra `test`: its wheel is half a gigabyte, and on Linux t
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -194,6 +196,22 @@ def test_threads_are_those_that_torch_has(fd, states):
         assert fd._op.kernel.threads == 1
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_what_is_no_dense_tensor_of_numbers_is_refused(position: int) -> None:
+    fd = learn.function(lw.forward_dynamics(mechanisms.chain(3), method="aba"))
+    zero = torch.zeros(3, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        packed = torch.quantize_per_tensor(torch.zeros(3), 0.1, 0, torch.qint8)
+    for x in (None, "1", b"1", {}, object(), 1j, [[1], [1, 2]], zero.to_sparse(), zero.to(torch.complex128), packed):
+        given = [zero, zero, zero]
+        given[position] = x
+        with pytest.raises(InputError):
+            fd(*given)
+    given[position] = np.zeros(6)[::-2]
+    assert torch.equal(fd(*given).a, fd(zero, zero, zero).a)
 
 
 def test_errors_are_sentences(model, fd, states):

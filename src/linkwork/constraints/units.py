@@ -55,6 +55,13 @@ def _units(model: Model, which: tuple[int, ...]) -> list[float]:
     return [1 / x if x > 0 else 1.0 for x in np.where(still, shared / UNFELT, shared)]
 
 
+@cached
+def least_inertias(model: Model) -> np.ndarray:
+    """The least entries of the diagonal of M in a few postures, nv."""
+    found = [np.diagonal(_inertia(motion, _moved(motion))) for motion in _postures(model)]
+    return np.maximum(np.min(found, axis=0), np.finfo(float).tiny)  # type: ignore[no-any-return]
+
+
 class Felt(NamedTuple):
     """The largest mobility of a constraint's rows, degrees of freedom that move any, whether one does."""
 
@@ -69,11 +76,10 @@ def _felt(model: Model) -> list[Felt]:
     plain = replace(model, constraints=tuple(c.original for c in model.constraints))
     felt, levers, moves = ([np.zeros(c.rows) for c in plain.constraints] for _ in range(3))
     support = np.zeros((len(plain.constraints), plain.nv), dtype=bool)
-    postures = [plain.neutral(), *(plain.random_q(seed) for seed in range(POSTURES))] if plain.constraints else []
-    for q in postures:
-        motion = Motion(plain, q[:, None], np.zeros((plain.nv, 1)), NUMPY)
-        moved = {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in plain.topology.links}
-        M_inv = _mobility(motion, moved)
+    for motion in _postures(plain) if plain.constraints else []:
+        moved = _moved(motion)
+        # a joint that moves no inertia is an error elsewhere; here it must not affect the others
+        M_inv = np.linalg.pinv(_inertia(motion, moved), hermitian=True)
         for n, c in enumerate(plain.constraints):
             J, squares = _uncancelled(motion, c.evaluate(motion), moved)
             felt[n] = np.maximum(felt[n], np.einsum("ij,ji->i", J, M_inv @ J.T))
@@ -93,13 +99,23 @@ def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tu
     return sum((J for J, _ in terms), none), sum((squares for _, squares in terms), none)
 
 
-def _mobility(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
-    """M^-1, with M the sum of J^T I J over all links, and rotors."""
+def _postures(model: Model) -> list[Motion]:
+    """The neutral posture and a few random ones, at rest."""
+    postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
+    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in postures]
+
+
+def _moved(motion: Motion) -> dict[int, np.ndarray]:
+    """The Jacobian of each link."""
+    return {l: rows_jacobian(motion, {l: np.eye(6)}, {}) for l in motion.model.topology.links}
+
+
+def _inertia(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
+    """M, the sum of J^T I J over all links, and rotors."""
     M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
     for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
-    # a joint that moves no inertia is an error elsewhere; here it must not affect the others
-    return np.linalg.pinv(M, hermitian=True)
+    return M
 
 
 def _sharing(support: np.ndarray) -> list[np.ndarray]:

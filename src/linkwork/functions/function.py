@@ -322,9 +322,8 @@ class Function(Traced, Generic[R]):
     @staticmethod
     def _odd(parts: Sequence[np.ndarray], batch: int | None) -> list[Any]:
         """The states in which not all entries of these arrays are numbers."""
-        fine = [np.isfinite(x) for x in parts]
         lanes: list[Any] = [...] if batch is None else list(range(batch))
-        return [b for b in lanes if not all(np.all(x[b]) for x in fine)]
+        return [b for b in lanes if not all(np.isfinite(x[b]).all() for x in parts)]
 
     def _singular(self, where: str = "") -> SingularError:
         known = methods(FD).get(self.method)

@@ -24,8 +24,9 @@ from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
 
-INDEPENDENT = 1e-7
-"""Rows of length one, in the norm of M^-1, are independent if their singular values are above this."""
+INDEPENDENT, SINGLE = 1e-7, 1e-4
+"""Rows of length one, in the norm of M^-1, are independent if their singular values are above this. In float32 a state
+itself is rounded: rows that depend on each other have singular values of 1e-7 there, and another solution."""
 
 VANISHING = 1e-12
 """A row this much shorter than rows of its constraint usually are is rounding: no joint moves what it measures."""
@@ -82,7 +83,7 @@ class Resolved:
         is_row = (length > VANISHING / np.sqrt(unit)[:, None])[:, 0]
         loops, rows = (W / np.where(length > 0, length, 1.0))[~self.outer & is_row], W[self.outer]
         _, s, vt = np.linalg.svd(loops, full_matrices=False)
-        V = vt[s > INDEPENDENT * s.max(initial=0.0)]
+        V = vt[s > _independent(x) * s.max(initial=0.0)]
         rows = rows - rows @ V.T @ V
         return (rows @ rows.T,)
 
@@ -114,7 +115,8 @@ class Judge:
         tau = column.get("tau", 0 * column["v"])
         passive = None if self.at is not None else joint_forces(self.model, column["q"], column["v"], xp, column)
         try:
-            found = self._found(problem, tau if passive is None else tau + passive, column.get("fext"), which, least)
+            applied, apart = tau if passive is None else tau + passive, _independent(x)
+            found = self._found(problem, applied, column.get("fext"), which, least, apart)
         except np.linalg.LinAlgError:
             return None
         if found is None:
@@ -132,16 +134,28 @@ class Judge:
         return replace(self.model, constraints=tuple(all_of_them[n] for n in which))
 
     def _found(
-        self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, which: list[int], least: float | None
+        self,
+        motion: Motion,
+        tau: np.ndarray,
+        fext: np.ndarray | None,
+        which: list[int],
+        least: float | None,
+        apart: float,
     ) -> Verdict | None:
-        return _dense(motion, tau, fext, units(self.model, which), least)
+        return _dense(motion, tau, fext, units(self.model, which), least, apart)
 
 
 class Reference(Judge):
     """The same for `kkt`, which has a solution for any rank; its trace does not find all of them."""
 
     def _found(
-        self, motion: Motion, tau: np.ndarray, fext: np.ndarray | None, which: list[int], least: float | None
+        self,
+        motion: Motion,
+        tau: np.ndarray,
+        fext: np.ndarray | None,
+        which: list[int],
+        least: float | None,
+        apart: float,
     ) -> Verdict:
         vdot, lam = kkt(motion, tau, fext)
         return Verdict(vdot[:, 0], lam[:, 0], 0.0, 0.0, np.eye(len(vdot)), np.zeros((len(vdot), len(lam))), 0.0)
@@ -152,8 +166,18 @@ def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None
     return (Reference if method.least_squares else Judge)(model, at)
 
 
+def _independent(x: State) -> float:
+    """The least singular value of independent rows in a state of this precision."""
+    return SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
+
+
 def _dense(
-    motion: Motion, tau: np.ndarray, fext: np.ndarray | None, inertias: list[float], least: float | None
+    motion: Motion,
+    tau: np.ndarray,
+    fext: np.ndarray | None,
+    inertias: list[float],
+    least: float | None,
+    apart: float = INDEPENDENT,
 ) -> Verdict | None:
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
     L = np.linalg.cholesky(crba(motion))
@@ -166,7 +190,7 @@ def _dense(
         if np.any(length <= VANISHING * usual):
             return None
     u, s, vt = np.linalg.svd(W / length, full_matrices=False)
-    if least is None and (len(s) < len(k) or s.min(initial=1.0) <= INDEPENDENT * s.max(initial=0.0)):
+    if least is None and (len(s) < len(k) or s.min(initial=1.0) <= apart * s.max(initial=0.0)):
         return None
     kept = s > (0.0 if least is None else least)
     u, s, vt = u[:, kept], s[kept, None], vt[kept]

@@ -14,6 +14,7 @@ from linkwork.errors import warn_unconverged
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function, R
 from linkwork.functions.judge import Judge, Rows, Verdict
+from linkwork.functions.penalty import fitted
 from linkwork.functions.results import Solution
 from linkwork.functions.solver import Solved
 from linkwork.lazy import cached_property
@@ -63,7 +64,10 @@ class SolverFunction(Function[R]):
     def prox(self) -> Prox | None:
         """The settings of a method that iterates; None for others."""
         assert isinstance(self.choice, Choice)
-        return self._given or self.choice.method.prox_for(self.dtype)
+        if self._given is not None:
+            return self._given
+        usual = self.choice.method.prox_for(self.dtype)
+        return usual if usual is None else fitted(usual, self.model, self.choice.method)
 
     @checked(iterations=whole(1, 1000, "a number of solver iterations, at least 1"))
     def casadi(self, iterations: int = 3) -> Any:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, listing
 from linkwork.kernels.program import Port
+from linkwork.turns import copied, packed
 
 Array = NDArray[Any]
 CACHE_LINE, LONG_ROW = 64, 1024
@@ -50,7 +51,7 @@ def take_inputs(
         except Refused as why:
             raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
         if x.shape == port.shape:
-            rows.append(Rows(_packed(x, dtype), 0))
+            rows.append(Rows(packed(x, dtype), 0))
         elif x.shape[1:] == port.shape and x.ndim == len(port.shape) + 1:
             if batch is not None and batch != x.shape[0]:
                 raise InputError(f"input '{port.name}' has a batch of {x.shape[0]}, an earlier input one of {batch}")
@@ -76,7 +77,7 @@ def one_state(ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype
             return None
         if x.shape != port.shape:
             return None
-        arrays.append(_packed(x, dtype))
+        arrays.append(packed(x, dtype))
     return None if all(map(operator.is_, arrays, given)) else arrays
 
 
@@ -122,7 +123,7 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
 def separate(inputs: list[Rows], outputs: list[Rows]) -> list[Rows]:
     """Copies of the inputs that overlap an output, so that no row is overwritten before it is read."""
     return [
-        Rows(x.array.copy(), x.array[0].size if x.stride else 0)
+        Rows(copied(x.array), x.array[0].size if x.stride else 0)
         if any(np.may_share_memory(x.array, y.array) for y in outputs)
         else x
         for x in inputs
@@ -134,14 +135,9 @@ def table_of(rows: Sequence[Rows]) -> NDArray[np.int64]:
     return np.array([n for x in rows for n in (address(x.array), x.stride)], np.int64)
 
 
-def _packed(x: Array, dtype: np.dtype[Any]) -> Array:
-    fits = x.dtype == dtype and x.flags.c_contiguous and x.flags.aligned
-    return x if fits else np.array(x, dtype, order="C")
-
-
 def _row_strided(x: Array, dtype: np.dtype[Any]) -> Rows:
     """The array itself if its rows are contiguous, aligned and of the right type; a copy otherwise."""
     contiguous = x.flags.c_contiguous or x.shape[0] == 0 or x[0].flags.c_contiguous
     if contiguous and x.dtype == dtype and x.flags.aligned and x.strides[0] % dtype.itemsize == 0:
         return Rows(x, x.strides[0] // dtype.itemsize)
-    return Rows(_packed(x, dtype), math.prod(x.shape[1:]))
+    return Rows(packed(x, dtype), math.prod(x.shape[1:]))

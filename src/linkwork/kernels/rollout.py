@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from linkwork import turns
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.forks import BUSY
 from linkwork.kernels import cache
@@ -412,5 +413,5 @@ class RolloutKernel(TimedKernel):
 
     def _rows(self, values: ArrayLike, ndim: int) -> tuple[Array, int]:
         """An array of contiguous rows, and how many elements they are apart."""
-        x = np.ascontiguousarray(values, self.dtype)
+        x = turns.packed(np.asarray(values), self.dtype)
         return x, math.prod(x.shape[1:]) if x.ndim > ndim else 0

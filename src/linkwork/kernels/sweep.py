@@ -25,6 +25,7 @@ from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.rollout import TimedKernel, time_driver
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.task import Task
+from linkwork.turns import copied, typed
 
 
 class Copy(NamedTuple):
@@ -157,6 +158,6 @@ def _in_rows(x: Array, port: Port, dtype: np.dtype[Any]) -> Array:
     expected = dtype.itemsize
     for size, stride in zip(port.shape[::-1], x.strides[::-1], strict=False):
         if stride != expected and size > 1:
-            return np.ascontiguousarray(x, dtype)
+            return copied(x, dtype)
         expected *= size
-    return np.asarray(x, dtype)
+    return typed(x, dtype)

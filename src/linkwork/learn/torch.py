@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import bare_as_entry, checked
+from linkwork.checks import Refused, bare_as_entry, checked, real_array, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
@@ -29,6 +29,7 @@ from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, ar
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
+from linkwork.turns import copied
 
 try:
     import torch
@@ -117,7 +118,7 @@ class _Function:
             if len(given) < len(self._names) or len(args) + len(named) > len(self._names):
                 self.of._ordered(args, named)  # raises for what is missing, or too much
             args = tuple(given[n] for n in self._names)
-        tensors = [x if getattr(x, "dtype", None) is self._dtype and x.is_cpu else _tensor(self.of, x) for x in args]
+        tensors = [x if self._fits(x) else _tensor(self.of, x) for x in args]
         lead: Any = ()
         if [x.shape for x in tensors] != self._shapes:
             tensors, lead = self._flat(tensors)
@@ -126,6 +127,10 @@ class _Function:
         if len(lead) > 1:
             found = [x.reshape(*lead, *x.shape[1:]) for x in found]
         return self.family.result(*found[: self._count], *self._converged(found, numbers))
+
+    def _fits(self, x: Any) -> bool:
+        """Whether x is a dense tensor of the function's dtype on the CPU."""
+        return getattr(x, "dtype", None) is self._dtype and x.is_cpu and x.layout is torch.strided
 
     def _converged(self, found: Sequence[Any], numbers: bool) -> list[Any]:
         """Whether the solver has: methods that iterate report it, direct ones have if there are `numbers`."""
@@ -189,9 +194,23 @@ def _watched() -> bool:
     return bool(_dispatch_modes() or _function_modes() or forward_ad._current_level >= 0)
 
 
+def _numbers(of: Function[Any], x: Any) -> torch.Tensor:
+    """A new tensor of what is array-like."""
+    try:
+        if isinstance(x, str | bytes | bool | None):
+            raise Refused
+        return torch.from_numpy(copied(real_array(x), of.dtype))
+    except Refused as why:
+        raise InputError(f"{of.name} takes tensors or arrays of real numbers: {why or shown(x)}") from None
+
+
 def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
     """A tensor of the function's dtype on the CPU."""
-    tensor = x if isinstance(x, torch.Tensor) else torch.as_tensor(x, dtype=getattr(torch, of.dtype))
+    tensor = x if isinstance(x, torch.Tensor) else _numbers(of, x)
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise InputError(f"{of.name} takes dense tensors of numbers: use .to_dense() or .dequantize()")
+    if tensor.is_complex():
+        raise InputError(f"{of.name} takes real numbers, and a tensor is {tensor.dtype}")
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"{of.name} is machine code for a CPU, and a tensor is on '{tensor.device}': use .cpu()")
     return tensor.to(getattr(torch, of.dtype))

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork import turns
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
 from linkwork.constraints.base import STABILISATION, Stabilisation
@@ -213,7 +214,7 @@ class DiscreteStep:
             states.append(x)
             x = self._after(x, forces[t], modes[t], parameters)
         kind = ActivatedResult if self.na else StepResult
-        return kind(*(np.stack(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
+        return kind(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
     @checked(
         q=ARRAY,
@@ -263,7 +264,7 @@ class DiscreteStep:
 
         start, each = pulled_back(first, len(forces), step, back, weight, stored)
         total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
-        return StepGradient(start[0], start[1], np.stack([g["u"] for g in each]), total, *start[2:])
+        return StepGradient(start[0], start[1], turns.stacked([g["u"] for g in each]), total, *start[2:])
 
     def _start(self, q: Any, v: Any, act: Any) -> tuple[np.ndarray, ...]:
         """A state as its parts: activations, too, where actuators have them."""
@@ -334,8 +335,8 @@ class DiscreteStep:
             raise InputError(
                 f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
             ) from None
-        flat = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays)
-        return dict(zip(given, flat, strict=True)), lead
+        whole = (turns.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
+        return {n: x.reshape(-1, x.shape[-1]) for n, x in zip(given, whole, strict=True)}, lead
 
 
 @checked(

@@ -6,10 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import TINY, dot
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, jacobian_blocks
+from linkwork.constraints.units import least_inertias
 from linkwork.model import Motion
 
 ROUNDING = 1e-9
@@ -134,8 +137,35 @@ def in_balance(
 ) -> Array:
     """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces.
 
-    `needed` is M vdot + c. J is computed for constraints that are `known`, where it costs nothing because the method
-    has it anyway; forces of the others are propagated together.
+    `needed` is M vdot + c; `known` as in `joint_forces_of`.
+    """
+    xp, forces = motion.xp, joint_forces_of(motion, lam, known)
+    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
+    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
+
+
+def accelerates(
+    motion: Motion, tau: Array, needed: Array, vdot: Array, lam: Array, share: float, known: Collection[int] = ()
+) -> Array:
+    """1, or 0 if forces that are missing would accelerate a joint by more than this share.
+
+    They are missing in M vdot + c = tau + J^T lam, of which `needed` is M vdot + c. Each joint counts by its own
+    inertia: a light link beside a heavy one counts as much. The share is that of the accelerations, and of gravity: a
+    mechanism at rest has large forces and no accelerations.
+    """
+    xp, model = motion.xp, motion.model
+    left, length = needed - tau - joint_forces_of(motion, lam, known), max(model.reach) or 1.0
+    unit = np.where(model.sliding, length, 1.0)[:, None]
+    off, found = (x * xp.constant(1 / w) for x, w in ((left, least_inertias(model)[:, None] * unit), (vdot, unit)))
+    falls = motion.a0.T @ motion.a0 * (1 / length**2)
+    return xp.where(dot(off, off) <= threshold(xp, share) ** 2 * (dot(found, found) + falls), 1.0, 0.0)
+
+
+def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> Array:
+    """J^T lam, the joint forces of constraints.
+
+    J is computed for constraints that are `known`, where it costs nothing because the method has it anyway; forces of
+    the others are propagated together.
     """
     xp, t, start = motion.xp, motion.model.topology, 0
     held = {i: xp.zeros(t.v_slices[i].stop - t.v_slices[i].start) for i in t.links}
@@ -152,9 +182,7 @@ def in_balance(
                 total[i] = total[i] + part.T @ K if i in total else part.T @ K
     for i, force in jacobian_blocks(motion, links, joints, relative).items():
         held[i] = held[i] + force.T
-    forces = xp.vstack([xp.zeros(0), *held.values()])
-    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
-    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
+    return xp.vstack([xp.zeros(0), *held.values()])
 
 
 def _squares(motion: Motion, forces: Array) -> Array:

@@ -131,6 +131,6 @@ def certificate(
 
     def beside(lam: Array, found: Array) -> tuple[Array, Array, Array]:
         vdot, forces = finish(lam, found)
-        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces)
+        return *unmet(motion, tree, vdot), balanced(motion, tree, tau, lambda: rnea(motion, vdot, fext), forces, vdot)
 
     return beside

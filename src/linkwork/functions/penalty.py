@@ -1,0 +1,97 @@
+"""The penalty of a method on a model: less than usual where forces would lose too many digits by it.
+
+Methods that penalise rows solve with M + mu J^T U J. Rounding of that matrix, eps mu U of what rows feel, is missing in
+the equation of motion, M a + c = tau + J^T lam, and no iteration finds it, because iterations look at the rows. As
+accelerations, M^-1 of what is missing, that is 1e-9 and less of those of a usual robot. It is more by mass ratios, by
+levers or by gears, if a light link with penalised rows carries heavy ones, or a body is far away from its frame. How
+much more is measured in a few states; with a smaller penalty it is less in proportion, and an iteration is added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from linkwork.algorithms import registry
+from linkwork.algorithms.common.iteration import Prox, run
+from linkwork.algorithms.constrained.kkt import joint_space
+from linkwork.algorithms.tree.crba import crba
+from linkwork.algorithms.tree.rnea import rnea
+from linkwork.backends import get
+from linkwork.functions.solver import Solver
+from linkwork.model import Model
+from linkwork.model.digest import digest
+from linkwork.model.joint_forces import joint_forces
+from linkwork.model.memo import cached
+from linkwork.rewrite.rewritten import Rewritten
+
+STATES = 2
+"""Random states in which it is measured: loops may be open there, the equation of motion holds nevertheless."""
+
+LOST, LEFT = 2e-8, 1e-9
+"""Where more than the first is missing, relative to accelerations, the penalty is chosen for the second."""
+
+WEAK = 3e-10
+"""The same for methods that penalise singular rows only. Rows that a joint hardly moves become inertia as penalties do,
+and how hardly depends on the posture: 1e-8 in one random state is 3e-4 in another. Usual robots have 3e-11."""
+
+LEAST = 1e-4
+"""The least share of the usual penalty, so that nearly singular rows still converge."""
+
+
+def fitted(prox: Prox, model: Model, method: registry.Method) -> Prox:
+    """The same with the penalty that this model takes, for a method that penalises rows."""
+    penalises = method.damps == "singular" or (method.ways is not None and method.ways.penalises)
+    if method.soft or not penalises or not model.constraints:
+        return prox
+    share = _share(model, method.name)
+    return prox if share == 1.0 else replace(prox, mu=prox.mu * share)
+
+
+@cached
+def _share(model: Model, name: str) -> float:
+    """The share of the usual penalty, by measurement; later processes find it in the cache."""
+    from linkwork.kernels import notes
+
+    method = registry.methods("forward_dynamics")[name]
+    content = digest("penalty", model, method, STATES, LOST, LEFT, WEAK, LEAST)
+    found = (notes.get(content) or {}).get("share")
+    if isinstance(found, float) and LEAST <= found <= 1:
+        return found
+    return float(notes.put(content, {"share": _measured(model, method)})["share"])
+
+
+def _measured(model: Model, method: registry.Method) -> float:
+    with np.errstate(all="ignore"):
+        missing = max((_missing(model, method, seed) for seed in range(STATES)), default=0.0)
+    if method.damps == "singular":
+        return 1.0 if missing <= WEAK else LEAST
+    return 1.0 if missing <= LOST else max(LEFT / missing, LEAST)
+
+
+def _missing(model: Model, method: registry.Method, seed: int) -> float:
+    """|M^-1 (M a + c - tau - J^T lam)| relative to accelerations, in a random state.
+
+    0 if it has no solution.
+    """
+    rng, xp, within = np.random.default_rng(seed), get("numpy"), Rewritten(model)
+    length = np.where(model.sliding, max(model.reach) or 1.0, 1.0)[:, None]
+    q, v = model.random_q(rng)[:, None], rng.normal(size=(model.nv, 1)) * length
+    assert method.prox is not None
+    try:
+        motion = within.motion(q, v, xp)
+        M = crba(motion)
+        tau = np.diagonal(M)[:, None] * rng.normal(size=v.shape) * length
+        iteration = Solver(method, within)(xp, q, v, tau, mu=np.array(method.prox.mu)).iteration
+        assert iteration is not None
+        a, lam, *_ = run(iteration, method.prox)
+        passive = joint_forces(model, q, v, xp)
+        applied = tau if passive is None else tau + passive
+        left = rnea(motion, a) - applied - joint_space(motion)[0].T @ lam
+        off, free = np.linalg.solve(M, np.hstack([left, rnea(motion, None) - applied])).T
+    except np.linalg.LinAlgError:
+        return 0.0
+    off, free, a = (np.abs(x.ravel() / length[:, 0]).max(initial=0.0) for x in (off, free, a))
+    found = off / max(a, free) if max(a, free) > 0 else 0.0
+    return float(found) if np.isfinite(found) else 0.0
