@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import InputError, ModelError, UnsupportedError
+from linkwork.errors import InputError, ModelError
 from linkwork.robots.mechanisms import chain, geared_chain
 
 EPS = float(np.finfo(float).eps)
@@ -264,7 +264,5 @@ def test_activations_are_inputs_with_derivatives() -> None:
     np.testing.assert_allclose(found.da_du, right.da_du * [0, 1], rtol=1e-12, atol=1e-12)
     assert lw.actuation(slow)(q, v, u, act=w).act_rate == pytest.approx([(0.3 - 0.5) / 0.1])
     assert "filter, 0.1 s" in slow.actuators[0].describe()
-    with pytest.raises(UnsupportedError, match="have a state"):
-        lw.discrete_step(slow, dt=1e-3, actuators=True)
     with pytest.raises(ModelError, match="time_constant"):
         lw.Motor(one, state="filter")

@@ -67,6 +67,7 @@ TRACING = (
     "checks.py",
     "forks.py",
     "lazy.py",
+    "turns.py",
     "values.py",
     "waiting.py",
 )
