@@ -167,7 +167,7 @@ class Given:
 def forms(x: np.ndarray) -> dict[str, Any]:
     """One input in other forms; a bare number only if it has one entry."""
     forms = {"list": x.tolist(), "float32": x.astype("float32"), "strided": np.repeat(x, 2)[::2]}
-    bare: dict[str, Any] = {"float": float(x[0]), "numpy.float64": x[0], "int": 2} if x.shape == (1,) else {}
+    bare: dict[str, Any] = {"float": float(x[0]), "numpy.float64": x[0]} if x.shape == (1,) else {}
     return {**bare, **forms}
 
 
