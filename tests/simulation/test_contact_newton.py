@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,9 @@ def test_the_whole_step_ends_with_limits_and_redundant_contacts() -> None:
         lw.step(case.step.model, case.step.contacts, method="newton", parameters=("joint_friction",))
 
 
-def test_loops_that_few_states_need_are_compiled_when_one_does() -> None:
+def test_loops_that_few_states_need_are_compiled_when_one_does(tmp_path: Path, monkeypatch) -> None:
     """A leg that falls, and one whose knee meets its limit in the air: only that needs what knows limits."""
+    monkeypatch.setenv("LINKWORK_CACHE", str(tmp_path))  # where nothing was compiled before
     b = lw.Builder("leg")
     body = lw.BodyInertia(1.0, np.array([0.0, 0.0, -0.1]), 0.01 * np.eye(3))
     b.link("thigh", joint="prismatic", axis="z", inertia=body)
