@@ -22,9 +22,7 @@ def test_every_function_is_measured() -> None:
 
 def test_inputs_in_other_forms_are_measured() -> None:
     found = calls.inputs_given(mechanisms.chain(2), rounds=1)
-    assert {"float for dt", "list for tau", "lists for all", "arrays by name"} <= {
-        g.inputs for g in found
-    }
+    assert {"float for dt", "list for tau", "lists for all", "arrays by name"} <= {g.inputs for g in found}
     assert all(g.call > 0 for g in found)
 
 
