@@ -54,6 +54,10 @@ APART_FROM = 200_000
 
 STATELESS = "this step has no activations: only actuators with a state have, and only where actuators=True"
 
+STATE = {"q": ARRAY, "v": ARRAY, "u": ARRAY, "active": optional(ARRAY), "act": optional(ARRAY)}
+WEIGHTED = {**STATE, "w_q": ARRAY, "w_v": ARRAY, "w_act": optional(ARRAY)}
+"""What the arguments of a step, and of its products with weights, are."""
+
 
 class StepResult(NamedTuple):
     """The configuration `q` and velocity `v` after a step."""
@@ -121,7 +125,7 @@ class DiscreteStep:
     def __reduce__(self) -> Any:
         return partial(discrete_step, **self._recipe), (self.model,)
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    @checked(**STATE)
     def __call__(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
     ) -> StepResult | ActivatedResult:
@@ -134,7 +138,7 @@ class DiscreteStep:
         found = self.integrator(flat["q"], flat["v"], self._solved(self.dynamics, flat, named).a, **moving)
         return type(found)(*(x.reshape((*lead, *x.shape[1:])) for x in found))  # type: ignore[no-any-return]
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    @checked(**STATE)
     def linearize(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
     ) -> Linearization | ActivatedLinearization:
@@ -165,16 +169,7 @@ class DiscreteStep:
 
         return casadi_step(self, self._control, self._slopes is not None, gauss_newton)
 
-    @checked(
-        q=ARRAY,
-        v=ARRAY,
-        u=ARRAY,
-        w_q=ARRAY,
-        w_v=ARRAY,
-        active=optional(ARRAY),
-        act=optional(ARRAY),
-        w_act=optional(ARRAY),
-    )
+    @checked(**WEIGHTED)
     def vjp(
         self,
         q: object,
@@ -200,7 +195,7 @@ class DiscreteStep:
                 by[name] = x.sum(tuple(range(len(lead))))
         return StepGradient(g["g_q"], g["g_v"], g["g_" + self._control], by, g.get("g_act"))
 
-    @checked(q=ARRAY, v=ARRAY, u=ARRAY, active=optional(ARRAY), act=optional(ARRAY))
+    @checked(**STATE)
     def rollout(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
     ) -> StepResult | ActivatedResult:
@@ -216,17 +211,7 @@ class DiscreteStep:
         kind = ActivatedResult if self.na else StepResult
         return kind(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
-    @checked(
-        q=ARRAY,
-        v=ARRAY,
-        u=ARRAY,
-        w_q=ARRAY,
-        w_v=ARRAY,
-        active=optional(ARRAY),
-        act=optional(ARRAY),
-        w_act=optional(ARRAY),
-        stored=optional(whole(1)),
-    )
+    @checked(**WEIGHTED, stored=optional(whole(1)))
     def rollout_vjp(
         self,
         q: object,
