@@ -19,8 +19,8 @@ from kernels_examples import chain, states
 from linkwork.kernels import Kernel, program_cache
 from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.from_casadi import read_program
+from linkwork.kernels.native_calls import FRESH
 from linkwork.kernels.pool import POOL, Pool, nothing
-from linkwork.kernels.python_calls import FRESH
 from linkwork.lazy import cached_property
 from surroundings import Environment, forked_meanwhile
 

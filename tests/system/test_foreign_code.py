@@ -19,9 +19,9 @@ from linkwork.kernels.arrays import Rows, table_of
 from linkwork.kernels.compile import Linked, _symbols, emit
 from linkwork.kernels.executable import Workspace
 from linkwork.kernels.image import Image, Options, build
+from linkwork.kernels.native_calls import FRESH
 from linkwork.kernels.object_code import complete, symbols
 from linkwork.kernels.operations import LIBM
-from linkwork.kernels.python_calls import FRESH
 from linkwork.kernels.python_layout import PYTHON
 from linkwork.kernels.target import Target
 from linkwork.robots.mechanisms import arm

@@ -15,7 +15,7 @@ import numpy as np
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
 from linkwork.kernels.arrays import Rows, empty_lines, table_of
-from linkwork.kernels.python_calls import FRESH, FURTHER, ZEROED
+from linkwork.kernels.native_calls import FRESH, FURTHER, ZEROED
 from linkwork_bench.limit import Cores, Limit
 from linkwork_bench.measure import Conditions, Contender, Reading, passes
 

@@ -19,11 +19,12 @@ from linkwork.kernels import notes
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
+from linkwork.kernels.fields import stored
 from linkwork.kernels.image import ZEROS
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.native_calls import FRESH, FURTHER
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.python_calls import FRESH, FURTHER
 from linkwork.kernels.target import Target
 
 LINE = 64
@@ -194,9 +195,9 @@ entry:
   %even = and i64 %up, {-LINE}
   %base = inttoptr i64 %even to ptr
   store i64 0, ptr %base, align 8"""
-        yield _stored("count", "%base", 8, "1", "i64")
+        yield stored("1", "%base", 8, "count", "i64")
         yield f"  %workspace = getelementptr i8, ptr %base, i64 {self.workspace}"
-        yield _stored("place", "%base", 16, "%workspace")
+        yield stored("%workspace", "%base", 16, "place")
         yield from self._read()
         yield f"""  %run = load ptr, ptr @{name}.run, align 8
   br label %go
@@ -298,11 +299,6 @@ after_{to}:"""
 
 def _table(name: str, numbers: Sequence[int]) -> str:
     return f"@{name} = internal constant [{len(numbers)} x i64] [{', '.join(f'i64 {x}' for x in numbers)}], align 8"
-
-
-def _stored(name: str, base: str, offset: int, value: str, kind: str = "ptr") -> str:
-    return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
-  store {kind} {value}, ptr %to_{name}, align 8"""
 
 
 def _hexadecimal(x: float) -> str:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from linkwork.kernels.fields import field_of
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
 from linkwork.kernels.schedule import Code, Schedule
@@ -150,14 +151,6 @@ def judging(frame: Frame) -> list[str]:
 
 def _before(outputs: Sequence[int], k: int) -> str:
     return "%odd" if k == outputs[0] else f"%or{outputs[outputs.index(k) - 1]}"
-
-
-def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
-    place = f"%at_{name[1:]}"
-    return [
-        f"  {place} = getelementptr i8, ptr {base}, i64 {offset}",
-        f"  {name} = load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}",
-    ]
 
 
 def table_entry(table: str, k: int, pointer: str, stride: str = "0") -> str:

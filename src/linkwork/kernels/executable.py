@@ -17,8 +17,9 @@ from linkwork.kernels.arrays import empty_lines
 from linkwork.kernels.compile import Linked
 from linkwork.kernels.driver import TURN
 from linkwork.kernels.image import Image
+from linkwork.kernels.native_calls import FRESH
 from linkwork.kernels.program import Port
-from linkwork.kernels.python_calls import FRESH, function_names, has_objects
+from linkwork.kernels.python_calls import function_names, has_objects
 
 LONG = 100_000
 """Instructions for one state up to which a call holds the interpreter's lock: some 50 microseconds."""
@@ -45,7 +46,7 @@ class Executable:
     """An image in executable memory, and the workspaces that its callers share.
 
     ``shared``, ``done``, ``leave`` and ``bound`` are ``run_shared``, ``all_done``, ``leave`` and ``run_bound`` of
-    :mod:`linkwork.kernels.python_calls`.
+    :mod:`linkwork.kernels.native_calls`.
     """
 
     def __init__(self, image: Image, outputs: Sequence[Port]) -> None:
@@ -82,7 +83,7 @@ class Executable:
         return self._method("run_called", MANY | NAMED, words, *kept) if self._direct else None
 
     def bound_to(self, context: NDArray[np.int64], words: bytes | None, rows: int) -> Callable[[], Any]:
-        """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.python_calls`).
+        """A call without arguments for these rows of a context (see :mod:`linkwork.kernels.native_calls`).
 
         It returns true if it is to be continued. Short ones are a built-in function of Python; long ones release the
         interpreter's lock.

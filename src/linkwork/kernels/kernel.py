@@ -22,8 +22,8 @@ from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import REPORT, IterativeProgram
+from linkwork.kernels.native_calls import FURTHER, ZEROED
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.python_calls import FURTHER, ZEROED
 from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task

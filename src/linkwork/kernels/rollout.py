@@ -34,7 +34,6 @@ from linkwork.kernels.driver import (
     Frame,
     burning,
     chunk_names,
-    field_of,
     iteration_loop,
     opening,
     pausing,
@@ -43,6 +42,7 @@ from linkwork.kernels.driver import (
     take_out,
 )
 from linkwork.kernels.executable import Executable, loaded
+from linkwork.kernels.fields import field_of
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.iterate import EXCESS, IterativeProgram

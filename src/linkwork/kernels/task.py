@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwork.kernels.native_calls import FRESH, FURTHER, HELPING, ODDS, WORDS
 from linkwork.kernels.pool import POOL, nothing
-from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, ODDS, WORDS
 
 if TYPE_CHECKING:
     from linkwork.kernels.executable import Executable

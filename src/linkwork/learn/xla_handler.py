@@ -22,8 +22,9 @@ from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.native_calls import FRESH, FURTHER, HELPING, WORDS
 from linkwork.kernels.program import Port
-from linkwork.kernels.python_calls import FRESH, FURTHER, HELPING, STACK_LIMIT, WORDS
+from linkwork.kernels.python_calls import STACK_LIMIT
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
 from linkwork.system.code import addresses

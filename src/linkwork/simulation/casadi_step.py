@@ -50,7 +50,7 @@ class EntryStep(Jacobians):
         return super()._guard(xp, {**inputs, "q": normalised(self.model, inputs["q"], xp)[0]})
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
-        from linkwork.simulation.linear_step import linearised
+        from linkwork.simulation.linearised import linearised
 
         assert isinstance(xp, Tracer)
         q, P = to_tangent(self.model, inputs["q"], xp)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +31,12 @@ from linkwork.functions.function import Function
 from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_TENDON, PARAMETERS, Inputs
-from linkwork.functions.row_slopes import configuration_seeds, put
-from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.kernel import Results
-from linkwork.kernels.matrices import Matrix, Tracer
-from linkwork.kernels.values import ZERO
-from linkwork.model import Model, Motion
+from linkwork.kernels.matrices import Tracer
+from linkwork.model import Model
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
+from linkwork.simulation.linearised import linearised
 from linkwork.simulation.step import BY_STEP, controls, discretised, stabilised, stiffened
 from linkwork.simulation.step_gradients import (
     StepGradient,
@@ -48,6 +46,7 @@ from linkwork.simulation.step_gradients import (
     stiff_inputs,
     varies,
 )
+from linkwork.simulation.step_results import ActivatedLinearization, Linearization, NextActivatedState, NextState
 
 APART_FROM = 200_000
 """Operations of all solves for columns from which derivatives of accelerations and of the step are two functions."""
@@ -57,40 +56,6 @@ STATELESS = "this step has no activations: only actuators with a state have, and
 STATE = {"q": ARRAY, "v": ARRAY, "u": ARRAY, "active": optional(ARRAY), "act": optional(ARRAY)}
 WEIGHTED = {**STATE, "w_q": ARRAY, "w_v": ARRAY, "w_act": optional(ARRAY)}
 """What the arguments of a step, and of its products with weights, are."""
-
-
-class StepResult(NamedTuple):
-    """The configuration `q` and velocity `v` after a step."""
-
-    q: np.ndarray
-    v: np.ndarray
-
-
-class Linearization(NamedTuple):
-    """`q`, `v` after a step, `A` (2 nv, 2 nv), `B` (2 nv, nv) or (2 nv, nu); positions first."""
-
-    q: np.ndarray
-    v: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
-
-
-class ActivatedResult(NamedTuple):
-    """The configuration `q`, velocity `v` and activations `act` (na,) after a step."""
-
-    q: np.ndarray
-    v: np.ndarray
-    act: np.ndarray
-
-
-class ActivatedLinearization(NamedTuple):
-    """`q`, `v`, `act` after a step, `A` (2 nv + na, 2 nv + na), `B` (2 nv + na, nu); `act` is last."""
-
-    q: np.ndarray
-    v: np.ndarray
-    act: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
 
 
 class DiscreteStep:
@@ -128,7 +93,7 @@ class DiscreteStep:
     @checked(**STATE)
     def __call__(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
-    ) -> StepResult | ActivatedResult:
+    ) -> NextState | NextActivatedState:
         """The state after a step with joint forces or controls `u`, from activations `act` (na,)."""
         flat, lead = self._flat(q, v, u, active, act)
         named = self._each(parameters, lead)
@@ -198,7 +163,7 @@ class DiscreteStep:
     @checked(**STATE)
     def rollout(
         self, q: object, v: object, u: object, active: object = None, *, act: object = None, **parameters: object
-    ) -> StepResult | ActivatedResult:
+    ) -> NextState | NextActivatedState:
         """States at all times (T + 1, ..., n), from q (..., nq), v (..., nv), by forces u (T, ..., nv).
 
         `active` is (T, ..., constraints) or, all the time, (constraints,); activations start from `act` (..., na).
@@ -208,7 +173,7 @@ class DiscreteStep:
         for t in range(len(forces)):
             states.append(x)
             x = self._after(x, forces[t], modes[t], parameters)
-        kind = ActivatedResult if self.na else StepResult
+        kind = NextActivatedState if self.na else NextState
         return kind(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
     @checked(**WEIGHTED, stored=optional(whole(1)))
@@ -416,7 +381,7 @@ def _next(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]) 
 
     inputs = {"q": model.nq, "v": model.nv, "a": model.nv}
     inputs |= {"act": model.na, "u": model.nu} if "act" in wrt else {}
-    result = ActivatedResult if "act" in wrt else StepResult
+    result = NextActivatedState if "act" in wrt else NextState
     named = {n: options[n] for n in ("dtype", "threads")}
     return Function("step", model, inputs, body, identity=(dt, tuple(inputs)), result=result, **named)
 
@@ -462,49 +427,3 @@ def _linear(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]
     return Function(
         "linear_step", model, inputs, body, identity=(dt, tuple(wrt)), result=result, shapes=shapes, **named
     )
-
-
-def linearised(model: Model, dt: float, xp: Tracer, x: Mapping[str, Array], slopes: Array) -> dict[str, Array]:
-    """The step from accelerations `a`, whose derivatives by q, v, (act,) u are `slopes`, and its own."""
-    n, a = model.nv, xp.held(x["a"])
-    there, after, *act = stepped_state(model, dt, xp, {**x, "a": a})
-    seeds = configuration_seeds(Motion(model, x["q"], x["v"], xp), x["q"])
-    for k in range(n):
-        put(seeds, x["v"][k : k + 1, :], n + k, xp.eye(1))
-        if a.refs[k] >> 1 not in seeds:  # equal entries are one
-            put(seeds, a[k : k + 1, :], 2 * n + k, xp.eye(1))
-    found = tangents(xp.values, [r >> 1 for y in (there, after) for r in y.refs], seeds)
-    dq, dv = (_whole(xp, found, y, 3 * n) for y in (there, after))
-    D = xp.vstack([_tangent(model, there, dq, xp), dv])  # by q, v and a: a few blocks
-    through = D[:, 2 * n :] @ slopes
-    A, B = D[:, 0 : 2 * n] + through[:, 0 : 2 * n], through[:, 2 * n :]
-    if not act:
-        return {"q_next": there, "v_next": after, "A": A, "B": B}
-    na = model.na
-    seeds = {}
-    for k, entry in enumerate([*x["act"].refs, *x["u"].refs]):  # activations depend on themselves and on controls
-        put(seeds, Matrix(xp.values, (1, 1), [entry]), k, xp.eye(1))
-    dw = _whole(xp, tangents(xp.values, [r >> 1 for r in act[0].refs], seeds), act[0], na + model.nu)
-    A = xp.vstack([xp.hstack([A, B[:, 0:na]]), xp.hstack([xp.zeros(na, 2 * n), dw[:, 0:na]])])
-    B = xp.vstack([B[:, na:], dw[:, na:]])
-    return {"q_next": there, "v_next": after, "act_next": act[0], "A": A, "B": B}
-
-
-def _whole(xp: Tracer, found: Mapping[int, Mapping[int, int]], y: Matrix, width: int) -> Matrix:
-    """The derivatives of a column, entry by entry."""
-    refs = list[int]()
-    for r in y.refs:
-        row = [found.get(r >> 1, {}).get(c, ZERO) for c in range(width)]
-        refs += [xp.values.neg(d) if r & 1 else d for d in row]
-    return Matrix(xp.values, (len(y.refs), width), refs)
-
-
-def _tangent(model: Model, q: Array, dq: Array, xp: Ops) -> Array:
-    """Changes of q's entries in the chart of `integrate`: the rates of all joints are orthogonal."""
-    t, rows = model.topology, [dq[0:0, :]]
-    for i in t.links:
-        joint, at = model.links[i].joint, t.q_slices[i]
-        for k in range(joint.nv):
-            rate = joint.rate(q[at, :], xp.eye(joint.nv)[:, k : k + 1], xp)
-            rows.append((rate.T @ dq[at, :]) / (rate.T @ rate)[0, 0])
-    return xp.vstack(rows)

@@ -1,0 +1,23 @@
+"""Words of structures in memory, as LLVM IR: loaded, and stored, at an offset in bytes."""
+
+from __future__ import annotations
+
+
+def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
+    """The lines that load ``name`` from behind ``base``."""
+    place = f"%at_{name[1:]}"
+    return [
+        f"  {place} = getelementptr i8, ptr {base}, i64 {offset}",
+        f"  {name} = load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}",
+    ]
+
+
+def fields(*fields: tuple[str, str, int, str]) -> str:
+    """The code that loads several."""
+    return "\n".join(line for field in fields for line in field_of(*field))
+
+
+def stored(value: str, base: str, offset: int | str, name: str, kind: str = "ptr") -> str:
+    """The code that stores ``value`` behind ``base``; ``name`` is for its place."""
+    return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
+  store {kind} {value}, ptr %to_{name}, align 8"""
