@@ -139,6 +139,23 @@ def test_the_oldest_go_first(empty_cache: Path, compiled: list[str]) -> None:
     assert compiled == ["chain"]
 
 
+def test_its_size_is_looked_up_once_in_a_while() -> None:
+    """Not after every file: that made writing the n-th of them take a time proportional to n."""
+    limit, size = 1 << 30, 1 << 14
+    keys = [hashlib.sha256(str(k).encode()).hexdigest() for k in range(20_000)]
+    looked = sum(cache.looks(key, size, limit) for key in keys)
+    expected = cache.LOOKS * len(keys) * size / limit
+    assert abs(looked - expected) < 5 * expected**0.5
+    assert all(cache.looks(key, limit // cache.LOOKS, limit) for key in keys[:100])  # large files always
+
+
+def test_it_does_not_grow_beyond_its_limit(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "LIMIT", 100_000)
+    for k in range(400):
+        cache.save_note(hashlib.sha256(str(k).encode()).hexdigest(), {"x": "y" * 1000})
+    assert 50_000 < cache.info().bytes < 150_000
+
+
 def test_leftovers_of_a_killed_writer_do_not_count(empty_cache: Path) -> None:
     (empty_cache / ".new-123").write_bytes(b"half a kernel")
     assert cache.info().files == 0

@@ -4,7 +4,8 @@ A file is named by its key: a digest of the program, the options, the CPU with i
 and the source of this package. It holds the key, a keyed digest of what follows (its seal, see
 :mod:`linkwork.kernels.folder`), and the object code. Files are written under another name and moved into place, so that
 readers see all or nothing; a file whose key or seal does not match, or whose content is malformed, is never used. The
-least recently used files are deleted when the cache exceeds its limit.
+least recently used files are deleted when the cache exceeds its limit. Whether it does is looked up once in a while:
+with many files that takes longer than to write one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from linkwork.kernels.image import Image, Options
 MAGIC, NOTE = b"LINKWORK-KERNEL2", b"LINKWORK-NOTE-02"
 SUFFIX = ".kernel"
 LIMIT = 1 << 30
+LOOKS = 64
+"""How often the size of the cache is looked up while as many bytes are written as it may hold, on average."""
 
 
 class Info(NamedTuple):
@@ -115,7 +118,16 @@ def _keep(kind: bytes, key: str, payload: bytes) -> None:
     seal = folder.seal(head + payload)
     if seal is not None:
         folder.write(key + SUFFIX, head + seal + payload)
-        evict(LIMIT)
+        if looks(key, len(payload), LIMIT):
+            evict(LIMIT)
+
+
+def looks(key: str, size: int, limit: int) -> bool:
+    """Whether to look up the size of the cache after this file: a large one decides so more often than a small one.
+
+    Keys are digests, as good as random numbers; so processes that write one file each need no common count.
+    """
+    return int(key[:8], 16) * limit < size * LOOKS << 32
 
 
 def evict(limit: int) -> int:
@@ -160,13 +172,15 @@ def decode(payload: bytes) -> Image | None:
 
 
 def _files() -> list[tuple[Path, int, float]]:
-    root = directory()
-    found = []
-    with contextlib.suppress(OSError):
-        for path in root.glob("*" + SUFFIX) if root is not None and root.is_dir() else ():
+    root, found = directory(), list[tuple[Path, int, float]]()
+    if root is None:
+        return found
+    with contextlib.suppress(OSError), os.scandir(root) as entries:
+        for entry in entries:
             with contextlib.suppress(OSError):
-                status = path.stat()
-                found.append((path, status.st_size, status.st_mtime))
+                if entry.name.endswith(SUFFIX):
+                    status = entry.stat()
+                    found.append((Path(entry.path), status.st_size, status.st_mtime))
     return found
 
 
