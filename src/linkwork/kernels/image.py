@@ -155,7 +155,8 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
 def lower_products(program: ProductProgram, options: Options, modules: Modules) -> Needs:
     """Write the modules of a program that ends in products: its start, and the products."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
-    start = schedule(fuse(program.start), options.chunk, options.held, layout, "", keep=False)
+    idle = program.overwritten()
+    start = schedule(fuse(program.start), options.chunk, options.held, layout, "", keep=False, overwritten=idle)
     large = sum(port.size for port in program.matrices.values()) * shape.bytes > LARGE
     parts = program.parts(early=large and options.lanes > 1)
     slots = program.places(layout, parts)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -167,6 +167,28 @@ class ProductProgram:
             )
             for a, b in pairwise(cuts)
         ]
+
+    def overwritten(self) -> list[frozenset[int]]:
+        """For each matrix of the start, the elements (flat) that products write before any of them is read."""
+        read, written = ({n: np.zeros(_shape(p), bool) for n, p in self.matrices.items()} for _ in range(2))
+
+        def reads(name: str, rows: Any, columns: Any) -> None:
+            read[name][rows, columns] |= ~written[name][rows, columns]
+
+        for p in self.products:
+            if isinstance(p, Mirror):
+                for i, j in p.entries:
+                    reads(p.matrix, j, i)
+                    written[p.matrix][i, j] = True
+                continue
+            at = (p.A.columns, p.A.rows) if p.A.transposed else (p.A.rows, p.A.columns)
+            reads(p.A.matrix, *np.ix_(*at))
+            for part in (p.B, p.C) if p.add else (p.B,):
+                for n, row in part.rows:
+                    reads(n, row, slice(part.first, part.first + p.width))
+            for n, row in p.C.rows:
+                written[n][row, p.C.first : p.C.first + p.width] = True
+        return [frozenset(np.flatnonzero(written[p.name] & ~read[p.name]).tolist()) for p in self.start.outputs]
 
     def places(self, layout: Layout, parts: Sequence[Part]) -> dict[str, int]:
         """The slot at which each matrix begins: those of the start are laid out already.
