@@ -81,7 +81,7 @@ def schedule(
     keep: bool = True,
     share: bool = False,
     blanks: Sequence[Collection[int]] = (),
-    overwritten: Sequence[Collection[int]] = (),
+    unstored: Sequence[Collection[int]] = (),
 ) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
@@ -89,8 +89,8 @@ def schedule(
     outputs under their names with ``suffix``. Unless inputs must stay for other programs, their slots are reused once
     they have been read for the last time: the smaller the workspace, the better it fits the cache. With ``share``,
     outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
-    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot, and those that are
-    ``overwritten`` before they are read have one that is not filled.
+    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot, and those that
+    are ``unstored`` have one that is not filled.
     """
     codes, batches = allocated(program, chunk, registers)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -107,7 +107,7 @@ def schedule(
     for i, node in enumerate(program.nodes):
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
-    idle = {slots[e] for slots, elements in zip(outputs, overwritten, strict=False) for e in elements}
+    idle = {slots[e] for slots, elements in zip(outputs, unstored, strict=False) for e in elements}
     for slots, result in zip(outputs, results, strict=not share):
         for slot, v in zip(slots, result, strict=True):
             if slot not in idle and slot not in stores.setdefault(v, []):
