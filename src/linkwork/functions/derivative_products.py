@@ -64,9 +64,9 @@ class Reverse(Differentiated):
     def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The gradient of s (J a - k) - u (M a + c - J^T lam), with [M, J^T; -J, R] [u; -s] = [w_a; w_lam]."""
         p = MotionEquations(self.of, xp, inputs)
-        solved = p.solved()
         first, second = (inputs["w_" + n] for n in self.outputs)
-        u, s = solved.solve(first, -(second * solved.roots))
+        solved = p.solved((first, second))
+        u, s = solved.adjoint
         needed, residual = p.balance(solved)
         out = self._swept(xp, inputs, [(needed, -u), (residual, s)], [solved.a, solved.multipliers])
         if "tau" in self.wrt:

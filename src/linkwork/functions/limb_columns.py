@@ -34,6 +34,19 @@ class Columns(NamedTuple):
     further: list[Port]
 
 
+class Group(NamedTuple):
+    """Columns from `start` to `stop` in which the same limbs are not zero (`used`), and the rows of S that they have.
+
+    These are of the trunk, and of constraints.
+    """
+
+    start: int
+    stop: int
+    used: tuple[int, ...]
+    trunk: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
 BAND = 6
 """Rows of symmetric matrices that are computed together, up to the diagonal of the last one."""
 
@@ -60,12 +73,11 @@ class _Columns:
         self.t, self.m = len(solved.trunk), solved.R.shape[0]
         weighed = any(r != s for r, s in zip(solved.roots.refs, (0 * solved.roots + 1).refs, strict=True))
         for k, l in enumerate(solved.limbs):
-            self.given[f"back{k}"] = self.xp.vstack([l.PT, l.NT])
-            self.given[f"inverse{k}"] = l.inverse
+            self.given[f"back{k}"] = self.xp.vstack([l.inverse, l.PT, l.NT])
             if weighed:
                 roots = solved.roots[list(l.limb.rows), :]
                 self.given[f"reduce{k}"] = self.xp.vstack([l.PT, roots * l.NT])
-        self.weighed, self.reduce = weighed, "reduce" if weighed else "back"
+        self.weighed = weighed
 
     def inverse(self) -> None:
         """B."""
@@ -93,13 +105,15 @@ class _Columns:
 
     def solve(self, w: str, b: Matrix, r: Matrix, names: tuple[str, str]) -> None:
         """The columns of one input."""
-        first, second = names
-        self.further += [Port(first, b.shape), Port(second, r.shape)]
-        start = 0
-        for key, run in groupby(range(b.shape[1]), lambda c: self._held(b, r, c)):
-            width = len(list(run))
-            self._group(f"{w}{start}", key, b[:, start : start + width], r[:, start : start + width], names, start)
-            start += width
+        self.further += [Port(names[0], b.shape), Port(names[1], r.shape)]
+        self.given[f"b_{w}"] = b
+        groups = self._groups(b, r)
+        for _, run in groupby(groups, lambda g: (g.trunk, g.rows)):
+            self._joined(w, list(run), b, r, names)
+        for k in range(len(self.solved.limbs)):
+            for (own, moving), run in groupby(groups, lambda g: (k in g.used, bool(g.trunk or g.rows))):
+                parts = list(run)
+                self._back(k, names, parts[0].start, parts[-1].stop, f"b_{w}" if own else None, moving)
 
     def symmetric(self, C: str, first: int, A: Factor, B: str, add: bool = False) -> None:
         """A symmetric product A B in C, from row and column `first` on."""
@@ -122,14 +136,14 @@ class _Columns:
         above = []
         joined = (*_rows(first, s.trunk), *_rows(second, range(self.m)))
         for k, l in enumerate(s.limbs):
-            seen = len(l.limb.carriers) + len(l.limb.rows)
             across = (*l.limb.carriers, *(t + c for c in l.limb.rows))
             for begin, end in _runs(l.limb.dofs):
                 to, count = l.limb.dofs[begin], end - begin
-                S = Rows(_rows(f"{self.reduce}{k}", range(seen)), begin)
+                name, rows = self._reducing(k)
+                S = Rows(_rows(name, rows), begin)
                 self.product(Rows(joined, to), Factor("B", tuple(range(t + self.m)), across), S, count)
                 for other in range(k, len(s.limbs)):
-                    self._back(other, (first, second), to, count, add=other == k)
+                    self._back(other, (first, second), to, to + count, add=other == k)
             above += [(i, j) for o in s.limbs[k + 1 :] for i in l.limb.dofs for j in o.limb.dofs]
             above += [(i, j) for i in l.limb.dofs for j in s.trunk]
         self.given["unit"] = xp.eye(t)
@@ -140,63 +154,64 @@ class _Columns:
         if above:
             self.products.append(Mirror(first, tuple(above)))
 
-    def _back(self, k: int, names: tuple[str, str], start: int, width: int, add: bool) -> None:
-        """x_l of one limb, with or without its own part there."""
+    def _reducing(self, k: int) -> tuple[str, range]:
+        """The matrix and its rows that have [P^T; s N^T] of a limb."""
         limb = self.solved.limbs[k].limb
         n, seen = len(limb.dofs), len(limb.carriers) + len(limb.rows)
-        held = (*_rows(names[0], [self.solved.trunk[c] for c in limb.carriers]), *_rows(names[1], limb.rows))
-        A = Factor(f"back{k}" if seen else f"inverse{k}", *_all(n, seen), transposed=True)
-        self.product(Rows(_rows(names[0], limb.dofs), start), A, Rows(held, start), width, add)
+        return (f"reduce{k}", range(seen)) if self.weighed else (f"back{k}", range(n, n + seen))
 
-    def _held(self, b: Matrix, r: Matrix, c: int) -> tuple[int, ...] | None:
-        """The limbs in which a column is not zero; None if all of it is."""
-        used = tuple(k for k, l in enumerate(self.solved.limbs) if not self.xp.is_zero(b[list(l.limb.dofs), c : c + 1]))
-        if used or not self.xp.is_zero(b[:, c : c + 1]) or not self.xp.is_zero(r[:, c : c + 1]):
-            return used
-        return None
-
-    def _group(
-        self, name: str, used: tuple[int, ...] | None, b: Matrix, r: Matrix, names: tuple[str, str], start: int
+    def _back(
+        self,
+        k: int,
+        names: tuple[str, str],
+        start: int,
+        stop: int,
+        own: str | None = None,
+        moving: bool = True,
+        add: bool = False,
     ) -> None:
-        """Columns in which the same limbs are not zero, from column `start` on."""
-        s, width = self.solved, b.shape[1]
-        parts = [(k, l.limb) for k, l in enumerate(s.limbs) if used is not None and k in used]
-        # the entries of S
-        b_t, filled = b[list(s.trunk), :], {k for _, l in parts for k in l.carriers}
-        trunk = [k for k in range(self.t) if k in filled or not self.xp.is_zero(b_t[k : k + 1, :])]
-        held = {k for _, l in parts for k in l.rows}
-        rows = [k for k in range(self.m) if k in held or not self.xp.is_zero(r[k : k + 1, :])]
-        S = f"S_{name}"
-        self.given[S] = self.xp.vstack([b_t[trunk, :], -r[rows, :]])
-        for k, l in parts:
-            own = f"b_{name}_{k}"
-            self.given[own] = b[list(l.dofs), :]
-            n, seen = len(l.dofs), len(l.carriers) + len(l.rows)
-            place = [trunk.index(c) for c in l.carriers] + [len(trunk) + rows.index(c) for c in l.rows]
-            self.product(
-                Rows(_rows(S, place)),
-                Factor(f"{self.reduce}{k}", *_all(seen, n)),
-                Rows(_rows(own, range(n))),
-                width,
-                add=True,
-            )
-            self.product(
-                Rows(_rows(names[0], l.dofs), start),
-                Factor(f"inverse{k}", *_all(n, n)),
-                Rows(_rows(own, range(n))),
-                width,
-            )
+        """x_l of one limb in some columns: from b_l in the matrix `own`, and from [x_t; lam], if that is not zero."""
+        limb = self.solved.limbs[k].limb
+        felt = () if own is None else _rows(own, limb.dofs)
+        held = (*_rows(names[0], [self.solved.trunk[c] for c in limb.carriers]), *_rows(names[1], limb.rows))
+        n, inner = len(limb.dofs), (*felt, *(held if moving else ()))
+        A = Factor(f"back{k}", tuple(range(n)), tuple(range(n - len(felt), n - len(felt) + len(inner))), transposed=True)
+        self.product(Rows(_rows(names[0], limb.dofs), start), A, Rows(inner, start), stop - start, add)
+
+    def _groups(self, b: Matrix, r: Matrix) -> list[Group]:
+        """All columns, in order."""
+        s, found, start = self.solved, list[Group](), 0
+        for (used, _), run in groupby(range(b.shape[1]), lambda c: self._used(b, r, c)):
+            stop = start + len(list(run))
+            b_t, r_t = b[list(s.trunk), start:stop], r[:, start:stop]
+            filled = {k for l in used for k in s.limbs[l].limb.carriers}
+            held = {k for l in used for k in s.limbs[l].limb.rows}
+            trunk = tuple(k for k in range(self.t) if k in filled or not self.xp.is_zero(b_t[k : k + 1, :]))
+            rows = tuple(k for k in range(self.m) if k in held or not self.xp.is_zero(r_t[k : k + 1, :]))
+            found.append(Group(start, stop, used, trunk, rows))
+            start = stop
+        return found
+
+    def _used(self, b: Matrix, r: Matrix, c: int) -> tuple[tuple[int, ...], bool]:
+        """The limbs in which a column is not zero, and whether all of it is."""
+        used = tuple(k for k, l in enumerate(self.solved.limbs) if not self.xp.is_zero(b[list(l.limb.dofs), c : c + 1]))
+        return used, self.xp.is_zero(b[:, c : c + 1]) and self.xp.is_zero(r[:, c : c + 1])
+
+    def _joined(self, w: str, groups: Sequence[Group], b: Matrix, r: Matrix, names: tuple[str, str]) -> None:
+        """[x_t; lam] of groups whose S has the same rows, side by side."""
+        s, (start, *_), (_, stop, _, trunk, rows) = self.solved, groups[0], groups[-1]
+        S = f"S_{w}{start}"
+        self.given[S] = self.xp.vstack([b[[s.trunk[k] for k in trunk], start:stop], -r[list(rows), start:stop]])
+        for g in groups:
+            for k in g.used:
+                l, (name, down) = s.limbs[k].limb, self._reducing(k)
+                place = [trunk.index(c) for c in l.carriers] + [len(trunk) + rows.index(c) for c in l.rows]
+                A = Factor(name, tuple(down), tuple(range(len(l.dofs))))
+                felt = Rows(_rows(f"b_{w}", l.dofs), g.start)
+                self.product(Rows(_rows(S, place), g.start - start), A, felt, g.stop - g.start, add=True)
         joined = Rows((*_rows(names[0], s.trunk), *_rows(names[1], range(self.m))), start)
-        across = (*trunk, *(self.t + k for k in rows))
-        self.product(
-            joined, Factor("B", tuple(range(self.t + self.m)), across), Rows(_rows(S, range(len(across)))), width
-        )
-        for k in range(len(s.limbs)):
-            if used is not None:
-                self._back(k, names, start, width, add=k in used)
-            else:
-                zero = Factor(f"inverse{k}", tuple(range(len(s.limbs[k].limb.dofs))), ())
-                self.product(Rows(_rows(names[0], s.limbs[k].limb.dofs), start), zero, Rows(()), width)
+        A = Factor("B", tuple(range(self.t + self.m)), (*trunk, *(self.t + k for k in rows)))
+        self.product(joined, A, Rows(_rows(S, range(len(A.columns)))), stop - start)
 
     def product(self, C: Rows, A: Factor, B: Rows, width: int, add: bool = False) -> None:
         """Note a product, unless nothing comes of it."""

@@ -45,10 +45,10 @@ class MotionEquations:
             return {}
         return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
 
-    def solved(self) -> Implicit:
-        """The solution, as exact as its derivatives are."""
-        c = rnea(self.motion, None, self.fext, self.passive)
-        return Implicit(self.motion, crba(self.motion), c, self.tau, self.softness, self.active, powers=2)
+    def solved(self, weights: tuple[Array, Array] | None = None) -> Implicit:
+        """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
+        c, M = rnea(self.motion, None, self.fext, self.passive), crba(self.motion)
+        return Implicit(self.motion, M, c, self.tau, self.softness, self.active, powers=2, weights=weights)
 
     def solved_by(self, solver: type[S]) -> S:
         """The solution by one of the solvers, with M and c by link recursions."""

@@ -51,9 +51,9 @@ class SecondOrder(Reverse):
 
     def _along(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
         p = MotionEquations(self.of, xp, inputs)
-        solved, changes = p.solved(), self._changes(xp, inputs)
-        weights = [inputs["w_" + n] for n in self.outputs]
-        u, s = map(xp.held, solved.solve(weights[0], -(weights[1] * solved.roots)))
+        first, second = (inputs["w_" + n] for n in self.outputs)
+        solved, changes = p.solved((first, second)), self._changes(xp, inputs)
+        u, s = map(xp.held, solved.adjoint)
 
         # how the solution and the multipliers of the gradient change: a solve each
         held = _still(solved.a, solved.multipliers)

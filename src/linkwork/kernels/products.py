@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from linkwork.kernels.program import Array, Port, Program, broadcast
 from linkwork.kernels.schedule import Layout
 from linkwork.kernels.simplify import finished
 from linkwork.kernels.values import ZERO, Values
+from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -168,6 +169,37 @@ class ProductProgram:
             for a, b in pairwise(cuts)
         ]
 
+    @cached_property
+    def last_mirrors(self) -> dict[str, Mirror]:
+        """Mirrors of outputs that no later product reads or writes, by output."""
+        last = {n: p for p in self.products for n in p.matrices}
+        return {p.name: last[p.name] for p in self.outputs if isinstance(last.get(p.name), Mirror)}
+
+    @cached_property
+    def unstored(self) -> list[frozenset[int]]:
+        """For each matrix of the start, the elements (flat) that nobody reads before products write them."""
+        read, written = ({n: np.zeros(_shape(p), bool) for n, p in self.matrices.items()} for _ in range(2))
+
+        def reads(name: str, rows: Any, columns: Any) -> None:
+            read[name][rows, columns] |= ~written[name][rows, columns]
+
+        for p in self.products:
+            if isinstance(p, Mirror):
+                for i, j in p.entries:
+                    reads(p.matrix, j, i)
+                    written[p.matrix][i, j] = True
+                continue
+            at = (p.A.columns, p.A.rows) if p.A.transposed else (p.A.rows, p.A.columns)
+            reads(p.A.matrix, *np.ix_(*at))
+            for part in (p.B, p.C) if p.add else (p.B,):
+                for n, row in part.rows:
+                    reads(n, row, slice(part.first, part.first + p.width))
+            for n, row in p.C.rows:
+                written[n][row, p.C.first : p.C.first + p.width] = True
+        for port in self.outputs:
+            reads(port.name, slice(None), slice(None))
+        return [frozenset(np.flatnonzero(~read[p.name]).tolist()) for p in self.start.outputs]
+
     def places(self, layout: Layout, parts: Sequence[Part]) -> dict[str, int]:
         """The slot at which each matrix begins: those of the start are laid out already.
 
@@ -194,6 +226,18 @@ class ProductProgram:
         layout.size = max(layout.size, place)
         layout.named |= known
         return known
+
+    def output_slots(self, layout: Layout, mirrored: bool) -> tuple[tuple[int, ...], ...]:
+        """The slot of every element of each output; if `mirrored`, those of `last_mirrors` are where they come from."""
+        found = []
+        for port in self.outputs:
+            begin, wide = layout.named[port.name], _shape(port)[1]
+            slots = list(range(begin, begin + port.size))
+            if mirrored and port.name in self.last_mirrors:
+                for i, j in self.last_mirrors[port.name].entries:
+                    slots[i * wide + j] = begin + j * wide + i
+            found.append(tuple(slots))
+        return tuple(found)
 
     def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
         """The products in NumPy: the definition of what every kernel of this program computes."""

@@ -81,6 +81,7 @@ def schedule(
     keep: bool = True,
     share: bool = False,
     blanks: Sequence[Collection[int]] = (),
+    unstored: Sequence[Collection[int]] = (),
 ) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
@@ -88,7 +89,8 @@ def schedule(
     outputs under their names with ``suffix``. Unless inputs must stay for other programs, their slots are reused once
     they have been read for the last time: the smaller the workspace, the better it fits the cache. With ``share``,
     outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
-    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot.
+    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot, and those that
+    are ``unstored`` have one that is not filled.
     """
     codes, batches = allocated(program, chunk, registers)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -105,9 +107,10 @@ def schedule(
     for i, node in enumerate(program.nodes):
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
+    idle = {slots[e] for slots, elements in zip(outputs, unstored, strict=False) for e in elements}
     for slots, result in zip(outputs, results, strict=not share):
         for slot, v in zip(slots, result, strict=True):
-            if slot not in stores.setdefault(v, []):
+            if slot not in idle and slot not in stores.setdefault(v, []):
                 stores[v].append(slot)
     halves = {"sin_of": 0, "cos_of": 1}
     pair_slots: dict[int, tuple[int, int]] = {}
@@ -127,6 +130,7 @@ def schedule(
         v: slot
         for slots, result in zip(outputs, results, strict=not share)
         for slot, v in zip(slots, result, strict=True)
+        if slot not in idle
     }
     places = _connect(program, steps, loads, stores, layout, keep, shared, written)
     outputs = [tuple(places[v] for v in result) for result in program.results] if share else outputs
