@@ -336,7 +336,7 @@ TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
 MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 4, "slips": 6, "interior_point": 60}
-MOST |= {"whole_newton": 20, "whole_interior_point": 60}
+MOST |= {"whole_newton": 20, "whole_interior_point": 120}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 
