@@ -88,7 +88,7 @@ def test_the_whole_step_ends_with_limits_and_redundant_contacts() -> None:
     x, _ = case.solved()
     after = case.after(x)
     assert after.violation[0, 0] <= TOLERANCE * after.speed[0, 0]
-    assert case.step.chain == ["newton", "interior_point", "whole_newton", "whole_interior_point"]
+    assert case.step.chain == ["newton", "slips", "interior_point", "whole_newton", "whole_interior_point"]
     with pytest.raises(InputError, match="dry friction"):
         lw.step(case.step.model, case.step.contacts, method="newton", parameters=("joint_friction",))
 

@@ -96,6 +96,7 @@ CONTACT = {
     "name": NAME,
     "torsion": NOT_NEGATIVE,
     "rolling": NOT_NEGATIVE,
+    "margin": NOT_NEGATIVE,
 }
 """The arguments of every contact."""
 
@@ -107,7 +108,8 @@ class Contact(Value):
 
     `frame` is the name of a frame or link; a sphere of radius 0 is a point. `friction` is Coulomb's coefficient,
     `restitution` the share of the normal velocity with which it bounces back. `torsion` and `rolling` (lengths, as in
-    MuJoCo) resist turning about the normal and about the two tangents: with up to these times the normal force.
+    MuJoCo) resist turning about the normal and about the two tangents: with up to these times the normal force. It
+    touches at a distance of `margin`.
 
     Examples:
         >>> step = lw.step(quadruped(), [lw.Contact("front_left_foot", radius=0.02, friction=0.8)])
@@ -123,6 +125,7 @@ class Contact(Value):
     name: str = ""
     torsion: float = 0.0
     rolling: float = 0.0
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offset", tuple(float(x) for x in np.asarray(self.offset)))
@@ -156,7 +159,7 @@ class Contact(Value):
         lever = centre - self.radius * n
         CR = C.T @ R
         turned = -(C.T @ xp.cross(lever, R))  # C^T (R w) x d = -C^T (d x R w)
-        gap = (n.T @ (p + centre))[0, 0] - (self.radius + height)
+        gap = (n.T @ (p + centre))[0, 0] - (self.radius + self.margin + height)
         return Touch({link: xp.hstack([CR, turned])}, gap, C, {link: R}, C.T @ lever)
 
 

@@ -115,13 +115,15 @@ STILL = 1e-10
     name=NAME,
     torsion=NOT_NEGATIVE,
     rolling=NOT_NEGATIVE,
+    margin=NOT_NEGATIVE,
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Pair(Value):
     """One contact between two bodies, on two links or on a link and the world.
 
     `corner` is the number of a corner (0 to 3) of the face of block `a` towards block `b`, or of an end (0, 1) of a rod
-    on a block. `torsion` and `rolling` (lengths) resist turning against each other, as those of a `Contact`.
+    on a block. `torsion` and `rolling` (lengths) resist turning against each other, as those of a `Contact`;
+    the two touch at a distance of `margin`.
 
     Examples:
         >>> lw.Pair(lw.Ball("tip", radius=0.1), lw.Block("world", (1, 1, 0.2)), friction=0.5).friction
@@ -136,6 +138,7 @@ class Pair(Value):
     name: str = ""
     torsion: float = 0.0
     rolling: float = 0.0
+    margin: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.name or f"{self.a.frame}-{self.b.frame}/{self.corner}")
@@ -175,7 +178,7 @@ class Pair(Value):
             if link:
                 turns[link] = sign * R
                 K[link] = sign * xp.hstack([C.T @ R, -(C.T @ xp.cross(point - p, R))])
-        return Touch(K, near.gap, C, turns)
+        return Touch(K, near.gap - self.margin, C, turns)
 
     def _nearest(self, motion: Motion) -> Nearest:
         a, b, xp = self.a, self.b, motion.xp

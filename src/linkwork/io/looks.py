@@ -24,6 +24,7 @@ from linkwork.model.visual import (
     Heights,
     Mesh,
     MeshFile,
+    Partner,
     Shape,
     Visual,
 )
@@ -106,15 +107,26 @@ def sdf_colliders(link: Element, pose: Place) -> Iterator[Collider]:
 def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
     """The geoms of a body that may touch others; planes and height fields on the world only.
 
-    What they may touch is `kept` in `geom_user` where the reader has compiled the model (mjcf.py).
+    What they may touch is `kept` in `geom_user` where the reader has compiled the model (mjcf.py). Those of a <pair>
+    may touch each other.
     """
+    paired = {int(g) for g in (*m.pair_geom1, *m.pair_geom2)}
     for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
         kind, meets = (int(x) for x in (m.geom_user[g] if kept else (m.geom_contype[g], m.geom_conaffinity[g])))
-        shape = (_geom_shape(m, g) or (None if body else _geom_floor(m, g))) if kind or meets else None
+        shape = (_geom_shape(m, g) or (None if body else _geom_floor(m, g))) if kind or meets or g in paired else None
         if shape is not None:
             friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
             turns = [float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))]
-            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, *turns)
+            partners = tuple(_partner(m, k) for k in range(m.npair) if m.pair_geom1[k] == g)
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, *turns, partners)
+
+
+def _partner(m: Any, pair: int) -> Partner:
+    """The second geom of a <pair>; of two coefficients along the tangents, or of rolling, the smaller one."""
+    slide, torsion, roll, dim = *m.pair_friction[pair][[0, 2, 3]], int(m.pair_dim[pair])
+    slide, roll = (min(float(x), float(m.pair_friction[pair][k])) for x, k in ((slide, 1), (roll, 4)))
+    used = [float(x) if dim >= least else 0.0 for x, least in ((slide, 3), (torsion, 4), (roll, 6))]
+    return Partner(m.geom(int(m.pair_geom2[pair])).name, *used, max(float(m.pair_margin[pair]), 0.0))
 
 
 def _geom_place(m: Any, g: int) -> Placement:

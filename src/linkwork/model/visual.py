@@ -95,12 +95,23 @@ class Visual:
 
 
 @dataclass(frozen=True)
+class Partner:
+    """A shape, by its name, with which another one touches as these figures say, whatever the kinds of the two are."""
+
+    name: str
+    friction: float
+    torsion: float
+    rolling: float
+    margin: float
+
+
+@dataclass(frozen=True)
 class Collider:
     """A shape that may touch others, at a place on its link.
 
     `friction` is Coulomb's coefficient, None where the file gives none. As in MuJoCo, two shapes touch if the `kind` of
     one has a bit in common with what the other one `meets`. `torsion` and `rolling` are those of `lw.Contact`. Those of
-    the world may be a `Floor`.
+    the world may be a `Floor`. `partners` are the shapes of <pair> elements of MJCF.
     """
 
     shape: Shape | Floor
@@ -111,6 +122,7 @@ class Collider:
     meets: int = 1
     torsion: float = 0.0
     rolling: float = 0.0
+    partners: tuple[Partner, ...] = ()
 
     def moved(self, X: Placement) -> Collider:
         """In the frame in which this link frame has placement X."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
 from linkwork.constraints.contact import Contact
+from linkwork.constraints.pair import Ball, Block, Body, Pair, Rod, touching
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.errors import LoadError
 from linkwork.io.mesh_files import locate
@@ -19,7 +20,7 @@ from linkwork.io.xml import LoadWarning
 from linkwork.model import Model
 from linkwork.model.body import Placement
 from linkwork.model.model import MODEL
-from linkwork.model.visual import Box, Collider, Cylinder, Ellipsoid, Mesh, MeshFile
+from linkwork.model.visual import Box, Collider, Cylinder, Ellipsoid, HalfSpace, Heights, Mesh, MeshFile, Partner
 
 FRICTION = 0.8
 """Of shapes whose file gives none."""
@@ -28,8 +29,10 @@ CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
 
 
 @checked(model=MODEL, links=optional(NAMES), friction=optional(NOT_NEGATIVE))
-def contacts(model: Model, links: Sequence[str] | None = None, *, friction: float | None = None) -> list[Contact]:
-    """The candidates of contact with the ground that a model's collision shapes have.
+def contacts(
+    model: Model, links: Sequence[str] | None = None, *, friction: float | None = None
+) -> list[Contact | Pair]:
+    """The candidates of contact that a model's collision shapes have: with the ground, and of <pair> of MJCF.
 
     | shape | contacts |
     |---|---|
@@ -40,7 +43,9 @@ def contacts(model: Model, links: Sequence[str] | None = None, *, friction: floa
     | mesh | at most 8: its corners, the vertices farthest along the diagonals of its axes |
 
     `links` are the names of links or of frames that were links (all by default); `friction` replaces what the shapes'
-    file says. Shapes that may not touch a plane of MuJoCo's default kind are left out.
+    file says. Shapes that may not touch a plane of MuJoCo's default kind are left out, unless they are in a <pair>. A
+    <pair> of spheres, capsules and boxes is what `lw.touching` gives, with a friction and margin of its own; of two
+    links it is taken if one of them is in `links`.
 
     Examples:
         >>> from linkwork.model.visual import Box, Collider
@@ -51,16 +56,65 @@ def contacts(model: Model, links: Sequence[str] | None = None, *, friction: floa
         ['crate/0/0', 'crate/0/1', 'crate/0/2', 'crate/0/3']
     """
     wanted = None if links is None else {model.frame(name).link for name in links}
-    out: list[Contact] = []
+    out: list[Contact | Pair] = []
+    paired, grounded = _pairs(model)
     for i in model.topology.links:
         if wanted is not None and i not in wanted:
             continue
         for k, collider in enumerate(model.links[i].colliders):
-            if collider.kind & 1 or collider.meets & 1:
-                name = f"{model.links[i].name}/{collider.name or k}"
-                found = _of(collider, model.links[i].name, name, _friction(collider, friction))
-                out += [replace(c, torsion=collider.torsion, rolling=collider.rolling) for c in found]
+            own = Partner("", _friction(collider, None), collider.torsion, collider.rolling, 0.0)
+            how = grounded.get((i, k), own if collider.kind & 1 or collider.meets & 1 else None)
+            if how is not None:
+                name, mu = f"{model.links[i].name}/{collider.name or k}", how.friction if friction is None else friction
+                out += [replace(c, **_turns(how)) for c in _of(collider, model.links[i].name, name, mu)]
+    for (i, a), (j, b), how in paired:
+        if wanted is None or {i, j} & wanted:
+            found = touching(a, b, how.friction if friction is None else friction)
+            out += [replace(c, **_turns(how)) for c in found]
     return out
+
+
+Placed = tuple[int, Body]
+
+
+def _pairs(model: Model) -> tuple[list[tuple[Placed, Placed, Partner]], dict[tuple[int, int], Partner]]:
+    """Bodies of <pair> elements, and by link and number the shapes that are a <pair> with the ground."""
+    shapes = [(i, k, c) for i in range(len(model.links)) for k, c in enumerate(model.links[i].colliders)]
+    named, bodies, grounded = {c.name: (i, k, c) for i, k, c in shapes}, [], {}
+    for i, k, c in shapes:
+        for how in c.partners:
+            if how.name not in named:  # no shape that is read
+                continue
+            j, l, other = named[how.name]
+            floors = [isinstance(x.shape, HalfSpace | Heights) for x in (c, other)]
+            a, b = _body(model, i, c), _body(model, j, other)
+            if any(floors):
+                grounded[(j, l) if floors[0] else (i, k)] = how
+            elif a is not None and b is not None and i != j:
+                bodies.append(((i, a), (j, b), how))
+            else:
+                kinds = " and ".join(type(x.shape).__name__.lower() for x in (c, other))
+                said = (
+                    f"a pair of {kinds} is left out, '{c.name}' and '{how.name}': spheres, capsules and boxes are taken"
+                )
+                warnings.warn(LoadWarning(said), stacklevel=4)
+    return bodies, grounded
+
+
+def _body(model: Model, link: int, collider: Collider) -> Body | None:
+    """A shape as one of those that may touch others; None if it is none of them."""
+    X, shape, frame = collider.placement, collider.shape, model.links[link].name
+    if isinstance(shape, Ellipsoid) and len({*shape.radii}) == 1:
+        return Ball(frame, X.p, shape.radii[0])
+    if isinstance(shape, Cylinder) and shape.round:
+        half = shape.length / 2 * X.R[:, 2]
+        return Rod(frame, X.p - half, X.p + half, shape.radius)
+    return Block(frame, shape.size, X) if isinstance(shape, Box) else None
+
+
+def _turns(how: Partner) -> dict[str, float]:
+    """What a contact has besides its coefficient of friction."""
+    return {"torsion": how.torsion, "rolling": how.rolling, "margin": how.margin}
 
 
 def _friction(collider: Collider, given: float | None) -> float:

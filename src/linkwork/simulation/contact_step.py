@@ -19,6 +19,7 @@ from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInter
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
+from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
 from linkwork.constraints.contact import Contact, Surface
 from linkwork.constraints.pair import Pair
@@ -165,13 +166,13 @@ class ContactStep:
     def chain(self) -> list[str]:
         """The solvers of its loops, one after the other, each for what those before have left.
 
-        The first two of "newton" know contacts, but not the limits of joints.
+        The first three of "newton" know contacts, but not the limits of joints.
         """
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
         if self.solver == "newton":
             whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
-            return ["newton", "interior_point", *whole, *(["admm"] if few else [])]
+            return ["newton", "slips", "interior_point", *whole, *(["admm"] if few else [])]
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
 
     @property
@@ -241,7 +242,7 @@ class Solving:
         start, change = first.first()
         new, residual = first.next(x)
         out = {"x_first": start, "residual_first": change, "x_next": new, "residual": residual}
-        for key, loop in zip("bcd", others, strict=False):
+        for key, loop in zip("bcde", others, strict=False):
             entered = loop.enter(x)
             z = symbol(f"z_{key}", loop.size - kept)
             new, residual = loop.next(self.xp.vstack([x[0:kept, :], z]))
@@ -315,6 +316,7 @@ SOLVERS: dict[str, type[Solver]] = {
     "active_set": ActiveSet,
     "admm": Admm,
     "newton": Newton,
+    "slips": Slips,
     "interior_point": InteriorPoint,
     "whole_newton": WholeNewton,
     "whole_interior_point": WholeInteriorPoint,
@@ -333,8 +335,8 @@ MANY = 32
 TOLERANCE = 1e-8
 """The change of velocities in an iteration, relative to the largest, below which it stops."""
 
-MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 15, "interior_point": 60}
-MOST |= {"whole_newton": 20, "whole_interior_point": 60}
+MOST = {"gauss_seidel": 200, "active_set": 80, "admm": 2000, "newton": 4, "slips": 6, "interior_point": 60}
+MOST |= {"whole_newton": 20, "whole_interior_point": 120}
 """Iterations, by solver: those of ADMM are many, and get nearer all the time."""
 
 

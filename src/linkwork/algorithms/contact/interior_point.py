@@ -39,6 +39,9 @@ DAMPING = 1e-10
 SLIPPERY = 1e-9
 """The least mu that has an inside."""
 
+SMALLEST = 1e-4
+"""Of the tau that a step aims at, the least product after it: one that falls far behind the others blocks all steps."""
+
 FAR = 1e30
 """A way without an end."""
 
@@ -86,6 +89,7 @@ class InteriorPoint(Newton):
             for end in law.ends(z, dz):
                 far = xp.where(end < far, end, far)
         state = [z + INSIDE * far * dz for z, dz in zip(state, changes, strict=True)]
+        state = [law.lifted(z, SMALLEST * tau) for law, z in zip(self.inner, state, strict=True)]
         new = [law.impulse(z) for law, z in zip(self.inner, state, strict=True)]
         error = self.violation(new, self.ports.moved(new)) / self.speed
         better = error < best
@@ -149,6 +153,11 @@ class InnerCone:
         below = xp.where(inner > 0, below, 0.0)
         return [*(way(z[k, 0], dz[k, 0], xp) for k in (2, 3, 4)), way(c, -below, xp)]
 
+    def lifted(self, z: Array, least: Array) -> Array:
+        """The unknowns with p_n w not below `least`."""
+        pn, w = lifted(z[2, 0], z[3, 0], self.law.scale, least, self.xp)
+        return self.xp.vstack([z[0:2, :], self.xp.matrix([[pn], [w]]), z[4:5, :]])
+
     def _room(self, z: Array) -> Array:
         """c."""
         side = self.mu * z[2, 0]
@@ -191,17 +200,35 @@ class InnerStop:
         return E * soft * self.xp.eye(1), b * soft * self.xp.eye(1)
 
     def changes(self, z: Array, u: Array, dp: Array, du: Array, tau: Array) -> Array:
-        """Of all unknowns."""
-        out = []
+        """Of all unknowns: those of a limit that holds by the impulse, those of any other by the velocity."""
+        xp, free, out = self.xp, list[tuple[Array, Array]](), []
         for k, (sign, limit) in enumerate(self.limits):
             l, a = z[2 * k, 0], z[2 * k + 1, 0]
             da = sign * (u[0, 0] + du[0, 0] - limit) - a
-            out += [[(tau - l * (a + da)) / a], [da]]
-        return self.xp.matrix(out)
+            free.append(((tau - l * (a + da)) / a, da))
+        for k, (sign, _) in enumerate(self.limits):
+            l, a = z[2 * k, 0], z[2 * k + 1, 0]
+            others = sum((other[0] for j, other in enumerate(free) if j != k), 0.0)  # of the opposite sign
+            dl, holds = sign * dp[0, 0] + others, l * self.law.alone > a
+            held = dl, (tau - a * dl) / l - a
+            out += [[xp.where(holds, x, y)] for x, y in zip(held, free[k], strict=True)]
+        return xp.matrix(out)
+
+    def lifted(self, z: Array, least: Array) -> Array:
+        """The unknowns with l a of every limit not below `least`."""
+        pairs = [lifted(z[2 * k, 0], z[2 * k + 1, 0], self.law.alone, least, self.xp) for k in range(len(self.limits))]
+        return self.xp.matrix([[x] for pair in pairs for x in pair])
 
     def ends(self, z: Array, dz: Array) -> list[Array]:
         """How far it is until one of them is zero."""
         return [way(z[k, 0], dz[k, 0], self.xp) for k in range(self.size)]
+
+
+def lifted(impulse: Array, slack: Array, mobility: Array, least: Array, xp: Ops) -> tuple[Array, Array]:
+    """An impulse and its slack with a product not below `least`: the smaller of the two becomes larger."""
+    low, smaller = impulse * slack < least, impulse * mobility < slack
+    more_impulse, more_slack = xp.where(smaller, least / slack, impulse), xp.where(smaller, slack, least / impulse)
+    return xp.where(low, more_impulse, impulse), xp.where(low, more_slack, slack)
 
 
 def way(value: Array, change: Array, xp: Ops) -> Array:

@@ -22,6 +22,8 @@ where that does not help another method does (interior_point.py).
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from linkwork.algorithms.contact.gauss_seidel import TINY
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger
 from linkwork.algorithms.contact.ports import Ports
@@ -34,14 +36,37 @@ DAMPING = 1e-8
 RHO, FALLS, LEAST = 0.1, 0.1, 1e-4
 """At the start, by what it is multiplied, and how small it becomes."""
 
-SAFE = 10.0
-"""How much more exact a step must be than asked for: impulses are moved into their cones afterwards."""
+SOFT = 0.05
+"""lambda of contacts that begin to push, in the first step: they give way by half of what they would alone."""
+
+FASTEST, EDGE = 100.0, 1e-9
+"""The largest s, relative to a contact's own mobility, and how far from sticking a contact must be to slip."""
+
+SAFE = 2.0
+"""How much more exact a step must be than asked for: the residual of a result is computed in another way."""
 
 LENGTH = 1e-150
 """Added to lengths that may be zero: its square is still a number."""
 
 LOST = 1e30
 """The residual of a step that is not a number: the lane goes back."""
+
+
+class Step(NamedTuple):
+    """Where a step leads: impulses p, velocities y of ports, and how far they are from the laws.
+
+    Of the `raw` impulses and of what is `inside` their cones, p are those with the `least` violation; `error` is that
+    of what is inside.
+    """
+
+    p: Array
+    y: Array
+    least: Array
+    raw: Array
+    raw_y: Array
+    inside: Array
+    inside_y: Array
+    error: Array
 
 
 class Newton:
@@ -68,11 +93,16 @@ class Newton:
         return int(self.kept + self.ports.rows + 2)
 
     def first(self) -> tuple[Array, Array]:
-        """The state after one step from `start`, and its violation."""
+        """The state after one step from `start`, and its violation.
+
+        Contacts that begin to push are soft in it: most of them share loads with others.
+        """
         xp, others = self.xp, self.problem.rows - self.rows
         p = [law.inside(x) for law, x in zip(self.laws, self._split(self.start), strict=True)]
         remembered = self.start[self.problem.rows :, :]
-        return self.next(xp.vstack([*p, xp.zeros(others), remembered, *self._begun(self.ports.moved(p))]))
+        x = xp.vstack([*p, xp.zeros(others), remembered, *self._begun(self.ports.moved(p))])
+        pushed = [xp.where(a[-1, 0] > 0, threshold(xp, DAMPING), SOFT) for a in p]
+        return self._after(x, self._stepped(x, pushed))
 
     def enter(self, x: Array) -> Array:
         """The state from which it goes on where another loop ended."""
@@ -80,20 +110,12 @@ class Newton:
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and its violation of the laws, relative to velocities."""
-        xp, p, end = self.xp, self._split(x), self.kept + self.ports.rows
-        y, rho, before = x[self.kept : end, :], x[end, 0], x[end + 1 : end + 2, :]
-        u = [self.problem.g[i] + self.ports.at(i, y) for i in range(len(p))]
-        steps = [self._linearised(law, a, b, rho) for law, a, b in zip(self.laws, p, u, strict=True)]
-        dp, _ = self.ports.solve([E for E, _ in steps], [b for _, b in steps])
-        new = [a + b for a, b in zip(p, dp, strict=True)]
-        after = self.ports.moved(new)
-        error = self.violation(new, after) / self.speed
-        # less of u in y if that was worse than before, and back if it was nothing at all
-        sane, smaller = error < LOST, xp.where(FALLS * rho > LEAST, FALLS * rho, LEAST)
-        rho = xp.where(error < before, rho, smaller) * xp.eye(1)
-        state = xp.where(sane, xp.vstack([*new, x[self.rows : self.kept, :], after]), x[0:end, :])
-        error = xp.where(sane, error, LOST)
-        return xp.vstack([state, rho, error]), SAFE * error
+        xp, near = self.xp, self._stepped(x, [threshold(self.xp, DAMPING)] * len(self.laws))
+        p, u = self._split(near.inside), self._velocities(near.inside_y)
+        steps = [self._in_force(law, a, b) for law, a, b in zip(self.laws, p, u, strict=True)]
+        exact = self._solved(p, steps)
+        better = exact.least < near.least
+        return self._after(x, Step(*(xp.where(better, a, b) for a, b in zip(exact, near, strict=True))))
 
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of any law, and the velocity that it is relative to."""
@@ -107,15 +129,54 @@ class Newton:
             worst = larger(self.xp, worst, law.violation(p[i], self.problem.g[i] + self.ports.at(i, y)))
         return worst
 
+    def _stepped(self, x: Array, damping: list[Array]) -> Step:
+        """A step on the laws as they are linearised at x."""
+        p, end = self._split(x), self.kept + self.ports.rows
+        u, rho = self._velocities(x[self.kept : end, :]), x[end, 0]
+        laws = zip(self.laws, p, u, damping, strict=True)
+        return self._solved(p, [self._linearised(law, a, b, rho, soft) for law, a, b, soft in laws])
+
+    def _solved(self, p: list[Array], steps: list[tuple[Array, Array]]) -> Step:
+        """Impulses with the changes that E and b of all laws lead to, and what of these is inside their cones."""
+        xp, dp = self.xp, self.ports.solve([E for E, _ in steps], [b for _, b in steps])[0]
+        new = [a + b for a, b in zip(p, dp, strict=True)]
+        inside = [law.inside(a) for law, a in zip(self.laws, new, strict=True)]
+        y, inside_y = self.ports.moved(new), self.ports.moved(inside)
+        outer, error = (self.violation(a, b) / self.speed for a, b in ((new, y), (inside, inside_y)))
+        least, moved = xp.where(error < outer, error, outer), error < outer
+        kept, kept_y = xp.where(moved, xp.vstack(inside), xp.vstack(new)), xp.where(moved, inside_y, y)
+        return Step(kept, kept_y, least, xp.vstack(new), y, xp.vstack(inside), inside_y, error)
+
+    def _after(self, x: Array, step: Step) -> tuple[Array, Array]:
+        """The state after a step from x, and its violation."""
+        xp, end = self.xp, self.kept + self.ports.rows
+        rho, before = x[end, 0], x[end + 1 : end + 2, :]
+        # less of u in y if that was worse than before, and back if it was nothing at all
+        sane, smaller = step.error < LOST, xp.where(FALLS * rho > LEAST, FALLS * rho, LEAST)
+        rho = xp.where(step.least < before, rho, smaller) * xp.eye(1)
+        state = xp.where(sane, xp.vstack([step.p, x[self.rows : self.kept, :], step.y]), x[0:end, :])
+        least, error = (xp.where(sane, a, LOST) for a in (step.least, step.error))
+        return xp.vstack([state, rho, least]), SAFE * error
+
+    def _velocities(self, y: Array) -> list[Array]:
+        """Those of contacts and joints, for velocities of ports."""
+        return [self.problem.g[i] + self.ports.at(i, y) for i in range(len(self.laws))]
+
     def _begun(self, y: Array) -> tuple[Array, Array, Array]:
         """What is in the state besides impulses at the beginning."""
         return y, RHO * self.xp.eye(1), LOST * self.xp.eye(1)
 
-    def _linearised(self, law: Law, p: Array, u: Array, rho: Array) -> tuple[Array, Array]:
+    def _linearised(self, law: Law, p: Array, u: Array, rho: Array, damping: Array) -> tuple[Array, Array]:
         """E and b: dp = b - E du."""
         if isinstance(law, Cone):
-            return slipping(law, p, u, rho / law.scale, self.xp)
+            return slipping(law, p, u, rho / law.scale, damping, self.xp)
         return stopping(law, p, u, rho / law.alone, self.xp)
+
+    def _in_force(self, law: Law, p: Array, u: Array) -> tuple[Array, Array]:
+        """E and b of what is in force at p and u."""
+        if isinstance(law, Cone):
+            return given_slip(law, p, u, *slip_at(law, p, u, self.xp), threshold(self.xp, DAMPING), self.xp)
+        return stopping(law, p, u, RHO / law.alone, self.xp)
 
     def _split(self, x: Array) -> list[Array]:
         return self.problem.split(x)[: len(self.laws)]
@@ -131,9 +192,9 @@ class WholeNewton(Newton):
         return problem.every, problem.laws
 
 
-def slipping(law: Cone, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:
+def slipping(law: Cone, p: Array, u: Array, r: Array, damping: Array, xp: Ops) -> tuple[Array, Array]:
     """E and b of a contact."""
-    mu, damping = law.mu, threshold(xp, DAMPING)
+    mu = law.mu
     y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
     N, length = xp.where(yn > 0, yn, 0.0), xp.sqrt(y0 * y0 + y1 * y1 + LENGTH)
     slips = length > mu * N
@@ -153,6 +214,25 @@ def slipping(law: Cone, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, A
     fe, fa = e0 * f0 + e1 * f1, (e0 * f1 - e1 * f0) / left
     fe = xp.where(slips, fe + xp.where(yn > 0, mu * (1 - damping) * bn, 0.0), fe / damping)
     return xp.matrix(rows), xp.matrix([[e0 * fe - e1 * fa], [e1 * fe + e0 * fa], [bn]])
+
+
+def slip_at(law: Cone, p: Array, u: Array, xp: Ops) -> tuple[Array, Array]:
+    """s of a contact with the impulse p and the velocity u, zero if it sticks, and 1 if it pushes, else 0."""
+    r, most = RHO / law.scale, FASTEST * law.scale
+    y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
+    side, square = law.mu * yn, p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0]
+    s = -(u[0, 0] * p[0, 0] + u[1, 0] * p[1, 0]) / (square + LENGTH)
+    s = xp.where(s > 0, xp.where(s < most, s, most), 0.0)
+    return xp.where(y0 * y0 + y1 * y1 > (1 + EDGE) * side * side, s, 0.0), xp.where(yn > 0, 1.0, 0.0)
+
+
+def given_slip(law: Cone, p: Array, u: Array, s: Array, pushes: Array, damping: float, xp: Ops) -> tuple[Array, Array]:
+    """E and b of a contact that slips with s, if it pushes: u_t + s p_t = 0 and u_n = 0."""
+    least = damping * law.scale / RHO
+    Et, En = pushes / (s + least), pushes / least
+    b = [[-Et * (u[j, 0] + s * p[j, 0]) - (1 - pushes) * p[j, 0]] for j in range(2)]
+    b.append([-En * u[2, 0] - (1 - pushes) * p[2, 0]])
+    return xp.matrix([[Et, 0.0, 0.0], [0.0, Et, 0.0], [0.0, 0.0, En]]), xp.matrix(b)
 
 
 def stopping(law: Stop, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:
