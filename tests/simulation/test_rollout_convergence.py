@@ -167,7 +167,7 @@ def test_more_iterations_than_needed_find_no_forces_in_redundant_directions(seed
     q = model.integrate(lw.random_state(model, seed)[0], 1e-6 * rng.normal(size=model.nv))
     v, tau = 0.1 * lw.project_velocity(model, q, rng.normal(size=model.nv)), np.zeros(model.nv)
     (method,) = (m for m in able("forward_dynamics", model) if m.name == "prox_pv")
-    prox = limited_penalty(method)
+    prox = limited_penalty(method, model)
     exact = Judge(model).redundant({"q": q, "v": v, "tau": tau}, prox.redundant).a
     solved = Solver(method, Rewritten(model))(xp, q[:, None], v[:, None], tau[:, None], None, prox.mu)
     for iterations in (2, 4, 8, 12):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.structure.local_loops import local_loops
-from linkwork.structure.treatment import LOOPS, NOTHING, Ways, treated
+from linkwork.structure.treatment import BASE, LOOPS, NOTHING, Ways, treated
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -69,6 +69,11 @@ class Method:
     def local(self) -> bool:
         """Whether it embeds linkages: they must not be singular for the joints chosen as independent."""
         return self.ways is not None and self.ways.embeds == LOOPS
+
+    @property
+    def at_once(self) -> bool:
+        """Whether it iterates on all rows at once: a further iteration is two triangular solves, and no sweep."""
+        return self.prox is not None and (self.ways is None or self.ways == Ways(propagates=BASE))
 
     @property
     def outer_only(self) -> bool:

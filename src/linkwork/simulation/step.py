@@ -34,6 +34,7 @@ from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.energy import passive_work
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import NO_PUSHES, Pushes
+from linkwork.structure.independent import overconstrained
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
@@ -53,17 +54,17 @@ JOULE = 1e-9
 
 KEPT = 1 - 2.0**-10
 """The share of the last step's multipliers that a step starts from: what rows in conflict add at every step would grow
-without bounds otherwise, and nearly redundant ones, as Cassie has, be held by the huge forces that STEP_PENALTY avoids;
-with 2^-16 instead, most of its motions fail within a minute of violent kicks."""
+without bounds otherwise."""
 
 
 @dataclass(frozen=True)
 class Step:
     """One step of a model; the method is planned when it is first needed.
 
-    Proximal methods do `iterations` solver iterations, with the penalty of `prox`, from the forces of the last step: by
-    default one in semi-implicit steps, and two where accelerations are used to a higher order. With `modes` there is an
-    input `active`, with `pd` there are gains and targets of joint control, and with
+    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. Those that sweep over links start from
+    the forces of the last step, unless the mechanism is overconstrained. By default they do one in semi-implicit steps,
+    and two where accelerations are used to a higher order; the others do two from zero, and three in overconstrained
+    mechanisms. With `modes` there is an input `active`, with `pd` there are gains and targets of joint control, and with
     `actuators` controls u; `pushes` are forces on frames. `extras` are returned besides q and v.
     `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
     inputs. When traced, dynamics are computed `within` the rewritten model. With constraints, `worst` is the largest
@@ -97,7 +98,7 @@ class Step:
         """What is handed to the next step: the largest error, and `lam0` to start from if the method iterates."""
         if not self.model.rows:
             return {}
-        return {"worst": 1} if self.penalty is None else {"worst": 1, "lam0": self.model.rows}
+        return {"worst": 1, "lam0": self.model.rows} if self.warm else {"worst": 1}
 
     @property
     def method(self) -> Method:
@@ -117,7 +118,12 @@ class Step:
     @property
     def penalty(self) -> Prox | None:
         """The settings of a method that iterates."""
-        return self.prox or limited_penalty(self.method, self.dtype)
+        return self.prox or limited_penalty(self.method, self.model, self.dtype)
+
+    @property
+    def warm(self) -> bool:
+        """Whether solver iterations start from the forces of the last step."""
+        return self.penalty is not None and not self.method.at_once and not drifts(self.method, self.model)
 
     @cached_property
     def inputs(self) -> dict[str, int]:
@@ -148,18 +154,20 @@ class Step:
     @property
     def bound(self) -> float:
         """The largest `worst` of a motion that has converged."""
-        if self.method.damps != "singular" or self.penalty is None:
-            return CONVERGED[self.dtype]
-        return float(ACCURATE[self.dtype] / np.sqrt(self.penalty.mu))
+        most, prox = CONVERGED[self.dtype], self.penalty
+        if prox is None or drifts(self.method, self.model) or (self.method.damps == "all" and self.dtype == "float32"):
+            return most
+        return min(most, max(SOLVED, float(ACCURATE[self.dtype] / np.sqrt(prox.mu))))
 
     @property
     def retried(self) -> Step | None:
         """The step with more solver iterations, for motions that have not converged.
 
-        None where users chose them.
+        None where users chose them, or rows are in conflict, which no iteration resolves.
         """
         chosen = self.iterations is not None or self.prox is not None or self.dtype != "float64"
-        return None if chosen or "lam0" not in self.carried else replace(self, iterations=RETRIED)
+        settled = self.penalty is None or not self.model.rows or drifts(self.method, self.model)
+        return None if chosen or settled else replace(self, iterations=RETRIED)
 
     def warn(self, by: str, fine: np.ndarray | bool) -> None:
         """Warn that rows were violated in the states that are not `fine`."""
@@ -171,7 +179,7 @@ class Step:
 
         def acceleration(q: Array, v: Array) -> Array:
             tau = self.pushes.added(self._tau(xp, x, q, v), self.model, q, x, xp)
-            start = seen[-1][1] if seen else KEPT * x["lam0"] if "lam0" in self.carried else None
+            start = None if "lam0" not in self.carried else seen[-1][1] if seen else KEPT * x["lam0"]
             a, lam, violation = self.solve(xp, x, q, v, tau, start)
             seen.append((a, lam, tau))
             if self.model.rows:
@@ -231,7 +239,12 @@ class Step:
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
         given = stiffened(self.model, x["dt"][0, 0], xp, x, q, v) if self.integrator == "semi_implicit" else x
         found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
-        return found.verified(self.iterations or ITERATIONS[self.integrator], flat)
+        return found.verified(self.iterations or self._usual, flat)
+
+    @property
+    def _usual(self) -> int:
+        """Solver iterations in each solution, unless users chose them."""
+        return ITERATIONS[self.integrator] if self.warm else OPEN if drifts(self.method, self.model) else AT_ONCE
 
     @cached_property
     def traced(self) -> Program:
@@ -324,26 +337,45 @@ def warn_of_friction(model: Model, function: str) -> None:
 ITERATIONS = {"semi_implicit": 1, "rk4": 2}
 """Solver iterations in each solution within a step, from the forces of the one before."""
 
+AT_ONCE = 2
+"""The same from zero, by methods that solve for all rows at once. With their penalty, 1e10, that is as accurate as a start
+from the last step's forces, and shows in which directions rows are weak."""
+
+OPEN = 3
+"""The same from zero, where overconstrained loops drift open. Rows that were redundant are in conflict there; forces that
+add up over steps hold them, and act as far as loops are open (accelerations of Cassie were 1e-5 off, and are 5e-8)."""
+
 RETRIED = 4
 """Solver iterations of motions that are rolled out once more, because they have not converged with ITERATIONS."""
 
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}
-"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, by a method that
-penalises all rows. It leaves about what forces change by in a step, divided by the penalty."""
+"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, where rows are in conflict
+or solved directly, and in float32 wherever all are damped."""
 
 ACCURATE = {"float64": 1e-6, "float32": 2e-4}
-"""The relative error of accelerations in a step that has converged, by a method that damps singular rows only. What it
-leaves is left in directions in which the rows' Delassus matrix, in units of effective inertia, is about 1 / mu: errors
-of accelerations there are sqrt(mu) times as large as those of rows."""
+"""The relative error of accelerations in a step that has converged otherwise. What it leaves is left in directions in
+which the rows' Delassus matrix, in units of effective inertia, is about 1 / mu: errors of accelerations there are
+sqrt(mu) times as large as those of rows."""
+
+SOLVED = 5 * Prox.tolerance
+"""The least |J a - k| that is told from none, in the same units: iterations end at the tolerance, by the largest row."""
 
 STEP_PENALTY = 3e6
-"""The largest penalty in time steps. Nearly redundant rows, such as Cassie's, need huge forces to hold exactly."""
+"""The largest penalty in time steps on links, and on rows of overconstrained mechanisms, which need huge forces to hold
+exactly as loops drift open."""
 
 
-def limited_penalty(method: Method, dtype: str = "float64") -> Prox | None:
-    """The penalty of a method in time steps, at most STEP_PENALTY unless it acts on singular rows only."""
+def limited_penalty(method: Method, model: Model, dtype: str = "float64") -> Prox | None:
+    """The penalty of a method in time steps of a model."""
     prox = method.prox_for(dtype)
-    return prox if prox is None or method.damps == "singular" else replace(prox, mu=min(prox.mu, STEP_PENALTY))
+    if prox is None or method.damps == "singular" or (method.at_once and not drifts(method, model)):
+        return prox
+    return replace(prox, mu=min(prox.mu, STEP_PENALTY))
+
+
+def drifts(method: Method, model: Model) -> bool:
+    """Whether rows that a method damps come into conflict as loops drift open."""
+    return method.prox is not None and method.damps == "all" and overconstrained(model)
 
 
 def stabilised(model: Model, stabilisation: Stabilisation | bool | None, dt: float, but: Sequence[str] = ()) -> Model:

@@ -16,6 +16,7 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.local import local_jacobian
 from linkwork.constraints.rows import evaluated, jacobian, position_error, squared_row_bounds
 from linkwork.errors import ModelError, listing
+from linkwork.model.memo import cached
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
 
@@ -44,6 +45,23 @@ def samples(model: Model, constraints: Sequence[int]) -> list[Motion]:
     """The model at rest in some configurations in which these constraints are closed."""
     closed = _closed_positions(replace(model, constraints=tuple(model.constraints[n] for n in constraints)))
     return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
+
+
+@cached
+def overconstrained(model: Model) -> bool:
+    """Whether rows that depend on each other in closed loops become independent where these drift open.
+
+    So are planar four-bars that ball joints close, or Bricard's linkage: they move because of their measures.
+    """
+    closed = samples(model, range(len(model.constraints)))
+    most, rank = (max(map(_rank, postures)) for postures in (map(_opened, closed), closed))
+    return most > rank
+
+
+def _rank(at: Motion) -> int:
+    """The rank of all rows."""
+    J = jacobian(at)
+    return int(np.linalg.matrix_rank(J, tol=ZERO * max(np.abs(J).max(initial=0.0), 1e-300)))
 
 
 def choose(
