@@ -173,12 +173,10 @@ define void @{name}(ptr %base, ptr %again) #0 {{
 
     def part(self, x: str, first: int, width: int) -> str:
         """So many lanes of a vector."""
+        if width == self.shape.lanes:
+            return x
         lanes, v = ", ".join(f"i32 {first + k}" for k in range(width)), self.shape.vector
-        return (
-            x
-            if width == self.shape.lanes
-            else self.emit(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{lanes}>")
-        )
+        return self.emit(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{lanes}>")
 
     def rows(self) -> Iterator[str]:
         """The pointers to the rows of outputs that this chunk puts."""

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from linkwork.kernels.program import Node, Program
 
 STORED = 32
-"""Bytes of a row that a put stores: half a cache line. Zen 4 stores as many bytes per cycle in halves as in whole lines,
-and of matrices with zeros fewer blocks are mixed."""
+"""Bytes of a row that a put stores: half a cache line. Zen 4 stores halves as fast as whole lines, and more halves than
+lines are all zero."""
 
 ZEROS = ("const", 0.0), ("const", -0.0)
 POINTER = 8
@@ -36,7 +36,7 @@ class Put(NamedTuple):
 
 
 class Outlet(NamedTuple):
-    """How outputs leave: puts by their nodes, blocks that are always zero, and where the workspace has what they need."""
+    """How outputs leave: puts by their nodes, blocks that are always zero, and what the workspace has for them."""
 
     puts: dict[int, Put]
     widths: tuple[int, ...]  # of the blocks of every output
@@ -48,8 +48,8 @@ class Outlet(NamedTuple):
 def with_puts(program: Program, lanes: int, size: int, region: Callable[[int], int]) -> tuple[Program, Outlet]:
     """The program with puts instead of results.
 
-    ``size`` is that of a number, in bytes; ``region`` allocates so many slots of a workspace. Equal blocks of several rows
-    or outputs are transposed once.
+    ``size`` is that of a number, in bytes; ``region`` allocates so many slots of a workspace. Equal blocks of several
+    rows or outputs are transposed once.
     """
     nodes: list[Node] = list(program.nodes)
     targets: dict[tuple[int, ...], list[tuple[int, int]]] = {}

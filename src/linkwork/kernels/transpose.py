@@ -1,8 +1,8 @@
 """Rows to lanes and back, as LLVM IR.
 
-``take_in(port, stride, tile, n, row, end)`` reads W rows of n elements from a port of the user's and stores n vectors of
-W lanes, one after another; ``take_out`` is its inverse, and returns whether any output is not a number. Whole tiles are
-transposed in registers, W x W elements at a time, the last block of a row overlapping the one before; the last,
+``take_in(port, stride, tile, n, row, end)`` reads W rows of n elements from a port of the user's and stores n vectors
+of W lanes, one after another; ``take_out`` is its inverse, and returns whether any output is not a number. Whole tiles
+are transposed in registers, W x W elements at a time, the last block of a row overlapping the one before; the last,
 incomplete tile is moved element by element.
 
 Outputs of straight programs are stored by their chunks (:mod:`linkwork.kernels.puts`): ``find_rows(port, stride, rows,
@@ -319,7 +319,7 @@ exit:
 
 
 def rows_and_blanks(shape: Shape, widths: Iterable[int]) -> str:
-    """``find_rows``: pointers to W rows, idle lanes that of the last one; ``blank{C}``: zeros in blocks of C columns."""
+    """``find_rows``: pointers to W rows, of idle lanes to the last; ``blank{C}``: zeros in blocks of C columns."""
     w, numbers = shape.lanes, ", ".join(f"i64 {k}" for k in range(shape.lanes))
     v = f"<{w} x i64>"
 
