@@ -42,7 +42,8 @@ def taken(kind, value):
     (NUMBER, 3, 3.0), (NUMBER, np.float32(0.5), 0.5), (NUMBER, np.array(2), 2.0), (NUMBER, np.int8(-3), -3.0),
     (POSITIVE, 1e-30, 1e-30), (whole(1), np.int64(4), 4), (whole(), 0, 0), (FLAG, np.True_, True),
     (NAME, Text("a"), "a"),
-    (NAMES, np.array(["a", "b"]), ("a", "b")), (NAMES, (n for n in "ab"), ("a", "b")), (NAMES, "ab", ("ab",)), (optional(NUMBER), None, None),
+    (NAMES, np.array(["a", "b"]), ("a", "b")), (NAMES, (n for n in "ab"), ("a", "b")), (NAMES, "ab", ("ab",)),
+    (optional(NUMBER), None, None),
     (either(FLAG, NAME), "a", "a"), (choice("way", ("a", "b")), "b", "b"), (mapping(NUMBER), {"a": 1}, {"a": 1.0}),
     (several(whole(0)), range(3), (0, 1, 2)), (SEED, 10**40, 10**40),
 ])  # fmt: skip
