@@ -42,7 +42,8 @@ def taken(kind, value):
     (NUMBER, 3, 3.0), (NUMBER, np.float32(0.5), 0.5), (NUMBER, np.array(2), 2.0), (NUMBER, np.int8(-3), -3.0),
     (POSITIVE, 1e-30, 1e-30), (whole(1), np.int64(4), 4), (whole(), 0, 0), (FLAG, np.True_, True),
     (NAME, Text("a"), "a"),
-    (NAMES, np.array(["a", "b"]), ("a", "b")), (NAMES, (n for n in "ab"), ("a", "b")), (optional(NUMBER), None, None),
+    (NAMES, np.array(["a", "b"]), ("a", "b")), (NAMES, (n for n in "ab"), ("a", "b")), (NAMES, "ab", ("ab",)),
+    (optional(NUMBER), None, None),
     (either(FLAG, NAME), "a", "a"), (choice("way", ("a", "b")), "b", "b"), (mapping(NUMBER), {"a": 1}, {"a": 1.0}),
     (several(whole(0)), range(3), (0, 1, 2)), (SEED, 10**40, 10**40),
 ])  # fmt: skip
@@ -57,7 +58,7 @@ def test_what_is_taken_and_as_what(kind, value, result):
     (NUMBER, 10**400, "too large"), (NUMBER, np.ma.masked, "not"), (NUMBER, 1 + 0j, "finite number"),
     (POSITIVE, 0, "above 0, not 0"), (POSITIVE, 1e-300, r"1e-30 to 1e\+30"), (whole(1, 9), 10, "at most 9"),
     (whole(1), 2.0, "whole number of at least 1, not 2.0"), (FLAG, 1, "True or False, not 1"), (NAME, b"a", "name"),
-    (NAME, "\ud800", "no file can hold"), (NAMES, "ab", "list of names, not 'ab'"), (NAMES, {"a": 1}, "list of names"),
+    (NAME, "\ud800", "no file can hold"), (NAMES, 3, "list of names, not 3"), (NAMES, {"a": 1}, "list of names"),
     (array(3), [1, 2], r"3 finite numbers.*shape is \(2,\)"), (array(2), ["1", "2"], "type <U1"),
     (array(2), [[1], [2, 3]], "inhomogeneous"), (array(2), np.ma.array([1.0, 2.0], mask=[0, 1]), "masked"),
     (array(1, 2), [np.ma.array([1.0, 2.0], mask=[0, 1])], "masked"), (array(2), [1, None], "type object"),
@@ -74,6 +75,8 @@ def test_what_is_refused_and_why(kind, value, message):
 def test_choices_are_listed():
     with pytest.raises(NotFound, match=r"no way called 'al'.*'all'"):
         taken(choice("way", ("all", "none")), "al")
+    with pytest.raises(NotFound, match=r"Did you mean 'all'\?"):
+        taken(choice("way", ("all", "none")), "ALL")
     with pytest.raises(NotFound, match="no way called"):
         taken(optional(choice("way", ("all", "none"))), "al")
 

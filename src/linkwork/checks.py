@@ -352,7 +352,13 @@ def listed(kind: Kind) -> Kind:
     return Kind(f"a list, each entry {kind.what}", lambda value: list(take(value)))
 
 
-NAMES = several(NAME, "a list of names")
+def _names(value: Any) -> tuple[str, ...]:
+    taken: tuple[str, ...] = several(NAME).take((value,) if isinstance(value, str) else value)
+    return taken
+
+
+NAMES = Kind("a list of names", _names)
+"""A tuple; one name serves as a list of it."""
 
 
 def mapping(kind: Kind, what: str = "") -> Kind:

@@ -5,6 +5,7 @@ Messages say what was given, what is valid and what to do.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -123,13 +124,22 @@ def listing(names: Iterable[str], limit: int = 12) -> str:
 
 
 def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
-    """The error for an unknown name, with near misses first."""
+    """The error for an unknown name, with near misses first, in whatever case."""
     from difflib import get_close_matches
 
     valid = list(valid)
-    near = get_close_matches(str(name), valid, n=3)
+    folded = {v.casefold(): v for v in reversed(valid)}
+    near = [folded[v] for v in get_close_matches(str(name).casefold(), folded, n=3)]
     hint = f" Did you mean {listing(near)}?" if near else ""
     return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
+
+
+def users_level() -> int:
+    """The `stacklevel` with which a warning of the calling function names a line of the user's, not of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "linkwork":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def warn_unsolved(function: str, converged: np.ndarray | bool) -> None:
@@ -140,7 +150,7 @@ def warn_unsolved(function: str, converged: np.ndarray | bool) -> None:
         f"{function}: the contact problem is not solved{where} (see result.converged and result.residual): take a "
         "shorter dt, or fewer contacts on one body",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=users_level(),
     )
 
 
@@ -153,7 +163,7 @@ def warn_unconverged(function: str, method: str, converged: np.ndarray) -> None:
         "contradict each other, or are so near to redundant that 1e-6 of their scale decides. Close the loops "
         "(lw.assemble, lw.project_velocity), remove redundant rows, or use method='kkt'",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=users_level(),
     )
 
 
@@ -166,5 +176,5 @@ def warn_violated(function: str, method: str, bound: float, converged: np.ndarra
         f"{bound:g} of their terms. The motion comes near a singular posture, or rows nearly depend on each other, and "
         "from there it may be off; take iterations=3 or more, float64, or remove redundant rows",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=users_level(),
     )

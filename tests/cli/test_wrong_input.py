@@ -13,6 +13,7 @@ import linkwork as lw
 from linkwork.cli.arguments import constrained
 from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError
+from linkwork.io.xml import LoadWarning
 from linkwork.robots.mechanisms import arm
 
 
@@ -50,3 +51,34 @@ def test_a_contact_of_no_kind_is_told_the_kinds() -> None:
 def test_python_runs_the_command_line_as_a_module() -> None:
     done = subprocess.run([sys.executable, "-m", "linkwork", "--help"], capture_output=True, text=True, check=True)
     assert "export" in done.stdout
+
+
+BACKWARDS = """
+<robot name="backwards">
+  <link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+    <limit lower="1" upper="-1" effort="1" velocity="1"/></joint>
+</robot>
+"""
+
+
+def test_a_warning_is_one_sentence(tmp_path) -> None:
+    (tmp_path / "backwards.urdf").write_text(BACKWARDS)
+    command = [sys.executable, "-m", "linkwork", "info", str(tmp_path / "backwards.urdf")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert told.startswith("warning: ")
+    assert told.count("\n") == 1
+    assert "above the upper limit" in told
+
+
+def test_a_warning_names_the_line_that_loads() -> None:
+    with pytest.warns(LoadWarning, match="above the upper limit") as told:
+        lw.load(BACKWARDS)
+    assert told[0].filename == __file__
+
+
+def test_the_version() -> None:
+    told = CliRunner().invoke(app, ["--version"])
+    assert told.exit_code == 0
+    assert told.output == f"linkwork {lw.__version__}\n"

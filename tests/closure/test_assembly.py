@@ -194,9 +194,10 @@ def test_batches_and_bad_input() -> None:
     with pytest.raises(InputError, match="quaternion"):
         lw.assemble(mech.planar_leg(base="free"), np.ones(mech.planar_leg(base="free").nq))
     with pytest.raises(InputError, match="list of names"):
-        lw.assemble(model, np.zeros(3), only="loop")
-    with pytest.raises(NotFound, match="coupler_end"):
-        lw.assemble(model, np.zeros(3), only=["loop"])
+        lw.assemble(model, np.zeros(3), only=1)
+    for loop in ("loop", ["loop"]):
+        with pytest.raises(NotFound, match="coupler_end"):
+            lw.assemble(model, np.zeros(3), only=loop)
     with pytest.raises(NotFound, match="mass"):
         lw.project_velocity(model, np.zeros(3), np.zeros(3), norm="max")
     with pytest.raises(InputError, match="v has shape"):

@@ -145,6 +145,6 @@ def test_bad_input() -> None:
     with pytest.raises(NotFound, match="crank_joint"):
         lw.constrained_inverse_dynamics(mech.four_bar(), ["motor"])
     with pytest.raises(InputError, match="actuated is a list of names"):
-        lw.constrained_inverse_dynamics(mech.four_bar(), "crank_joint")  # type: ignore[arg-type]
+        lw.constrained_inverse_dynamics(mech.four_bar(), 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="weight"):
         lw.constrained_inverse_dynamics(mech.four_bar(), weight=0.0)

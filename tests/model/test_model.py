@@ -302,7 +302,7 @@ CONSTRAINTS = {
     "coupling unknown": (lambda m: m.with_constraints(lw.Coupling("a_joint", {"x": [1.0]})), NotFound, "no joint"),
     "custom untraceable": (lambda m: m.with_constraints(lw.Custom(lambda x: 1 / 0, ["a_joint"])), ModelError, "traced"),
     "custom without joints": (lambda m: lw.Custom(lambda: 0, []), InputError, "names of the joints"),
-    "custom string": (lambda m: lw.Custom(lambda x: x, "a_joint"), InputError, "joints is a list of names"),
+    "custom number": (lambda m: lw.Custom(lambda x: x, 1), InputError, "joints is a list of names"),
     "rows of five": (lambda m: lw.LinkRows({"a": np.ones((1, 5))}), InputError, "m x 6"),
     "rows differ": (lambda m: lw.LinkRows({"a": np.ones((1, 6)), "b": np.ones((2, 6))}), InputError, "same m"),
     "rows k": (lambda m: lw.LinkRows({"a": np.ones((1, 6))}, [1.0, 2.0]), InputError, r"these rows need \(1,\)"),

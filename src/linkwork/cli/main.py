@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
+import linkwork as lw
 from linkwork.cli.arguments import terminal
 from linkwork.cli.bench import bench_app
 from linkwork.cli.cache import cache_app
@@ -27,6 +30,23 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"linkwork {lw.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("info")(info_command)
 app.command("plan")(plan_command)
 app.command("solve")(solve_command)
@@ -41,10 +61,20 @@ app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:
-    """Run the command line; errors of the user's making are one sentence and exit code 2."""
+    """Run the command line; errors of the user's making are one sentence and exit code 2, warnings one as well."""
+    warnings.showwarning = _told
     try:
         app(standalone_mode=True)
     except LinkworkError as problem:
-        said = Text.assemble(("error:", "bold red"), f" {problem}")
-        terminal(stderr=True).print(said, highlight=False, soft_wrap=True)
+        _say("error:", "bold red", problem)
         sys.exit(2)
+
+
+def _told(message: Warning | str, *where: Any) -> None:
+    """A warning without the line of code that gave it."""
+    _say("warning:", "yellow", message)
+
+
+def _say(head: str, style: str, text: object) -> None:
+    said = Text.assemble((head, style), f" {text}")
+    terminal(stderr=True).print(said, highlight=False, soft_wrap=True)

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from linkwork.backends.ops import Array
-from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, mapping
+from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, either, mapping
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
 from linkwork.values import read_only
@@ -25,32 +27,33 @@ if TYPE_CHECKING:
 
 @checked_class(
     joint=NAME,
-    terms=mapping(NUMBERS, "a dictionary from names of joints to lists of coefficients"),
+    terms=mapping(either(NUMBERS, NUMBER), "a dictionary from names of joints to ratios or lists of coefficients"),
     offset=NUMBER,
     name=NAME,
     stabilisation=STABILISATION,
 )
 @dataclass(frozen=True, eq=False, repr=False)
 class Coupling(Constraint):
-    """q_joint = offset + sum of polynomials of other joints: `terms={"hip": [6.0]}` is a gear of ratio 6.
+    """q_joint = offset + sum of polynomials of other joints: `terms={"hip": 6.0}` is a gear of ratio 6.
 
-    `terms` gives for each joint the coefficients of q, q^2, q^3, ... A joint with several degrees of freedom is coupled
-    by one of its entries: "wrist[0]" is the first angle of a universal joint, say. Quaternions are not coupled.
+    `terms` gives for each joint a ratio, or the coefficients of q, q^2, q^3, ... A joint with several degrees of
+    freedom is coupled by one of its entries: "wrist[0]" is the first angle of a universal joint, say. Quaternions are
+    not coupled.
 
     Examples:
-        >>> geared = chain(2).with_constraints(lw.Coupling("link2_joint", {"link1_joint": [6.0]}))
+        >>> geared = chain(2).with_constraints(lw.Coupling("link2_joint", {"link1_joint": 6.0}))
         >>> lw.constraint_error(geared)([0.1, 0.6], [1.0, 6.0]).phi.shape
         (1,)
     """
 
     joint: str
-    terms: Mapping[str, Sequence[float]]
+    terms: Mapping[str, Sequence[float]]  # a ratio becomes a list of it
     offset: float = 0.0
     name: str = ""
     stabilisation: Stabilisation | None = None
 
     def __post_init__(self) -> None:
-        terms = {j: tuple(float(c) for c in coefficients) for j, coefficients in self.terms.items()}
+        terms = {j: tuple(map(float, np.atleast_1d(coefficients))) for j, coefficients in self.terms.items()}
         object.__setattr__(self, "terms", read_only(terms))
         object.__setattr__(self, "name", self.name or f"{self.joint}<-{'+'.join(terms)}")
 

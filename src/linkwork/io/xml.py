@@ -16,7 +16,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from linkwork.errors import LinkworkError, LoadError
+from linkwork.errors import LinkworkError, LoadError, users_level
 from linkwork.io.files import regular_size
 from linkwork.system.files import NO_WAIT
 
@@ -51,7 +51,7 @@ class Element:
 
     def warn(self, problem: str) -> None:
         """Warn about a mistake that can be ignored."""
-        warnings.warn(LoadWarning(str(self.error(problem))), stacklevel=2)
+        warnings.warn(LoadWarning(str(self.error(problem))), stacklevel=users_level())
 
     def ordered(self, lower: float, upper: float) -> tuple[float, float]:
         """The bounds of a joint; none, and a warning, where the lower one is above the upper one."""

@@ -9,8 +9,10 @@ No call of ``run`` takes long, so that the caller can handle signals in between.
 *turn*. Tiles, iterations and steps consume its ``FUEL``; when it is used up, ``run`` saves where it is, returns 1, and
 continues from there in the next call. ``ODD`` becomes nonzero when an output is not a number.
 
-Elements of outputs that are zero in every state are never computed, and where many of them are side by side nothing is
-moved for them: zeros are written, or left alone if ``BLANK`` says that the user's arrays have them already.
+Chunks of a straight program store its outputs (:mod:`linkwork.kernels.puts`); those of others, and of one state, are
+moved out after the steps. Elements of outputs that are zero in every state are never computed, and where many of them
+are side by side nothing is moved for them: zeros are written, or left alone if ``BLANK`` says that the user's arrays
+have them already.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from itertools import groupby
 from linkwork.kernels.fields import field_of
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
+from linkwork.kernels.puts import Outlet
 from linkwork.kernels.schedule import Code, Schedule
-from linkwork.kernels.transpose import transposition
+from linkwork.kernels.transpose import rows_and_blanks, transposition
 
 TURN = 64
 """Bytes of a turn, after the workspace."""
@@ -42,7 +45,8 @@ class Frame:
     places: tuple[tuple[int, ...], ...]  # the slot of every element: of the inputs, then of the outputs
     shape: Shape
     workspace: int
-    blanks: tuple[frozenset[int], ...] = ()  # the elements of every output that are always zero
+    blanks: tuple[frozenset[int], ...] = ()  # for one state: the elements of every output that are not moved
+    outlet: Outlet | None = None  # how outputs leave that have no places
 
     def blank(self, k: int) -> frozenset[int]:
         """Those of port ``k``."""
@@ -60,9 +64,12 @@ def driver_module(
     shape, count = frame.shape, len(frame.inputs)
     row = "%row" if start is None else "%first"
     lines, moves = [], []
-    for k, places in enumerate(frame.places):
+    for k in range(count + len(frame.outputs)):
         lines += field_of(f"%port{k}", "%table", 16 * k) + field_of(f"%stride{k}", "%table", 16 * k + 8, "i64")
-        moves.append(take_in(shape, k, places, row) if k < count else take_out(frame, k, "%row", "%blank"))
+        if k < count:
+            moves.append(take_in(shape, k, frame.places[k], row))
+        elif frame.outlet is None:
+            moves.append(take_out(frame, k, "%row", "%blank"))
     newline = "\n"
     return f"""{opening(frame, chunks, lines, "look")}
 {newline.join([*moves[:count], *start] if start is not None else [])}
@@ -71,6 +78,7 @@ look:
   %row = phi i64 [%first, %tile], [%saved, %entry]{", [%row, %again]" if start is not None else ""}
 {burning(cost)}
 {newline.join(moves[:count] if start is None else [])}
+{newline.join(rows_of_outputs(frame, frame.outlet) if frame.outlet is not None else [])}
 {newline.join(moves[count + s] if isinstance(s, int) else s for s in steps)}
 {newline.join(move for k, move in enumerate(moves[count:]) if k not in steps)}
 {newline.join(judging(frame))}
@@ -90,7 +98,7 @@ def opening(frame: Frame, chunks: Sequence[str], lines: Sequence[str], again: st
     """Declarations, and ``run`` up to the first row of a tile; after a pause it resumes at ``again``."""
     newline = "\n"
     return f"""
-{place_tables(frame)}
+{tables_of_blanks(frame)}
 {transposition(frame.shape)}
 {newline.join(f"declare void @{name}(ptr, ptr)" for name in chunks)}
 declare void @sincos_array(ptr, ptr, ptr, i64)
@@ -137,8 +145,45 @@ def pausing(time: str = "0") -> str:
   ret i64 1"""
 
 
+def rows_of_outputs(frame: Frame, outlet: Outlet) -> list[str]:
+    """Find the rows of a tile, write what is always zero, and begin the sum that tells of NaN."""
+    shape, lines = frame.shape, []
+    for k, (port, rows, blanks) in enumerate(zip(frame.outputs, outlet.rows, outlet.blanks, strict=True)):
+        if not port.size:
+            continue
+        p = len(frame.inputs) + k
+        lines += [
+            f"  %rows{k} = getelementptr i8, ptr %ws, i64 {rows * shape.bytes}",
+            f"  call void @find_rows(ptr %port{p}, i64 %stride{p}, ptr %rows{k}, i64 %row, i64 %end)",
+        ]
+        if blanks:
+            lines += [
+                f"  br i1 %blank, label %filled{k}, label %fill{k}",
+                f"fill{k}:",
+                f"  call void @blank{outlet.widths[k]}(ptr %rows{k}, ptr @blanks{k}, i64 {len(blanks)})",
+                f"  br label %filled{k}",
+                f"filled{k}:",
+            ]
+    return [
+        *lines,
+        f"  %sum = getelementptr i8, ptr %ws, i64 {outlet.sum * shape.bytes}",
+        f"  store {shape.vector} zeroinitializer, ptr %sum, align {shape.bytes}",
+    ]
+
+
 def judging(frame: Frame) -> list[str]:
     """Set ``ODD`` if an output of this tile is not a number."""
+    if frame.outlet is not None:
+        shape = frame.shape
+        return [
+            *field_of("%odd", "%turn", ODD, "i64"),
+            f"  %total = load {shape.vector}, ptr %sum, align {shape.bytes}",
+            f"  %which = fcmp uno {shape.vector} %total, %total",
+            f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %which)",
+            "  %word = zext i1 %any to i64",
+            "  %either = or i64 %odd, %word",
+            "  store i64 %either, ptr %at_odd, align 8",
+        ]
     outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
     lines = []
     if frame.shape.lanes == 1:
@@ -167,7 +212,7 @@ def take_in(shape: Shape, k: int, places: Sequence[int], row: str = "%row") -> s
         return ""
     tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {places[0] * shape.bytes}\n"
     if shape.lanes > 1:
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, ptr null, i64 {len(places)}, i64 {row}, i64 %end"
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {len(places)}, i64 {row}, i64 %end"
         return f"{tile}  call void @take_in({arguments})"
     return tile + _row(shape, k, row) + _copied(shape, f"%w{k}", f"%u{k}", len(places))
 
@@ -180,13 +225,11 @@ def take_out(frame: Frame, k: int, row: str = "%row", blank: str = "false") -> s
     shape, places, size = frame.shape, frame.places[k], frame.outputs[k - len(frame.inputs)].size
     if not size:
         return ""
+    tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {(places[0] if places else 0) * shape.bytes}"
     if shape.lanes > 1:
-        full, empty = blocks_of(size, frame.blank(k), shape.lanes)
-        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %ws, ptr @places{k}, i64 {size}, i64 {row}, i64 %end"
-        tables = f"ptr @full{k}, i64 {len(full)}, ptr @empty{k}, i64 {len(empty)}, i1 {blank}"
-        return f"  %odd{k} = call i1 @take_out({arguments}, {tables})"
-    lines = [f"  %w{k} = getelementptr i8, ptr %ws, i64 {(places[0] if places else 0) * shape.bytes}"]
-    lines.append(_row(shape, k, row))
+        arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 {row}, i64 %end"
+        return f"{tile}\n  %odd{k} = call i1 @take_out({arguments})"
+    lines = [tile, _row(shape, k, row)]
     copied, zeroed = runs_of(size, frame.blank(k))
     if zeroed:
         lines += [f"  br i1 {blank}, label %filled{k}, label %fill{k}", f"fill{k}:"]
@@ -219,10 +262,8 @@ def _copied(shape: Shape, to: str, source: str, count: int) -> str:
     i64 {count * shape.size}, i1 false)"""
 
 
-def left_out(zeros: Sequence[bool], lanes: int) -> frozenset[int]:
-    """Elements of an output without a slot: all zeros in a batch, runs of at least GAP for one state."""
-    if lanes > 1:
-        return frozenset(e for e, zero in enumerate(zeros) if zero)
+def left_out(zeros: Sequence[bool]) -> frozenset[int]:
+    """Elements of an output that are not moved for one state: runs of at least GAP zeros."""
     found: set[int] = set()
     for zero, run in groupby(range(len(zeros)), zeros.__getitem__):
         elements = list(run)
@@ -245,33 +286,14 @@ def runs_of(size: int, blank: frozenset[int]) -> tuple[list[tuple[int, int]], li
     return full, empty
 
 
-def blocks_of(size: int, blank: frozenset[int], lanes: int) -> tuple[list[int], list[int]]:
-    """First columns of blocks of ``lanes`` columns: those with any element not blank, and the others.
-
-    They are whole cache lines of rows that begin on one; the last block ends at the last column. Blank ones are written
-    first, so that they may reach over others.
-    """
-    full: list[int] = []
-    empty: list[int] = []
-    for first in range(0, size, lanes):
-        start = max(min(first, size - lanes), 0)
-        (empty if blank.issuperset(range(first, min(first + lanes, size))) else full).append(start)
-    return full, empty
-
-
-def place_tables(frame: Frame) -> str:
-    """Where ``take_out`` finds elements of each output, in bytes, up to whole registers; its blocks."""
-    lanes, lines = frame.shape.lanes, []
-    for k, places in enumerate(frame.places):
-        if k >= len(frame.inputs) and places and lanes > 1:
-            padded = [
-                *(slot * frame.shape.bytes for slot in places),
-                *[places[-1] * frame.shape.bytes] * (-len(places) % lanes),
-            ]
-            full, empty = blocks_of(len(places), frame.blank(k), lanes)
-            for name, table in (("places", padded), ("full", full), ("empty", empty)):
-                numbers = ", ".join(f"i64 {x}" for x in table)
-                lines.append(f"@{name}{k} = internal constant [{len(table)} x i64] [{numbers}], align 64")
+def tables_of_blanks(frame: Frame) -> str:
+    """Where outputs are zero in every state, with the functions that need it."""
+    if frame.outlet is None:
+        return ""
+    lines = [rows_and_blanks(frame.shape, frame.outlet.widths)]
+    for k, columns in enumerate(frame.outlet.blanks):
+        numbers = ", ".join(f"i64 {x}" for x in columns)
+        lines.append(f"@blanks{k} = internal constant [{len(columns)} x i64] [{numbers}], align 8")
     return "\n".join(lines)
 
 

@@ -18,7 +18,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from linkwork.errors import CacheWarning
+from linkwork.errors import CacheWarning, users_level
 from linkwork.system.files import OWN, cache_place, distrust
 
 TEMPORARY, SECRET = ".new-", ".secret"
@@ -139,4 +139,4 @@ def _tell(why: str) -> None:
     if why not in _told and os.environ.get("LINKWORK_CACHE") != "off":
         _told.add(why)
         where = "LINKWORK_CACHE names another folder, or is 'off'"
-        warnings.warn(f"kernels are compiled without the cache: {why}. {where}", CacheWarning, stacklevel=2)
+        warnings.warn(f"kernels are compiled without the cache: {why}. {where}", CacheWarning, stacklevel=users_level())

@@ -14,6 +14,7 @@ from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
 from linkwork.kernels.products import ProductProgram, Tile, product_module
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.puts import ZEROS, with_puts
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
 from linkwork.kernels.target import Target
@@ -27,8 +28,6 @@ LARGE = 700 * 1024
 """Bytes of matrices above which outputs of a batch are moved out as soon as they are complete, and others take their
 place: more than that, with the code, does not fit the second-level cache of most processors (a tenth of the time of a
 humanoid on four limbs; below, moving all in the end is as fast or up to 5 % faster)."""
-
-ZEROS = ("const", 0.0), ("const", -0.0)
 
 
 @dataclass(frozen=True)
@@ -101,14 +100,18 @@ class Needs(NamedTuple):
 
 def lower(program: Program, options: Options, modules: Modules) -> Needs:
     """Write the modules of a straight program: its chunks and the driver that calls them."""
-    layout = Layout(max(options.lanes, options.register))
-    fused, share = fuse(program), options.lanes > 1
-    blanks = tuple(left_out([fused.nodes[v] in ZEROS for v in result], options.lanes) for result in fused.results)
-    plan = schedule(fused, options.chunk, options.held, layout, keep=False, share=share, blanks=() if share else blanks)
-    workspace = -(-layout.size * options.shape.bytes // 64) * 64
+    layout, fused, shape = Layout(max(options.lanes, options.register)), fuse(program), options.shape
+    blanks: tuple[frozenset[int], ...] = ()
+    outlet = None
+    if options.lanes > 1:
+        fused, outlet = with_puts(fused, shape.lanes, shape.size, layout.region)
+    else:
+        blanks = tuple(left_out([fused.nodes[v] in ZEROS for v in result]) for result in fused.results)
+    plan = schedule(fused, options.chunk, options.held, layout, keep=False, blanks=blanks, outlet=outlet)
+    workspace = -(-layout.size * shape.bytes // 64) * 64
     places = (*places_of(layout, program.inputs), *plan.outputs)
-    frame = Frame(program.inputs, program.outputs, places, options.shape, workspace, blanks)
-    calls = step_calls(plan, options.shape, options.register, "chunk")
+    frame = Frame(program.inputs, program.outputs, places, shape, workspace, blanks, outlet)
+    calls = step_calls(plan, shape, options.register, "chunk")
     write_chunks(plan, "chunk", options, modules)
     cost = cost_of([plan], (*program.inputs, *program.outputs))
     modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), cost))

@@ -8,12 +8,13 @@ equal: it would otherwise undo, load by load, the decisions of :mod:`linkwork.ke
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from linkwork.errors import KernelError
 from linkwork.kernels.operations import COMPARISONS, LIBM
 from linkwork.kernels.order import arguments
+from linkwork.kernels.puts import POINTER
 from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.vector_math import literal
 
@@ -72,6 +73,19 @@ STRAIGHT = "; straight-line code\n"
 """The first line of a chunk, which distinguishes it from loops (compile.py)."""
 
 
+def exchanged(shape: Shape, rows: list[str], distance: int, emit: Callable[[str], str]) -> list[str]:
+    """One round of a transposition: rows exchange what is off the diagonal of their blocks of twice this distance."""
+    w, after = shape.lanes, list(rows)
+    low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
+    high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
+    for k in range(len(rows)):
+        if not k & distance:
+            pair = f"shufflevector {shape.vector} {rows[k]}, {shape.vector} {rows[k | distance]}"
+            after[k] = emit(f"{pair}, <{w} x i32> <{low}>")
+            after[k | distance] = emit(f"{pair}, <{w} x i32> <{high}>")
+    return after
+
+
 def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
     """The IR module of one code step."""
     return STRAIGHT + _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
@@ -99,6 +113,8 @@ class _Chunk:
         self.masks: dict[int, str] = {}  # node -> its mask, where it was computed as one
         self.fresh = 0
         self.windows: set[tuple[str, int]] = set()
+        self.ports: set[int] = set()  # the outputs that it puts
+        self.sum = ""  # of zero times what it puts
 
     def module(self, step: Code, name: str) -> str:
         for node, gone in zip(step.order, step.allocation.drops, strict=True):
@@ -106,7 +122,8 @@ class _Chunk:
             for value in gone:
                 self.name.pop(value, None)
                 self.masks.pop(value, None)
-        body = "\n".join([*self.middles(), *self.lines])
+        self.judge()
+        body = "\n".join([*self.middles(), *self.rows(), *self.lines])
         return f"""
 {self.table()}
 define void @{name}(ptr %base, ptr %again) #0 {{
@@ -126,6 +143,9 @@ define void @{name}(ptr %base, ptr %again) #0 {{
     def node(self, i: int) -> None:
         """Emit one operation, and its stores."""
         kind, *arguments = self.schedule.program.nodes[i]
+        if kind == "put":
+            self.put(i, arguments)
+            return
         if kind not in ("const", "input", "sin_of", "cos_of"):
             if kind in COMPARISONS:
                 self.masks[i] = self.truth(kind, arguments)
@@ -134,6 +154,47 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         for slot in self.schedule.stores.get(i, ()):
             value, place = self.value(i), self.address(slot)
             self.lines.append(f"  store {self.shape.vector} {value}, ptr {place}, align {self.shape.bytes}")
+
+    def put(self, i: int, values: list[int]) -> None:
+        """Transpose values and store them in the rows of outputs (see :mod:`linkwork.kernels.puts`)."""
+        assert self.schedule.outlet is not None
+        shape, width, put = self.shape, len(values), self.schedule.outlet.puts[i]
+        x = [self.value(a) for a in values]
+        for a in put.checked:
+            self.sum = self.call("fmuladd", [self.value(a), shape.constant(0.0), self.sum or shape.constant(0.0)])
+        for round_ in range(width.bit_length() - 1):
+            x = exchanged(shape, x, 1 << round_, self.emit)
+        for row in range(shape.lanes):
+            part = self.part(x[row % width], row // width * width, width)
+            for port, column in put.targets:
+                self.ports.add(port)
+                place = self.emit(f"getelementptr {shape.scalar}, ptr %row{port}_{row}, i64 {column}")
+                self.lines.append(f"  store <{width} x {shape.scalar}> {part}, ptr {place}, align {shape.size}")
+
+    def part(self, x: str, first: int, width: int) -> str:
+        """So many lanes of a vector."""
+        if width == self.shape.lanes:
+            return x
+        lanes, v = ", ".join(f"i32 {first + k}" for k in range(width)), self.shape.vector
+        return self.emit(f"shufflevector {v} {x}, {v} poison, <{width} x i32> <{lanes}>")
+
+    def rows(self) -> Iterator[str]:
+        """The pointers to the rows of outputs that this chunk puts."""
+        for port in sorted(self.ports):
+            assert self.schedule.outlet is not None
+            first = self.schedule.outlet.rows[port] * self.shape.bytes
+            for k in range(self.shape.lanes):
+                yield f"  %at{port}_{k} = getelementptr i8, ptr %again, i64 {first + k * POINTER}"
+                yield f"  %row{port}_{k} = load ptr, ptr %at{port}_{k}, align {POINTER}, !invariant.load !0"
+
+    def judge(self) -> None:
+        """Add the sum of what was put to that of other chunks."""
+        if self.sum:
+            assert self.schedule.outlet is not None
+            v, place = self.shape.vector, self.address(self.schedule.outlet.sum)
+            others = self.emit(f"load {v}, ptr {place}, align {self.shape.bytes}")
+            total = self.emit(f"fadd {v} {others}, {self.sum}")
+            self.lines.append(f"  store {v} {total}, ptr {place}, align {self.shape.bytes}")
 
     def operation(self, kind: str, arguments: list[int]) -> str:
         shape, v = self.shape, self.shape.vector

@@ -17,6 +17,7 @@ from itertools import pairwise
 from linkwork.kernels.operations import ARITY
 from linkwork.kernels.order import Allocation, allocate, arguments, order
 from linkwork.kernels.program import Program
+from linkwork.kernels.puts import Outlet
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Schedule:
     loads: dict[int, int] = field(repr=False)  # node -> slot where other chunks find it
     stores: dict[int, tuple[int, ...]] = field(repr=False)  # node -> slots that it must fill
     outputs: tuple[tuple[int, ...], ...] = field(repr=False)  # the slot of every element of every output
+    outlet: Outlet | None = field(default=None, repr=False)  # how outputs leave that have no slots
 
 
 def schedule(
@@ -79,18 +81,16 @@ def schedule(
     layout: Layout,
     suffix: str = "'",
     keep: bool = True,
-    share: bool = False,
     blanks: Sequence[Collection[int]] = (),
     unstored: Sequence[Collection[int]] = (),
+    outlet: Outlet | None = None,
 ) -> Schedule:
     """Order the program, cut it into chunks of about ``chunk`` operations, and lay out the workspace.
 
     ``registers`` is how many values a chunk may hold at once. Inputs are found in the layout under their names,
     outputs under their names with ``suffix``. Unless inputs must stay for other programs, their slots are reused once
-    they have been read for the last time: the smaller the workspace, the better it fits the cache. With ``share``,
-    outputs take the slots that are free when they are computed, equal ones the same; they are in the schedule's
-    ``outputs``, not in the layout. Otherwise elements of outputs that are ``blanks`` have no slot, and those that
-    are ``unstored`` have one that is not filled.
+    they have been read for the last time: the smaller the workspace, the better it fits the cache. Elements of outputs
+    that are ``blanks`` have no slot, and those that are ``unstored`` have one that is not filled.
     """
     codes, batches = allocated(program, chunk, registers)
     inputs = [layout.port(port.name, port.size) for port in program.inputs]
@@ -98,7 +98,7 @@ def schedule(
     results = [[v for e, v in enumerate(r) if e not in skip] for r, skip in zip(program.results, left, strict=True)]
     outputs = [
         tuple(range(first, first + len(result)))
-        for port, result in zip(program.outputs, () if share else results, strict=not share)
+        for port, result in zip(program.outputs, results, strict=True)
         for first in [layout.port(port.name + suffix, len(result))]
     ]
     loads: dict[int, int] = {}
@@ -108,7 +108,7 @@ def schedule(
         if node[0] == "input":
             loads[i] = inputs[node[1]] + node[2]
     idle = {slots[e] for slots, elements in zip(outputs, unstored, strict=False) for e in elements}
-    for slots, result in zip(outputs, results, strict=not share):
+    for slots, result in zip(outputs, results, strict=True):
         for slot, v in zip(slots, result, strict=True):
             if slot not in idle and slot not in stores.setdefault(v, []):
                 stores[v].append(slot)
@@ -125,17 +125,15 @@ def schedule(
     for i, node in enumerate(program.nodes):
         if node[0] in halves:
             loads[i] = pair_slots[node[1]][halves[node[0]]]
-    shared = {v for result in program.results for v in result} if share else set()
     written = {
         v: slot
-        for slots, result in zip(outputs, results, strict=not share)
+        for slots, result in zip(outputs, results, strict=True)
         for slot, v in zip(slots, result, strict=True)
         if slot not in idle
     }
-    places = _connect(program, steps, loads, stores, layout, keep, shared, written)
-    outputs = [tuple(places[v] for v in result) for result in program.results] if share else outputs
+    _connect(program, steps, loads, stores, layout, keep, written)
     fixed = {v: tuple(slots) for v, slots in stores.items()}
-    return Schedule(program, tuple(steps), loads, fixed, tuple(outputs))
+    return Schedule(program, tuple(steps), loads, fixed, tuple(outputs), outlet)
 
 
 @lru_cache(maxsize=8)
@@ -212,12 +210,11 @@ def _connect(
     stores: dict[int, list[int]],
     layout: Layout,
     keep: bool,
-    results: set[int],
     written: dict[int, int],
-) -> dict[int, int]:
+) -> None:
     """Give a slot to every value that is read from memory; slots are reused after their last reader.
 
-    Results keep theirs; these are returned. What is `written` to a slot of its own is read again there.
+    What is `written` to a slot of its own is read again there.
     """
     nodes = program.nodes
     flat = [i for step in steps if isinstance(step, Code) for i in step.order]
@@ -248,23 +245,17 @@ def _connect(
     wanted -= written.keys()
     lines = _Lines(program, flat, loads)
     free: list[int] = []
-    places: dict[int, int] = {}
     for clock, i in enumerate(flat):
         free.extend(expiring.pop(clock, ()))
         lines.advance(clock)
-        if i in wanted or i in results:
+        if i in wanted:
             if not free:
                 first = layout.region(layout.padding)
                 free.extend(range(first + layout.padding - 1, first - 1, -1))
             slot = lines.choose(free)
             stores.setdefault(i, []).append(slot)
-            if i in wanted:
-                loads[i] = slot
-            if i in results:
-                places[i] = slot
-            else:
-                expiring.setdefault(last[i], []).append(slot)
-    return places
+            loads[i] = slot
+            expiring.setdefault(last[i], []).append(slot)
 
 
 class _Lines:

@@ -1,27 +1,30 @@
 """Rows to lanes and back, as LLVM IR.
 
-``take_in(port, stride, tile, places, n, row, end)`` reads W rows of n elements from a port of the user's and stores n
-vectors of W lanes, one after another; ``take_out`` is its inverse, except that its vectors come from the places in a
-table (offsets in bytes), because outputs are stored in free slots, and equal ones (zeros, a symmetric matrix) once. It
-returns whether any output is not a number. Whole tiles are transposed in registers, W x W elements at a time, the last
-block of a row overlapping the one before; the last, incomplete tile is moved element by element. ``take_out`` has two
-more tables: the first columns of blocks that it transposes (``full``), and of those where outputs are always zero
-(``empty``), which it writes unless they are zero already (``blank``).
+``take_in(port, stride, tile, n, row, end)`` reads W rows of n elements from a port of the user's and stores n vectors
+of W lanes, one after another; ``take_out`` is its inverse, and returns whether any output is not a number. Whole tiles
+are transposed in registers, W x W elements at a time, the last block of a row overlapping the one before; the last,
+incomplete tile is moved element by element.
+
+Outputs of straight programs are stored by their chunks (:mod:`linkwork.kernels.puts`): ``find_rows(port, stride, rows,
+row, end)`` finds the rows of a tile, and ``blank`` writes their blocks of zeros.
 """
 
 from __future__ import annotations
 
-from linkwork.kernels.lower import Shape
+from collections.abc import Iterable
+from itertools import count
+
+from linkwork.kernels.lower import Shape, exchanged
+from linkwork.kernels.puts import POINTER
 
 WATCHES = 4
 """Independent sums that detect NaN: as many as multiply-adds are in flight at a time."""
 
-_PARAMETERS = "ptr %port, i64 %stride, ptr %tile, ptr %places, i64 %n, i64 %row, i64 %end"
+_PARAMETERS = "ptr %port, i64 %stride, ptr %tile, i64 %n, i64 %row, i64 %end"
 ROWS = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
-_BLOCKS = "ptr %full, i64 %blocks, ptr %empty, i64 %zeros, i1 %blank"
 
 
 def transposition(shape: Shape) -> str:
@@ -108,12 +111,7 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
             f"  {row} = getelementptr {scalar}, ptr %{tag}from, i64 {offset}",
         ]
         code.append(f"  %{tag}c{k} = add i64 %{tag}c, {k}")
-        if inward:
-            code.append(f"  {vector} = getelementptr {v}, ptr %tile, i64 %{tag}c{k}")
-        else:
-            code.append(f"  %{tag}e{k} = getelementptr i64, ptr %places, i64 %{tag}c{k}")
-            code.append(f"  %{tag}o{k} = load i64, ptr %{tag}e{k}, align 8")
-            code.append(f"  {vector} = getelementptr i8, ptr %tile, i64 %{tag}o{k}")
+        code.append(f"  {vector} = getelementptr {v}, ptr %tile, i64 %{tag}c{k}")
         user.append(row)
         mine.append(vector)
     rows = [f"%{tag}r{k}_0" for k in range(w)]
@@ -129,16 +127,14 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
             code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
     if not inward:
         code += _watch(shape, rows, tag)
-    for round_, distance in enumerate(distances, 1):
-        low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
-        high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))
-        after = [f"%{tag}r{k}_{round_}" for k in range(w)]
-        for k in range(w):
-            if not k & distance:
-                pair = f"shufflevector {v} {rows[k]}, {v} {rows[k | distance]}"
-                code.append(f"  {after[k]} = {pair}, <{w} x i32> <{low}>")
-                code.append(f"  {after[k | distance]} = {pair}, <{w} x i32> <{high}>")
-        rows = after
+    fresh = count()
+
+    def emit(shuffle: str) -> str:
+        code.append(f"  %{tag}x{next(fresh)} = {shuffle}")
+        return code[-1].split()[0]
+
+    for distance in distances:
+        rows = exchanged(shape, rows, distance, emit)
     for k in range(w):
         if not masked and not inward:
             code.append(f"  store {v} {rows[k]}, ptr {user[k]}, align {shape.size}")
@@ -181,8 +177,8 @@ def _watched(shape: Shape) -> tuple[str, str]:
     v, w = shape.vector, shape.lanes
     used = range(min(WATCHES, w))
     last = {j: max(k for k in range(w) if k % WATCHES == j) for j in used}
-    head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %filled], [%fz{last[j]}, %loop]" for j in used)
-    ends = [f"[%fz{last[j]}, %loop], [%mz{last[j]}, %few], [zeroinitializer, %filled]" for j in used]
+    head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %fast], [%fz{last[j]}, %loop]" for j in used)
+    ends = [f"[%fz{last[j]}, %loop], [%mz{last[j]}, %few]" for j in used]
     end = [f"  %end{j} = phi {v} {ends[j]}" for j in used]
     total = "%end0"
     for j in used[1:]:
@@ -197,21 +193,10 @@ def _watched(shape: Shape) -> tuple[str, str]:
 
 
 def _take_in(shape: Shape) -> str:
-    """Whole tiles: blocks of W columns, the last one up to the last column; rows of fewer under a mask."""
-    w = shape.lanes
     return f"""
 define internal void @take_in({_PARAMETERS}) noinline #0 {{
 {_entry(shape, f"  call void @part_in({_PARAMETERS})", "  ret void")}
-  br i1 %narrow, label %few, label %loop
-loop:
-  %fc = phi i64 [0, %fast], [%fnext, %loop]
-{_block(shape, True, False)}
-  %behind = add i64 %fc, {w}
-  %over = icmp ugt i64 %behind, %least
-  %fnext = select i1 %over, i64 %least, i64 %behind
-  %more = icmp ult i64 %behind, %n
-  br i1 %more, label %loop, label %exit
-{_few(shape, True)}
+{_blocks(shape, True, "")}
 exit:
   ret void
 }}
@@ -219,50 +204,30 @@ exit:
 
 
 def _take_out(shape: Shape) -> str:
-    """Whole tiles: zeros where all W columns are always zero, then the other blocks."""
     head, end = _watched(shape)
-    zeros = []
-    for k in range(shape.lanes):
-        zeros += [
-            f"  %zs{k} = mul i64 %stride, {k}",
-            f"  %zp{k} = getelementptr {shape.scalar}, ptr %zfrom, i64 %zs{k}",
-            f"  store {shape.vector} zeroinitializer, ptr %zp{k}, align {shape.size}",
-        ]
-    newline = "\n"
     return f"""
-define internal i1 @take_out({_PARAMETERS}, {_BLOCKS}) noinline #0 {{
+define internal i1 @take_out({_PARAMETERS}) noinline #0 {{
 {_entry(shape, f"  %partly = call i1 @part_out({_PARAMETERS})", "  ret i1 %partly")}
-  br i1 %narrow, label %few, label %look
-look:
-  %none = icmp eq i64 %zeros, 0
-  %done = or i1 %none, %blank
-  br i1 %done, label %filled, label %fill
-fill:
-  %z = phi i64 [0, %look], [%z1, %fill]
-  %zat = getelementptr i64, ptr %empty, i64 %z
-  %zc = load i64, ptr %zat, align 8
-  %zfrom = getelementptr {shape.scalar}, ptr %first, i64 %zc
-{newline.join(zeros)}
-  %z1 = add i64 %z, 1
-  %zmore = icmp ult i64 %z1, %zeros
-  br i1 %zmore, label %fill, label %filled
-filled:
-  %some = icmp ne i64 %blocks, 0
-  br i1 %some, label %loop, label %exit
-loop:
-  %b = phi i64 [0, %filled], [%b1, %loop]
-{head}
-  %fat = getelementptr i64, ptr %full, i64 %b
-  %fc = load i64, ptr %fat, align 8
-{_block(shape, False, False)}
-  %b1 = add i64 %b, 1
-  %more = icmp ult i64 %b1, %blocks
-  br i1 %more, label %loop, label %exit
-{_few(shape, False)}
+{_blocks(shape, False, head)}
 exit:
 {end}
 }}
 """
+
+
+def _blocks(shape: Shape, inward: bool, head: str) -> str:
+    """Whole tiles: blocks of W columns, the last one up to the last column; rows of fewer under a mask."""
+    return f"""  br i1 %narrow, label %few, label %loop
+loop:
+  %fc = phi i64 [0, %fast], [%fnext, %loop]
+{head}
+{_block(shape, inward, False)}
+  %behind = add i64 %fc, {shape.lanes}
+  %over = icmp ugt i64 %behind, %least
+  %fnext = select i1 %over, i64 %least, i64 %behind
+  %more = icmp ult i64 %behind, %n
+  br i1 %more, label %loop, label %exit
+{_few(shape, inward)}"""
 
 
 def _entry(shape: Shape, part: str, left: str) -> str:
@@ -316,8 +281,6 @@ def _slow(shape: Shape, inward: bool) -> str:
             f"  %odd = fcmp uno {s} %total, %total\n  ret i1 %odd",
         ]
     )
-    if not inward:
-        place = "  %entry_of = getelementptr i64, ptr %places, i64 %c\n  %place = load i64, ptr %entry_of, align 8"
     return f"""
 define internal {kind} @part_{name}({_PARAMETERS}) noinline #0 {{
 entry:
@@ -351,5 +314,64 @@ rows_next:
   br i1 %next, label %rows, label %exit
 exit:
 {phis[2]}
+}}
+"""
+
+
+def rows_and_blanks(shape: Shape, widths: Iterable[int]) -> str:
+    """``find_rows``: pointers to W rows, of idle lanes to the last; ``blank{C}``: zeros in blocks of C columns."""
+    w, numbers = shape.lanes, ", ".join(f"i64 {k}" for k in range(shape.lanes))
+    v = f"<{w} x i64>"
+
+    def spread(name: str) -> str:
+        return f"""  %{name}0 = insertelement {v} poison, i64 %{name}, i32 0
+  %{name}s = shufflevector {v} %{name}0, {v} poison, <{w} x i32> zeroinitializer"""
+
+    found = f"""
+declare {v} @llvm.umin.v{w}i64({v}, {v})
+
+define internal void @find_rows(ptr %port, i64 %stride, ptr %places, i64 %row, i64 %end) noinline #0 {{
+  %last = sub i64 %end, 1
+{spread("row")}
+{spread("last")}
+{spread("stride")}
+  %all = add {v} %rows, <{numbers}>
+  %real = call {v} @llvm.umin.v{w}i64({v} %all, {v} %lasts)
+  %offsets = mul {v} %real, %strides
+  %pointers = getelementptr {shape.scalar}, ptr %port, {v} %offsets
+  store <{w} x ptr> %pointers, ptr %places, align {POINTER}
+  ret void
+}}
+"""
+    return found + "".join(_blank(shape, width) for width in sorted({*widths}))
+
+
+def _blank(shape: Shape, width: int) -> str:
+    rows, stores = [], []
+    for k in range(shape.lanes):
+        rows += [
+            f"  %at{k} = getelementptr ptr, ptr %rows, i64 {k}",
+            f"  %row{k} = load ptr, ptr %at{k}, align {POINTER}",
+        ]
+        stores += [
+            f"  %place{k} = getelementptr {shape.scalar}, ptr %row{k}, i64 %column",
+            f"  store <{width} x {shape.scalar}> zeroinitializer, ptr %place{k}, align {shape.size}",
+        ]
+    newline = "\n"
+    return f"""
+define internal void @blank{width}(ptr %rows, ptr %columns, i64 %count) noinline #0 {{
+entry:
+{newline.join(rows)}
+  br label %loop
+loop:
+  %k = phi i64 [0, %entry], [%k1, %loop]
+  %at = getelementptr i64, ptr %columns, i64 %k
+  %column = load i64, ptr %at, align 8
+{newline.join(stores)}
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %count
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
 }}
 """

@@ -191,6 +191,9 @@ class Model(Configurations, Value):
 
     def row_span(self, n: int) -> tuple[int, int]:
         """The first row of constraint n among all rows, and the one behind its last."""
+        if not -len(self.constraints) <= n < len(self.constraints):
+            raise InputError(f"there is no constraint {n}: the model has {len(self.constraints)}, counted from 0")
+        n %= len(self.constraints)
         start = sum(c.rows for c in self.constraints[:n])
         return start, start + self.constraints[n].rows
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
-from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra
+from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra, users_level
 from linkwork.functions.options import OPTIONS
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
@@ -181,7 +181,7 @@ class Sharded(RolloutKernel):
             warnings.warn(
                 f"the workers have different CPUs ({', '.join(sorted(t.cpu for t in targets))}): results are "
                 "equal up to rounding only, and depend on which worker computed them",
-                stacklevel=6,
+                stacklevel=users_level(),
             )
 
     def _fetched(self, client: Any, future: Any, begin: int, end: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
 from linkwork.constraints.contact import Contact
 from linkwork.constraints.pair import Ball, Block, Body, Pair, Rod, touching
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
-from linkwork.errors import LoadError
+from linkwork.errors import LoadError, users_level
 from linkwork.io.mesh_files import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.io.xml import LoadWarning
@@ -157,7 +157,7 @@ def _corners(shape: Mesh | MeshFile, X: Placement) -> np.ndarray:
         try:
             pieces = [mesh.vertices for mesh, _ in read_mesh(locate(shape))]
         except LoadError as problem:
-            warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=2)
+            warnings.warn(LoadWarning(f"a collision shape is left out: {problem}"), stacklevel=users_level())
             return np.zeros((0, 3))
         points = extreme(np.vstack(pieces) * np.asarray(shape.scale))
     return np.asarray(points @ X.R.T + X.p)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.errors import StepError, StepWarning
+from linkwork.errors import StepError, StepWarning, users_level
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import actuator_force, cut_force, implicit_inertia, joint_forces, total_of
 from linkwork.model.memo import cached
@@ -105,7 +105,7 @@ def warn_of_energy(model: Model, dt: float, share: float, fastest: float, where:
         f"{dt:g} s are long for joints at {fastest:.3g} (rad/s, m/s), or loops pass a singular posture. Take a "
         "shorter dt, or integrator='rk4'",
         StepWarning,
-        stacklevel=5,
+        stacklevel=users_level(),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from linkwork.checks import checked
 from linkwork.constraints.contact import Ground, Surface
 from linkwork.constraints.terrain import HeightField
-from linkwork.errors import InputError
+from linkwork.errors import InputError, users_level
 from linkwork.io.xml import LoadWarning
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -34,7 +34,9 @@ def ground(model: Model) -> Surface:
     floors = [c for kind in (Heights, HalfSpace) for c in shapes if isinstance(c.shape, kind)]
     if len(floors) > 1:
         named = ", ".join(f"'{c.name}'" for c in floors[1:])
-        warnings.warn(LoadWarning(f"one ground is taken, '{floors[0].name}'; {named} are left out"), stacklevel=3)
+        warnings.warn(
+            LoadWarning(f"one ground is taken, '{floors[0].name}'; {named} are left out"), stacklevel=users_level()
+        )
     return _surface(floors[0]) if floors else Ground()
 
 

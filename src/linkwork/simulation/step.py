@@ -21,7 +21,7 @@ from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
 from linkwork.constraints.rows import rows_velocity
-from linkwork.errors import UnmodelledWarning, warn_violated
+from linkwork.errors import UnmodelledWarning, users_level, warn_violated
 from linkwork.functions.choice import Choice
 from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
 from linkwork.functions.solver import Solver
@@ -330,7 +330,7 @@ def warn_of_friction(model: Model, function: str) -> None:
             f"{function} leaves out the dry friction of {rough} joint{'s' if rough > 1 else ''} of '{model.name}': "
             "lw.step has it, and so has lw.rollout(..., contacts=[...]), with or without a contact in the list",
             UnmodelledWarning,
-            stacklevel=4,
+            stacklevel=users_level(),
         )
 
 
