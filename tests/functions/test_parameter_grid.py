@@ -12,6 +12,7 @@ import pytest
 import linkwork as lw
 from linkwork.errors import InputError
 from linkwork.functions.parameters import GROUPS
+from linkwork.functions.terms import TERMS
 from linkwork.robots import mechanisms as mech
 
 STEPS, DT, R = 4, 2e-3, 0.3
@@ -160,6 +161,15 @@ def terms_of(factory: Callable[..., Any], *args: np.ndarray, **more: Any) -> Cal
     return call
 
 
+def all_terms(model: lw.Model, names: tuple[str, ...], x: Values, r: Any) -> np.ndarray:
+    f = lw.terms(model, list(TERMS), parameters=names)
+    return np.concatenate([np.ravel(y) for y in f(Q, V, A, **x)])
+
+
+def frame_terms(model: lw.Model, names: tuple[str, ...], x: Values, r: Any) -> np.ndarray:
+    return np.asarray(lw.terms(model, ["J"], "link3", parameters=names)(Q, **x).J)
+
+
 KINDS: dict[str, tuple[Call, set[str]]] = {
     "forward_dynamics": (forward, {*MASS, *FORCES, *CONTROL, *ROWS}),
     "inverse_dynamics": (inverse, {*MASS, *FORCES}),
@@ -174,6 +184,10 @@ KINDS: dict[str, tuple[Call, set[str]]] = {
         terms_of(lw.operational_space_inertia, Q, np.ones(1)),
         {*MASS, "link_rows"},
     ),
+    "terms": (all_terms, {*MASS, "gravity"}),
+    "centre_of_mass": (terms_of(lw.centre_of_mass, Q), {"inertia"}),
+    "gravity_forces": (terms_of(lw.gravity_forces, Q), {"inertia", "gravity"}),
+    "frames": (frame_terms, set()),
     "actuation": (terms_of(lw.actuation, Q, V, U), CONTROL),
     "rollout": (rolled, {*MASS, *FORCES, *CONTROL, *ROWS}),
     "rollout with contacts": (in_contact, {*MASS, *FORCES, *CONTROL, *ROWS, "joint_friction"}),
@@ -192,7 +206,7 @@ def test_every_group(kind: str) -> None:
     call, takes = KINDS[kind]
     for group in GROUPS:
         if group not in takes:
-            with pytest.raises(InputError, match=f"does not depend on '{group}'; its parameters are"):
+            with pytest.raises(InputError, match=f"does not depend on '{group}'; it"):
                 call(MODEL, (group,), {}, None)
     new = {n: x for n, x in others().items() if n in takes}
     got = call(MODEL, tuple(new), new, None)
@@ -254,3 +268,22 @@ def test_gradients_by_every_group() -> None:
         parts = [k * loss({**at, n: at[n] + s * h * d}) for s, k in ((-2, 1), (-1, -8), (1, 8), (2, -1))]
         right = sum(parts) / (12 * h)
         assert abs((g[n] * d).sum() - right) <= 1e-7 * (abs(right) + 1e-2), n
+
+
+@pytest.mark.parametrize("backend", ["kernel", "numpy"])
+def test_masses_of_terms(backend: str) -> None:
+    """What is fixed to the world counts as before, bodies that cannot be are refused where M is factorised."""
+    b, body = lw.Builder("held"), lw.BodyInertia(2.0, np.array([0.1, 0.2, 0.3]), 0.1 * np.eye(3))
+    b.link("stand", "world", "fixed", inertia=body)
+    b.link("arm", "stand", "revolute", axis="y", inertia=body)
+    model = b.build()
+    x = 2 * model.parameters().inertia
+    com = lw.centre_of_mass(model, parameters=("inertia",), backend=backend)
+    heavier = model
+    for link, row in zip(model.links[1:], x, strict=True):
+        heavier = heavier.with_inertia(link.name, lw.BodyInertia.from_parameters(row))
+    np.testing.assert_allclose(com([0.3]).com, lw.centre_of_mass(model)([0.3]).com, atol=1e-15)
+    np.testing.assert_allclose(com([0.3], inertia=x).com, lw.centre_of_mass(heavier)([0.3]).com, atol=1e-15)
+    inverse = lw.inverse_mass_matrix(model, parameters=("inertia",), backend=backend)
+    with pytest.raises(InputError, match="a negative mass"):
+        inverse([0.3], inertia=-x)
