@@ -270,6 +270,54 @@ def test_gradients_by_every_group() -> None:
         assert abs((g[n] * d).sum() - right) <= 1e-7 * (abs(right) + 1e-2), n
 
 
+NONSENSE = {
+    "inertia": ([(0, 0)], (np.nan, -1.0)),
+    "armature": ([2], (np.nan, -1.0)),
+    "joint_friction": ([0], (np.nan, -1.0)),
+    "softness": ([0], (np.nan, -1.0, 0.0)),
+    "tendon_rest": ([(0, 0), (0, 1)], (np.nan,)),
+    "gravity": ([2], (np.nan,)),
+    "damping": ([1], (np.nan,)),
+    "rest": ([1], (np.nan,)),
+    "gain": ([(0, 0)], (np.nan,)),
+    "link_rows": ([(0, 3)], (np.nan,)),
+}
+
+
+@pytest.mark.filterwarnings("ignore::linkwork.errors.UnmodelledWarning")
+@pytest.mark.parametrize("kind", ["forward_dynamics", "step", "rollout", "discrete_step"])
+def test_nonsense_is_refused(kind: str) -> None:
+    """Numbers that no body, joint or row has, one at a time, also where results would be numbers; and shapes."""
+    takes = KINDS[kind][1]
+    how: dict[str, Any] = {"actuators": True, "parameters": tuple(takes), "R": R}
+    if kind == "forward_dynamics":
+        fd = lw.forward_dynamics(MODEL, **how)
+        call = lambda **x: fd(Q, V, U, **x)  # noqa: E731
+    elif kind == "step":
+        step = lw.step(MODEL, **how)
+        call = lambda **x: step(Q, V, U, DT, **x)  # noqa: E731
+    elif kind == "rollout":
+        run = lw.rollout(MODEL, dt=DT, steps=2, **how)
+        call = lambda **x: run(Q, V, u=U, **x)  # noqa: E731
+    else:
+        discrete = lw.discrete_step(MODEL, dt=DT, **how)
+        call = lambda **x: discrete(Q, V, U, **x)  # noqa: E731
+    own = complete(tuple(takes), {})
+    for name, (places, numbers) in NONSENSE.items():
+        for at in places if name in takes else ():
+            for number in numbers:
+                wrong = own[name].copy()
+                wrong[at] = number
+                with pytest.raises(InputError, match=name):
+                    call(**{name: wrong})
+    with pytest.raises(InputError, match="tendon_rest"):
+        call(tendon_rest=np.array([[0.1, -0.1]]))
+    for name in takes:
+        for wrong in ("text", own[name][..., :-1], [[[own[name].tolist()]]], [[1], [2, 3]]):
+            with pytest.raises(InputError):
+                call(**{name: wrong})
+
+
 @pytest.mark.parametrize("backend", ["kernel", "numpy"])
 def test_masses_of_terms(backend: str) -> None:
     """What is fixed to the world counts as before, bodies that cannot be are refused where M is factorised."""

@@ -68,6 +68,8 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
         return f"'{name}' has negative entries"
     if name == "softness" and not (value >= LEAST).all():
         return "'softness' has entries that are not above zero: a hard row is one of a function made without R="
+    if name == "tendon_rest" and (value[..., 0::2] > value[..., 1::2]).any():
+        return "'tendon_rest' has a lower length above the upper one"
     if name != "inertia":
         return ""
     slack = INDEFINITE if value.dtype == np.float64 else INDEFINITE**0.5
@@ -86,22 +88,24 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
 
 def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
     """Zero, or NaN where `impossible` has something to say; for machine code."""
-    lowest = None
-    for x in _not_negative(model, inputs, xp):
-        lowest = x if lowest is None else xp.where(x < lowest, x, lowest)
-    return xp.zeros(1) if lowest is None else xp.where(lowest < 0, xp.constant([[np.nan]]), xp.zeros(1))
+    lowest, guard, odd = None, xp.zeros(1), xp.constant([[np.nan]])
+    for *others, last in _not_negative(model, inputs, xp):
+        guard = xp.where(last >= 0, guard, odd)  # which what is no number is not either
+        for x in others:
+            lowest = x if lowest is None else xp.where(x < lowest, x, lowest)
+    return guard if lowest is None else xp.where(lowest < 0, odd, guard)
 
 
-def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[Array]:
-    """Numbers that are not negative if bodies and joints have these parameters."""
+def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[tuple[Array, ...]]:
+    """Numbers that are not negative if a body or joint has these parameters; the last depends on all of its."""
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
-            yield inputs[name][k : k + 1, :]
+            yield (inputs[name][k : k + 1, :],)
     for k in range(inputs["softness"].shape[0] if "softness" in inputs else 0):
-        yield inputs["softness"][k : k + 1, :] - LEAST
+        yield (inputs["softness"][k : k + 1, :] - LEAST,)
     units, checked = _own_inertias(model)
     for i in np.flatnonzero(checked) if "inertia" in inputs else ():
-        yield from _signs(inputs["inertia"][10 * i : 10 * i + 10, :], float(units[i]), threshold(xp, INDEFINITE))
+        yield _signs(inputs["inertia"][10 * i : 10 * i + 10, :], float(units[i]), threshold(xp, INDEFINITE))
 
 
 @cached

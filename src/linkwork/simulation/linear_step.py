@@ -23,7 +23,20 @@ import numpy as np
 
 from linkwork import turns
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
+from linkwork.checks import (
+    ARRAY,
+    FLAG,
+    NAME,
+    TIME,
+    Refused,
+    bare_as_entry,
+    checked,
+    either,
+    optional,
+    real_array,
+    shown,
+    whole,
+)
 from linkwork.constraints.base import STABILISATION, Stabilisation
 from linkwork.errors import InputError, not_found
 from linkwork.functions.differentiated import Differentiated
@@ -302,8 +315,11 @@ class DiscreteStep:
             if name not in self.parameters:
                 raise not_found("parameter of this step", name, self.parameters)
             shape = self.dynamics.defaults[name].shape
-            x = bare_as_entry(np.asarray(value), shape)
-            out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
+            try:
+                x = bare_as_entry(real_array(value), shape)
+            except Refused as why:
+                raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+            out[name] = x if x.ndim <= len(shape) else _spread(name, x, (*lead, *shape)).reshape(-1, *shape)
         return out
 
     def _flat(
