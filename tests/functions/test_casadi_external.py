@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.errors import InputError, KernelError, UnsupportedError
+from linkwork.errors import InputError, KernelError
 from linkwork.functions.casadi_external import EntryJacobians
 from linkwork.kernels.stub_library import elf
 from linkwork.kernels.target import Target
@@ -203,8 +203,25 @@ def test_what_cannot_be_external() -> None:
     for options in ({"dtype": "float32"}, {"backend": "numpy"}):
         with pytest.raises(InputError, match="backend='kernel' and dtype='float64'"):
             lw.forward_dynamics(chain(2), **options).casadi_external()
-    with pytest.raises(UnsupportedError, match="parameters"):
-        lw.discrete_step(chain(2), parameters=("gravity",)).casadi_external()
+
+
+def test_a_step_with_parameters() -> None:
+    """They are inputs with derivatives: those of `step.vjp`, by inertias as a matrix and by damping."""
+    model = chain(3)
+    step = lw.discrete_step(model, dt=1e-2, parameters=("inertia", "damping"))
+    q, v, u, w = np.random.default_rng(2).normal(size=(4, 3))
+    given = {"inertia": model.parameters().inertia, "damping": np.array([0.1, 0.2, 0.3])}
+    f = step.casadi_external()
+    np.testing.assert_allclose(
+        np.array(f(q=q, v=v, u=u, **given)["v_next"])[:, 0], step(q, v, u, **given).v, rtol=1e-12
+    )
+    slopes, right = f.jacobian()(q=q, v=v, u=u, **given), step.vjp(q, v, u, np.zeros(3), w, **given)
+    by = {n: w @ np.array(slopes[f"jac_v_next_{n}"]) for n in ("q", "u", "inertia", "damping")}
+    np.testing.assert_allclose(by["q"], right.q, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(by["u"], right.u, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(by["damping"], right.parameters["damping"], rtol=1e-9, atol=1e-9)
+    columns = by["inertia"].reshape(10, 3).T  # CasADi counts matrices column by column
+    np.testing.assert_allclose(columns, right.parameters["inertia"], rtol=1e-9, atol=1e-9)
 
 
 def test_a_library_written_byte_by_byte(tmp_path: Path) -> None:

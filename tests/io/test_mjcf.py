@@ -190,8 +190,7 @@ TRANSMISSION = """<mujoco><worldbody><body name="a"><joint name="h" axis="0 1 0"
 
 def test_armature_of_tendons_and_actuators() -> None:
     compare(quiet_load(TRANSMISSION.format("", "")), mujoco.MjModel.from_xml_string(TRANSMISSION.format("", "")))
-    with pytest.raises(LoadError, match=r"tendon 't' has an armature .* couples degrees of freedom.*remove it"):
-        quiet_load(TRANSMISSION.format('<joint joint="k" coef="1"/>', ""))
+    coupled(TRANSMISSION.format('<joint joint="k" coef="-.7"/>', ""))
     if hasattr(mujoco.MjModel, "actuator_armature"):
         geared = TRANSMISSION.format("", ' armature=".125"')
         compare(quiet_load(geared), mujoco.MjModel.from_xml_string(geared))
@@ -200,8 +199,41 @@ def test_armature_of_tendons_and_actuators() -> None:
             .replace("</fixed>", '<joint joint="k" coef="1"/></fixed>')
             .replace("0.25", "0")
         )
-        with pytest.raises(LoadError, match="actuator 'm' has an armature"):
-            quiet_load(pulled)
+        coupled(pulled)
+
+
+def coupled(text: str) -> None:
+    """Armature over two joints: a rotor that both turn, and MuJoCo's inertia and accelerations."""
+    model, m = quiet_load(text), mujoco.MjModel.from_xml_string(text)
+    d, to, rng = mujoco.MjData(m), interop.mujoco(model, m), np.random.default_rng(0)
+    assert model.nv == m.nv + 1
+    for name in (None, "kkt", "lcaba"):
+        d.qpos[:], d.qvel[:], d.qfrc_applied[:] = rng.normal(size=(3, m.nv))
+        mujoco.mj_forward(m, d)
+        q = to.q_from(d.qpos)
+        v = to.v_from(q, d.qvel)
+        state = lw.constraint_error(model)(q, v)
+        assert np.abs([state.phi, state.rate]).max() < 1e-14
+        np.testing.assert_allclose(to.q_to(q), d.qpos)
+        a = lw.forward_dynamics(model, method=name)(q, v, to.tau_from(q, d.qfrc_applied)).a
+        np.testing.assert_allclose(a, to.a_from(q, v, d.qacc), atol=1e-8 * np.abs(a).max())
+    independent = lw.clusters(model).clusters[0]
+    assert len(independent.independent) == m.nv
+    tau = lw.inverse_dynamics(model)(q, v, a).tau
+    np.testing.assert_allclose(to.tau_to(q, tau), d.qfrc_applied, atol=1e-8 * np.abs(tau).max())
+
+
+def test_armature_over_branches() -> None:
+    """MuJoCo's inertia has no place for it; the kinetic energy m l'^2 / 2 has."""
+    text = """<mujoco><worldbody><body name="a"><joint name="h" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body>
+      <body name="c"><joint name="s" type="slide" axis="1 0 0" ref=".3"/><geom size=".1"/></body></worldbody>
+      <tendon><fixed name="t" armature="0.25"><joint joint="h" coef="2"/><joint joint="s" coef="3"/></fixed></tendon>
+      </mujoco>"""
+    model, plain = quiet_load(text), quiet_load(text.replace('armature="0.25"', ""))
+    q, v, tau, g = np.array([0.2, -0.4]), np.array([0.3, 0.5]), np.array([1.0, -2.0]), np.array([2.0, 3.0])
+    M, c = lw.mass_matrix(plain)(q).M + 0.25 * np.outer(g, g), lw.bias_forces(plain)(q, v).c
+    found = lw.forward_dynamics(model)(np.r_[q, g @ q], np.r_[v, g @ v], np.r_[tau, 0.0]).a
+    np.testing.assert_allclose(found[:2], np.linalg.solve(M, tau - c), rtol=1e-10)
 
 
 def test_a_weld_without_torque_holds_a_point() -> None:

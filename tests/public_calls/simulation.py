@@ -28,6 +28,7 @@ def motions(folder: Any) -> Iterator[Call]:
             "pd": False,
             "prox": None,
             "iterations": 2,
+            "R": None,
             "stabilisation": None,
             "record": ("a",),
             "contacts": None,
@@ -72,8 +73,15 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("ground", lw.ground, {"model": robot()})
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})
     given = {"model": robot(), "contacts": [ball], "ground": lw.Ground(), "pd": False, "method": None}
-    given |= {"actuators": False, "parameters": ("damping",)}
+    given |= {"actuators": False, "parameters": ("damping",), "R": None}
     yield Call("step", lw.step, given | OPTIONS)
+    held, own = a.with_constraints(lw.LinkRows({"link2": np.eye(6)[:2]})), {"parameters": ("softness",)}
+    yield Call("step of soft rows", lw.step, {"model": held, "R": [1.0, 2.0], **own, "backend": "numpy"})
+    yielding = lw.rollout(held, R=1.0, **own, backend="numpy")
+    yield Call("Rollout() of soft rows", yielding, {"q0": flat, "v0": flat, "steps": 2, "softness": [1.0, 2.0]})
+    bending = lw.discrete_step(held, R=1.0, parameters=("softness", "damping", "armature"))
+    softly = {"softness": [1.0, 2.0], "damping": flat, "armature": flat}
+    yield Call("DiscreteStep() of soft rows", bending, {"q": flat, "v": flat, "u": flat, **softly})
     moving = lw.step(robot(), [ball], backend="numpy", pd=True)
     still = np.zeros(robot().nv)
     yield Call(
@@ -114,6 +122,7 @@ def motions(folder: Any) -> Iterator[Call]:
             "modes": False,
             "actuators": False,
             "parameters": ("gravity",),
+            "R": None,
             "stabilisation": True,
             "dtype": "float64",
             "threads": 1,

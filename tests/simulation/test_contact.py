@@ -203,7 +203,7 @@ def test_contacts_of_what_does_not_move_are_refused() -> None:
 
 def test_what_rollouts_with_contacts_cannot_do_is_said() -> None:
     model, contacts = cube()
-    with pytest.raises(InputError, match="does not depend on 'targets'"):
+    with pytest.raises(InputError, match="targets are those of constraint rows"):
         lw.rollout(model, contacts=contacts, parameters=("targets",))
     with pytest.raises(InputError, match="iterations"):
         lw.rollout(model, contacts=contacts, iterations=3)
@@ -236,3 +236,15 @@ def test_a_limit_that_a_loop_forbids_is_no_solution() -> None:
         with pytest.warns(ConvergenceWarning):
             result = step([0.0], [0.0], [0.0], [1e-3])
         assert not result.converged
+
+
+def test_a_quaternion_that_is_none_is_refused_in_steps_with_further_loops() -> None:
+    """The check was made for the results of a loop that hardly any state enters."""
+    model, contacts = cube()
+    step = lw.step(model, contacts)
+    assert step.of.further
+    q = at(1)
+    q[3:7] *= 1.5
+    for each in (q, np.tile(q, (9, 1))):
+        with pytest.raises(InputError, match=r"has length 1\.5, not 1"):
+            step(each, np.zeros(6), np.zeros(6), 1e-3)

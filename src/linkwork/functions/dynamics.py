@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -12,7 +11,7 @@ from linkwork.algorithms.constrained.impact import impact
 from linkwork.backends import Array, Ops
 from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optional
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
-from linkwork.errors import InputError, UnsupportedError
+from linkwork.errors import UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.actuation import activations, check_actuators
 from linkwork.functions.choice import Choice
@@ -20,7 +19,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_MASS, BY_ROWS, PARAMETERS, Inputs
+from linkwork.functions.parameters import BY_CONTROL, BY_EFFECT, BY_FORCE, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
@@ -29,6 +28,7 @@ from linkwork.functions.results import (
     ImpulseResult,
     InverseDynamicsResult,
 )
+from linkwork.functions.softness import softness_of, softness_vector
 from linkwork.functions.solver import Solved, Solver
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model import Model, Motion
@@ -113,7 +113,7 @@ def forward_dynamics(
         (100, 18)
     """
     model.check_forward()
-    where, softness = chosen_frames(frames, backend), _softness(model, R)
+    where, softness = chosen_frames(frames, backend), softness_of(model, R)
     chosen = Choice(
         "forward_dynamics",
         method,
@@ -145,7 +145,7 @@ def forward_dynamics(
         named,
         (*BY_ROWS, *BY_CONTROL) if actuators else BY_ROWS,
         more,
-        None if softness is None else np.concatenate([np.zeros((0, 1)), *softness])[:, 0],
+        softness_vector(softness),
         q=model.nq,
         v=model.nv,
         **driven,
@@ -270,7 +270,8 @@ def constrained_inverse_dynamics(
         out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
-    inputs = Inputs(model, parameters, BY_FORCE, _optional(model, external_forces), q=model.nq, v=model.nv, a=model.nv)
+    more, valid = _optional(model, external_forces), (*BY_FORCE, "link_rows")
+    inputs = Inputs(model, parameters, valid, more, q=model.nq, v=model.nv, a=model.nv)
     return ActuatedFunction(
         "constrained_inverse_dynamics",
         model,
@@ -312,8 +313,8 @@ def impulse(
 
     M (v+ - v) = J^T impulse and J v+ = -restitution J v, by any forward dynamics method for hard constraints; the
     result also has `iterations`, `residual` and `converged`. `modes=True` adds an input `active` with one weight per
-    constraint: those with 0 do not become active. `parameters` may name "inertia" and "armature", as inputs. `prox` is
-    that of `forward_dynamics`.
+    constraint: those with 0 do not become active. `parameters` may name "inertia", "armature" and "link_rows", as
+    inputs. `prox` is that of `forward_dynamics`.
 
     Examples:
         >>> model = four_bar()
@@ -334,7 +335,7 @@ def impulse(
         found = solver(xp, x["q"], x["v"], xp.zeros(model.nv), None, mu, x.get("active"), x)
         return found.then(lambda jump, lam: (x["v"] + jump, lam))
 
-    inputs = Inputs(model, parameters, BY_MASS, _optional(model, modes=modes), q=model.nq, v=model.nv)
+    inputs = Inputs(model, parameters, BY_EFFECT, _optional(model, modes=modes), q=model.nq, v=model.nv)
     return SolverFunction(
         "impulse",
         model,
@@ -359,18 +360,6 @@ def _optional(model: Model, external_forces: bool = False, modes: bool = False) 
     """The inputs that may be left out, with their defaults."""
     forces = {"fext": np.zeros(6 * model.nlinks)} if external_forces else {}
     return {**forces, "active": np.ones(len(model.constraints))} if modes else forces
-
-
-def _softness(model: Model, R: object) -> list[np.ndarray] | None:
-    """R as one column per constraint."""
-    if R is None:
-        return None
-    r = np.asarray(R, dtype=float)
-    if r.shape not in ((), (model.rows,)) or not np.all(r > 0):
-        raise InputError(f"R is a number above 0, or one for each of the {model.rows} rows")
-    r = np.broadcast_to(r, (model.rows,))
-    ends = np.cumsum([0, *(c.rows for c in model.constraints)])
-    return [r[a:b, None] for a, b in itertools.pairwise(ends)]
 
 
 def _judge(model: Model, chosen: Choice, at: Callable[[Motion], Motion] | None = None) -> Judge:

@@ -20,6 +20,7 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
 from linkwork.constraints.units import units
+from linkwork.functions.softness import softness_vector
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
@@ -231,11 +232,7 @@ class Rows:
         lead = found.shape[:-1]
         on = np.ones(len(self.model.constraints)) if active is None else active
         wanted = np.zeros(self.model.rows) if targets is None else targets
-        own = (
-            np.zeros(self.model.rows)
-            if self.softness is None
-            else np.concatenate([np.zeros((0, 1)), *self.softness])[:, 0]
-        )
+        own = np.zeros(self.model.rows) if self.softness is None else softness_vector(self.softness)
         K = np.zeros(0) if link_rows is None else np.reshape(link_rows, (*np.shape(link_rows)[:-2], -1))
         given = (q, v, on, found, forces, wanted, own if softness is None else softness, K)
         arrays = [np.atleast_1d(np.asarray(x, float)) for x in given]  # results keep bare numbers as they were given

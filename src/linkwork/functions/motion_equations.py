@@ -12,6 +12,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
+from linkwork.functions.softness import felt_softness
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import in_place
@@ -31,11 +32,7 @@ class MotionEquations:
         self.motion = (motion if at is None else at(motion)).classical
         self.tau = inputs["tau"] if "tau" in inputs else xp.zeros(of.model.nv)
         self.fext, self.active = inputs.get("fext"), inputs.get("active")
-        soft = None if rows is None else rows.softness
-        self.softness = None if soft is None else [xp.constant(r) for r in soft]
-        if soft is not None and "softness" in inputs:
-            spans = map(of.model.row_span, range(len(soft)))
-            self.softness = [inputs["softness"][begin:end, :] for begin, end in spans]
+        self.softness = None if rows is None else felt_softness(of.model, rows.softness, inputs, xp)
         self.xp, self.inputs = xp, inputs
 
     @property

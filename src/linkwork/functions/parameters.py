@@ -27,7 +27,7 @@ BY_MASS = ("inertia", "armature")
 """Parameters of the mass matrix."""
 
 BY_EFFECT = (*BY_MASS, "link_rows")
-"""Parameters of the effective inertia of constraint rows."""
+"""Parameters of the effective inertia of constraint rows, and of impulses."""
 
 BY_TENDON = ("tendon_stiffness", "tendon_damping", "tendon_rest")
 """Parameters of tendons."""
@@ -35,17 +35,23 @@ BY_TENDON = ("tendon_stiffness", "tendon_damping", "tendon_rest")
 BY_FORCE = (*BY_MASS, "gravity", "damping", "stiffness", "rest", *BY_TENDON)
 """Parameters of inverse dynamics."""
 
-BY_ROWS = (*BY_FORCE, "targets", "link_rows", "softness")
+BY_OWN_ROWS = ("targets", "link_rows", "softness")
+"""Parameters of the model's own constraint rows."""
+
+BY_ROWS = (*BY_FORCE, *BY_OWN_ROWS)
 """Parameters of forward dynamics."""
 
 BY_CONTROL = ("gain", "bias")
 """Parameters of actuators."""
 
-BY_CONTACT = (*BY_FORCE, "joint_friction")
+BY_CONTACT = (*BY_ROWS, "joint_friction")
 """Parameters of steps with contacts, limits and dry friction; coefficients of contacts are inputs anyway."""
 
 
-NEVER_NEGATIVE = ("armature", "softness", "joint_friction")
+NEVER_NEGATIVE = ("armature", "joint_friction")
+
+LEAST = float(np.finfo(np.float32).tiny)
+"""The least softness: forces of rows are divided by it."""
 
 INDEFINITE = 1e-9
 """How negative a principal moment may be, relative to the moments about the link's origin: by rounding."""
@@ -60,6 +66,10 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
     """
     if name in NEVER_NEGATIVE and (value < 0).any():
         return f"'{name}' has negative entries"
+    if name == "softness" and not (value >= LEAST).all():
+        return "'softness' has entries that are not above zero: a hard row is one of a function made without R="
+    if name == "tendon_rest" and (value[..., 0::2] > value[..., 1::2]).any():
+        return "'tendon_rest' has a lower length above the upper one"
     if name != "inertia":
         return ""
     slack = INDEFINITE if value.dtype == np.float64 else INDEFINITE**0.5
@@ -78,20 +88,24 @@ def impossible(model: Model, name: str, value: np.ndarray) -> str:
 
 def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
     """Zero, or NaN where `impossible` has something to say; for machine code."""
-    lowest = None
-    for x in _not_negative(model, inputs, xp):
-        lowest = x if lowest is None else xp.where(x < lowest, x, lowest)
-    return xp.zeros(1) if lowest is None else xp.where(lowest < 0, xp.constant([[np.nan]]), xp.zeros(1))
+    lowest, guard, odd = None, xp.zeros(1), xp.constant([[np.nan]])
+    for *others, last in _not_negative(model, inputs, xp):
+        guard = xp.where(last >= 0, guard, odd)  # which what is no number is not either
+        for x in others:
+            lowest = x if lowest is None else xp.where(x < lowest, x, lowest)
+    return guard if lowest is None else xp.where(lowest < 0, odd, guard)
 
 
-def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[Array]:
-    """Numbers that are not negative if bodies and joints have these parameters."""
+def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[tuple[Array, ...]]:
+    """Numbers that are not negative if a body or joint has these parameters; the last depends on all of its."""
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
-            yield inputs[name][k : k + 1, :]
+            yield (inputs[name][k : k + 1, :],)
+    for k in range(inputs["softness"].shape[0] if "softness" in inputs else 0):
+        yield (inputs["softness"][k : k + 1, :] - LEAST,)
     units, checked = _own_inertias(model)
     for i in np.flatnonzero(checked) if "inertia" in inputs else ():
-        yield from _signs(inputs["inertia"][10 * i : 10 * i + 10, :], float(units[i]), threshold(xp, INDEFINITE))
+        yield _signs(inputs["inertia"][10 * i : 10 * i + 10, :], float(units[i]), threshold(xp, INDEFINITE))
 
 
 @cached
@@ -140,7 +154,8 @@ class Inputs:
         self.named = tuple(n for n in GROUPS if n in named)
         wrong = [n for n in self.named if n not in valid]
         if wrong:
-            raise InputError(f"this function does not depend on {listing(wrong)}; its parameters are {listing(valid)}")
+            known = f"its parameters are {listing(valid)}" if valid else "it has no parameters"
+            raise InputError(f"this function does not depend on {listing(wrong)}; {known}")
         if "softness" in self.named and softness is None:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:

@@ -15,6 +15,7 @@ from linkwork.algorithms.common.iteration import Iteration, unrolled
 from linkwork.algorithms.common.weights import violation
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
+from linkwork.functions.softness import felt_softness
 from linkwork.model import Motion
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import Rewritten
@@ -87,10 +88,7 @@ class Solver:
         if self.method.prox is not None:
             options |= {"mu": mu, "lam0": lam0}
         if self.softness is not None:
-            options["R"] = [xp.constant(r) for r in self.softness]
-            if given and "softness" in given:
-                spans = map(self.within.model.row_span, range(len(self.softness)))
-                options["R"] = [given["softness"][begin:end, :] for begin, end in spans]
+            options["R"] = felt_softness(self.within.model, self.softness, given, xp)
         if active is not None:
             options["active"] = active
         motion = self.within.motion(q, v, xp, given)
@@ -103,5 +101,5 @@ class Solver:
             found = Solved(None, out)
         else:
             pair = out if isinstance(out, tuple) else (out, xp.zeros(0))
-            found = Solved(pair, None, lambda: violation(problem, pair[0]))
+            found = Solved(pair, None, lambda: violation(problem, *pair, options.get("R"), active))
         return found.then(lambda a, lam: (self.within.acceleration(a, xp), lam))

@@ -25,7 +25,7 @@ from linkwork.algorithms.tree.kinematics import frame_acceleration as accelerati
 from linkwork.algorithms.tree.kinematics import frame_jacobian as jacobian
 from linkwork.algorithms.tree.kinematics import frame_velocity as velocity
 from linkwork.algorithms.tree.momentum import centre_of_mass as centre
-from linkwork.algorithms.tree.momentum import centroidal_matrix, centroidal_rate
+from linkwork.algorithms.tree.momentum import centroidal_matrix, centroidal_rate, total_mass
 from linkwork.algorithms.tree.momentum import centroidal_momentum as centroidal
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
@@ -34,6 +34,7 @@ from linkwork.errors import InputError
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.options import OPTIONS
+from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import (
     BiasForcesResult,
@@ -50,7 +51,7 @@ from linkwork.functions.results import (
 )
 from linkwork.model import Frame, Model, Motion
 from linkwork.model.model import MODEL
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.rewrite.rewritten import in_place
 
 
 class FrameTerm(NamedTuple):
@@ -59,15 +60,20 @@ class FrameTerm(NamedTuple):
     inputs: str
     shape: tuple[int | str, ...]
     of: Callable[[Motion, Frame, str, Array], Array]
+    by: tuple[str, ...] = ()
 
 
 class Term(NamedTuple):
-    """A term of the mechanism: its inputs, its shape ("n" is nv), and (motion, a) -> matrix."""
+    """A term of the mechanism: inputs, shape ("n" is nv), (motion, a) -> matrix, parameters it depends on."""
 
     inputs: str
     shape: tuple[int | str, ...]
     of: Callable[[Motion, Array], Array]
+    by: tuple[str, ...] = ("inertia",)
 
+
+BY_WEIGHT = ("inertia", "gravity")
+"""The parameters of what gravity does."""
 
 FRAME_TERMS = {
     "positions": FrameTerm("q", (3,), lambda m, f, ref, a: frame_placement(m, f)[1]),
@@ -82,21 +88,21 @@ FRAME_TERMS = {
 
 TERMS = {
     "com": Term("q", (3,), lambda m, a: centre(m)),
-    "com_velocity": Term("qv", (3,), lambda m, a: centroidal(m)[0:3, :] / m.model.mass),
-    "com_acceleration": Term("qva", (3,), lambda m, a: centroidal_rate(m, a)[0:3, :] / m.model.mass),
-    "com_J": Term("q", (3, "n"), lambda m, a: centroidal_matrix(m)[0:3, :] / m.model.mass),
-    "com_Jdot_v": Term("qv", (3,), lambda m, a: centroidal_rate(m, None)[0:3, :] / m.model.mass),
+    "com_velocity": Term("qv", (3,), lambda m, a: centroidal(m)[0:3, :] / total_mass(m)),
+    "com_acceleration": Term("qva", (3,), lambda m, a: centroidal_rate(m, a)[0:3, :] / total_mass(m)),
+    "com_J": Term("q", (3, "n"), lambda m, a: centroidal_matrix(m)[0:3, :] / total_mass(m)),
+    "com_Jdot_v": Term("qv", (3,), lambda m, a: centroidal_rate(m, None)[0:3, :] / total_mass(m)),
     "h": Term("qv", (6,), lambda m, a: centroidal(m)),
     "hdot": Term("qva", (6,), centroidal_rate),
     "A": Term("q", (6, "n"), lambda m, a: centroidal_matrix(m)),
     "Adot_v": Term("qv", (6,), lambda m, a: centroidal_rate(m, None)),
-    "kinetic_energy": Term("qv", (), lambda m, a: kinetic_energy(m)),
-    "potential_energy": Term("q", (), lambda m, a: potential_energy(m)),
-    "M": Term("q", ("n", "n"), lambda m, a: crba(m)),
-    "Minv": Term("q", ("n", "n"), lambda m, a: inverse_mass(m)),
-    "C": Term("qv", ("n", "n"), lambda m, a: coriolis(m)),
-    "g": Term("q", ("n",), lambda m, a: gravity(m)),
-    "c": Term("qv", ("n",), lambda m, a: rnea(m, None)),
+    "kinetic_energy": Term("qv", (), lambda m, a: kinetic_energy(m), BY_MASS),
+    "potential_energy": Term("q", (), lambda m, a: potential_energy(m), BY_WEIGHT),
+    "M": Term("q", ("n", "n"), lambda m, a: crba(m), BY_MASS),
+    "Minv": Term("q", ("n", "n"), lambda m, a: inverse_mass(m), BY_MASS),
+    "C": Term("qv", ("n", "n"), lambda m, a: coriolis(m), BY_MASS),
+    "g": Term("q", ("n",), lambda m, a: gravity(m), BY_WEIGHT),
+    "c": Term("qv", ("n",), lambda m, a: rnea(m, None), (*BY_MASS, "gravity")),
 }
 """In world axes; momenta are about the centre of mass."""
 
@@ -106,7 +112,7 @@ FRAME_NAMES = either(NAME, NAMES)
 REFERENCE = choice("reference", REFERENCES)
 
 
-@checked(model=MODEL, names=TERM_NAMES, frames=FRAME_NAMES, reference=REFERENCE, **OPTIONS)
+@checked(model=MODEL, names=TERM_NAMES, frames=FRAME_NAMES, reference=REFERENCE, parameters=PARAMETERS, **OPTIONS)
 @factory
 def terms(
     model: Model,
@@ -120,6 +126,7 @@ def terms(
 
     `names` are one or several of those below. Its inputs are those that the terms need: `q`, `q, v` or `q, v, a`;
     quaternions in `q` are [x y z w]. The result has the terms by name, in the order given. Constraints do not matter.
+    `parameters` names groups that become inputs: "inertia", and "armature" and "gravity" where the terms depend on it.
 
     Of each frame, (F, ...) for a list of frames, without that axis for one name:
 
@@ -210,7 +217,7 @@ def frame_jacobian(
     return _function("frame_jacobian", model, ("J",), frames, reference, FrameJacobianResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def centre_of_mass(model: Model, **options: Any) -> Function[CentreOfMassResult]:
     """`cm(q) -> (com, com_J)`: the centre of mass in the world, and its Jacobian, 3 x nv.
@@ -223,7 +230,7 @@ def centre_of_mass(model: Model, **options: Any) -> Function[CentreOfMassResult]
     return _function("centre_of_mass", model, CentreOfMassResult._fields, (), "local", CentreOfMassResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def centroidal_momentum(model: Model, **options: Any) -> Function[CentroidalMomentumResult]:
     """`cm(q, v) -> (h, A, Adot_v)`: momentum about the centre of mass, h = A v and dh/dt = A a + Adot_v.
@@ -240,7 +247,7 @@ def centroidal_momentum(model: Model, **options: Any) -> Function[CentroidalMome
     return _function("centroidal_momentum", model, result._fields, (), "local", result, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def energy(model: Model, **options: Any) -> Function[EnergyResult]:
     """`en(q, v) -> (kinetic_energy, potential_energy)`, in joules.
@@ -254,7 +261,7 @@ def energy(model: Model, **options: Any) -> Function[EnergyResult]:
     return _function("energy", model, EnergyResult._fields, (), "local", EnergyResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def coriolis_matrix(model: Model, **options: Any) -> Function[CoriolisMatrixResult]:
     """`cm(q, v) -> (C,)`: the Coriolis matrix, nv x nv, with C v + g = c and dM/dt - 2 C skew-symmetric.
@@ -268,7 +275,7 @@ def coriolis_matrix(model: Model, **options: Any) -> Function[CoriolisMatrixResu
     return _function("coriolis_matrix", model, ("C",), (), "local", CoriolisMatrixResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def gravity_forces(model: Model, **options: Any) -> Function[GravityForcesResult]:
     """`gf(q) -> (g,)`: the joint forces that hold the robot at rest, nv.
@@ -282,7 +289,7 @@ def gravity_forces(model: Model, **options: Any) -> Function[GravityForcesResult
     return _function("gravity_forces", model, ("g",), (), "local", GravityForcesResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def bias_forces(model: Model, **options: Any) -> Function[BiasForcesResult]:
     """`bf(q, v) -> (c,)`: nonlinear effects, C v + g: the joint forces without acceleration, nv.
@@ -294,7 +301,7 @@ def bias_forces(model: Model, **options: Any) -> Function[BiasForcesResult]:
     return _function("bias_forces", model, ("c",), (), "local", BiasForcesResult, options)
 
 
-@checked(model=MODEL, **OPTIONS)
+@checked(model=MODEL, parameters=PARAMETERS, **OPTIONS)
 @factory
 def inverse_mass_matrix(model: Model, **options: Any) -> Function[InverseMassMatrixResult]:
     """`im(q) -> (Minv,)`: the inverse of the joint-space mass matrix, nv x nv.
@@ -325,13 +332,18 @@ def _function(
     shapes = {n: _shape(n, model.nv, None if isinstance(frames, str) else len(where)) for n in names}
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        m = Motion(rewritten_model(model, within), x["q"], x.get("v", xp.zeros(model.nv)), xp)
+        m = in_place(model, within).motion(x["q"], x.get("v", xp.zeros(model.nv)), xp, x)
         places = [m.model.frame(f) for f in where]
         return {n: _value(n, m, places, reference, x.get("a")) for n in names}
 
-    inputs = {n: size for n, size in (("q", model.nq), ("v", model.nv), ("a", model.nv)) if n in needs}
-    identity = (tuple(names), where, isinstance(frames, str), reference, within)
-    return Function(name, model, inputs, body, shapes=shapes, result=result, identity=identity, **options)
+    valid = dict.fromkeys(p for n in names for p in (FRAME_TERMS.get(n) or TERMS[n]).by)
+    sizes = {n: size for n, size in (("q", model.nq), ("v", model.nv), ("a", model.nv)) if n in needs}
+    inputs = Inputs(model, options.pop("parameters", ()), tuple(valid), **sizes)
+    identity = (tuple(names), where, isinstance(frames, str), reference, within, *inputs.identity)
+    made = {"shapes": {**shapes, **inputs.shapes}, "defaults": inputs.defaults, "identity": identity}
+    found: Function[Any] = Function(name, model, inputs.sizes, body, result=result, **made, **options)
+    found.factors_mass = "Minv" in names
+    return found
 
 
 def _check(model: Model, names: Sequence[str], frames: Sequence[str]) -> None:

@@ -152,12 +152,12 @@ class Traced(Arguments):
 
     def _written(self, xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The traced function. An invalid quaternion makes the first output NaN, so that it is noticed."""
-        from linkwork.kernels.hoist import STEP
+        from linkwork.kernels.hoist import is_result
 
         inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
         outputs = self._traced(xp, inputs, symbol)
         if "q" in inputs:
-            name = next(n for n in outputs if n not in STEP)
+            name = next(n for n in outputs if is_result(n))
             outputs[name] = marked(xp, outputs[name], self._guard(xp, inputs))
         return outputs
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwork.checks import NAME, NAMES, Refused, either, finite_array, mapping, optional, shown
+from linkwork.constraints import Coupling
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
 from linkwork.interop.codecs import Same, apply
 from linkwork.joints import Free
@@ -46,6 +47,8 @@ class Map:
 
     def __init__(self, model: Model, pairs: Sequence[Pair], nq: int, nv: int, library: str) -> None:
         self.model, self.pairs, self.nq, self.nv, self.library = model, tuple(pairs), nq, nv, library
+        theirs = {p.joint for p in pairs}
+        self.rotors = [r for i, r in rotors(model).items() if model.links[i].joint_name not in theirs]
 
     def q_to(self, q: np.ndarray) -> np.ndarray:
         q = self._ours(q, self.model.nq, "q")
@@ -59,16 +62,23 @@ class Map:
         out = np.zeros((*q.shape[:-1], self.model.nq))
         for p in self.pairs:
             out[..., p.q] = p.codec.q_from(q[..., p.there_q])
+        for r in self.rotors:
+            out[..., r.q] = r.offset + sum(c * out[..., k] for k, c in r.by_q.items())
         return out
 
     def v_to(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         return self._turned(q, v)
 
     def v_from(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return self._turned_back(q, v)
+        return self._with_rotors(self._turned_back(q, v))
 
     def tau_to(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
         """Joint forces: they do the same work."""
+        if self.rotors:
+            tau = np.array(self._ours(tau, self.model.nv, "tau"), float)
+            for r in self.rotors:
+                for k, c in r.by_v.items():
+                    tau[..., k] += c * tau[..., r.v]
         return self._turned(q, tau)
 
     def tau_from(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -89,7 +99,7 @@ class Map:
         a = np.array(np.broadcast_to(a, (*states, self.nv)))
         for p, qj, vj in self._each(q, v):
             a[..., p.there_v] = a[..., p.there_v] - p.codec.drift(qj, vj)
-        return self._turned_back(q, a)
+        return self._with_rotors(self._turned_back(q, a))
 
     def velocity_matrix(self, q: np.ndarray) -> np.ndarray:
         """T, (..., nv there, nv here): v' = T v, and M = T^T M' T."""
@@ -118,6 +128,12 @@ class Map:
             out[..., p.v] = apply(np.swapaxes(p.codec.T(q[..., p.q]), -1, -2), x[..., p.there_v])
         return out
 
+    def _with_rotors(self, v: np.ndarray) -> np.ndarray:
+        """Velocities or accelerations with those of rotors that the other library has not."""
+        for r in self.rotors:
+            v[..., r.v] = sum(c * v[..., k] for k, c in r.by_v.items())
+        return v
+
     def _ours(self, x: np.ndarray, n: int, what: str) -> np.ndarray:
         return _checked(x, n, f"{what} (in Linkwork's order)")
 
@@ -126,6 +142,35 @@ class Map:
 
     def __repr__(self) -> str:
         return f"Map({self.model.name!r} to {self.library}: {len(self.pairs)} joints, nq={self.nq}, nv={self.nv})"
+
+
+@dataclass(frozen=True)
+class Rotor:
+    """A joint without a body, turned by others: q_r = offset + sum c_k q_k.
+
+    It stands for armature that couples joints; other libraries have that as a number.
+    """
+
+    q: int
+    v: int
+    offset: float
+    by_q: Mapping[int, float]
+    by_v: Mapping[int, float]
+
+
+def rotors(model: Model) -> dict[int, Rotor]:
+    """The rotors of a model that gears turn, by link."""
+    t, out = model.topology, dict[int, Rotor]()
+    for c in model.constraints:
+        if not (isinstance(c, Coupling) and c.has_fixed_ratios):
+            continue
+        i, *others = c.links(model)
+        if model.links[i].inertia.mass or any(model.links[k].joint.nv != 1 for k in (i, *others)):
+            continue
+        ratios = [terms[0] for terms in c.terms.values()]
+        by_q, by_v = ({s[k].start: x for k, x in zip(others, ratios, strict=True)} for s in (t.q_slices, t.v_slices))
+        out[i] = Rotor(t.q_slices[i].start, t.v_slices[i].start, c.offset, by_q, by_v)
+    return out
 
 
 @dataclass(frozen=True)
@@ -144,7 +189,7 @@ def matched(
     """For each of our moving joints (by its link) the corresponding joints of the other library.
 
     By name; `names` gives other names, several where one of our joints is several of theirs; the remaining free joints
-    of both sides are paired in order. A joint without a partner on either side is an error.
+    of both sides are paired in order. A joint without a partner on either side is an error, but for `rotors`.
     """
     by_name = {f.name: f for f in theirs}
     given = dict(names or {})
@@ -166,14 +211,14 @@ def matched(
     floating = [f for f in by_name.values() if len(f.v) == 6]
     for i, f in zip([i for i in rest if isinstance(model.links[i].joint, Free)], floating):
         out[i] = [by_name.pop(f.name)]
-    missing = [model.links[i].joint_name for i in moving if i not in out]
+    missing = [model.links[i].joint_name for i in moving if i not in out and i not in rotors(model)]
     if missing or by_name:
         raise InputError(
             f"the joints do not pair up: {listing(missing)} of '{model.name}' are not in the {library} model, "
             f"{listing(by_name)} of that are not in '{model.name}'; give names={{ours: theirs}} for joints that are "
             "called differently, or load both models with the same base"
         )
-    return [(i, out[i]) for i in moving]
+    return [(i, out[i]) for i in moving if i in out]
 
 
 def paired(model: Model, i: int, parts: Sequence[Foreign], codec: Same, library: str) -> Pair:

@@ -80,6 +80,7 @@ class _Reader:
         self.joints = [m.joint(j).name or self._unnamed(j) for j in range(m.njnt)]
         self.links = set(self.bodies)
         self.driven = self._driven()
+        self.coupled: list[tuple[str, float, dict[str, float]]] = []
         self.armature = np.array(m.dof_armature) + self._reflected()
 
     def read(self, base: str | None) -> Builder:
@@ -99,6 +100,7 @@ class _Reader:
             for e in range(self.m.neq)
             if self.m.eq_active0[e] and not self._equality(e)
         ]
+        self._rotors()
         made, dropped = read_actuators(self.m, self.mj, self.joints, self._wraps)
         there = self.builder._joint_names
         self.builder.actuators += [a for a in made if a.joints.keys() <= there]
@@ -149,7 +151,7 @@ class _Reader:
         return out
 
     def _reflected(self) -> np.ndarray:
-        """The armature of tendons and actuators by degree of freedom; refused where it couples them.
+        """The armature of tendons and actuators by degree of freedom; `self.coupled` is that over several.
 
         A length l(q) with armature m adds m (dl/dq)^T (dl/dq) to the mass matrix: a number for one hinge or slide.
         """
@@ -167,14 +169,32 @@ class _Reader:
                 continue
             joints = {} if along is None else {j: c for j, c in along.items() if c}
             single = (self.mj.mjtJoint.mjJNT_HINGE, self.mj.mjtJoint.mjJNT_SLIDE)
-            if along is None or len(joints) > 1 or any(self._kind(j) not in single for j in joints):
+            if along is None or any(self._kind(j) not in single for j in joints):
                 raise self.root.error(
-                    f"the {what} '{name}' has an armature ({armature:g}) that couples degrees of freedom, which "
-                    "a model cannot express; remove it, or give the joints an armature instead"
+                    f"the {what} '{name}' has an armature ({armature:g}) on a length that is not a linear function of "
+                    "hinges and slides, which a model cannot express; remove it, or give joints an armature instead"
                 )
+            if len(joints) > 1:
+                self.coupled.append((str(name), armature, {self.joints[j]: c for j, c in joints.items()}))
+                continue
             for j, c in joints.items():
                 extra[m.jnt_dofadr[j]] += armature * c * c
         return extra
+
+    def _rotors(self) -> None:
+        """Armature over several joints: a rotor without mass that these turn together, by its gears.
+
+        With q_r = l(q) its inertia m adds m (dl/dq)^T (dl/dq) to what the joints feel. Where it sits does not matter.
+        """
+        from linkwork.constraints import Coupling
+
+        for name, armature, joints in self.coupled:
+            turned = {j: [c] for j, c in joints.items() if j in self.builder._joint_names}
+            if turned:
+                rotor = self._unused(f"{name} rotor")
+                how: dict[str, Any] = {"axis": "z", "armature": armature, "joint_name": rotor, "actuated": False}
+                self.builder.link(rotor, WORLD, "revolute", **how)
+                self.builder.constraints.append(Coupling(rotor, turned, name=rotor))
 
     def _body(self, i: int, base: str | None) -> None:
         """A body: one link per joint, each at the joint's anchor with the body's axes, then the body itself."""

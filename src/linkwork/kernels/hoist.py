@@ -102,7 +102,15 @@ def hoist(program: Program, hand_on: bool = True, further: Sequence[Further] = (
 
 ONE = (1,)
 STEP = ("x_first", "residual_first", "x_next", "residual")
-"""The outputs that are not the user's."""
+"""The outputs of the first loop that are not the user's."""
+
+FURTHER = ("x_next_", "z_first_", "z_next_", "residual_")
+"""How the names of those of further loops begin."""
+
+
+def is_result(name: str) -> bool:
+    """Whether an output is the user's: it is computed for every state, whichever loops run."""
+    return name not in STEP and not name.startswith(FURTHER)
 
 
 def boundary(nodes: Sequence[Node], varies: list[bool], wanted: list[int]) -> list[int]:

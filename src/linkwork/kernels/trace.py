@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.kernels.garbage import collector_paused
-from linkwork.kernels.hoist import STEP
+from linkwork.kernels.hoist import is_result
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.simplify import finished
@@ -45,7 +45,7 @@ def _recorded(
 ) -> Program:
     """The program of a tracer on which the body has run."""
     outputs = {n: x if isinstance(x, Matrix) else xp.constant(x) for n, x in body(xp, xp.symbol).items()}
-    first = next((n for n, x in outputs.items() if x.refs and n not in STEP), None) if guard else None
+    first = next((n for n, x in outputs.items() if x.refs and is_result(n)), None) if guard else None
     if first is not None:
         outputs[first] = _guarded(xp, outputs[first], [r for x in outputs.values() for r in x.refs])
     inputs = [Port(n, shapes.get(n, (size,))) for n, size in xp.inputs.items()]

@@ -88,7 +88,7 @@ class Horizon:
         self._q[k], self._v[k] = x[:nq], x[nq:]
         self._u[k, self.driven] = u
         self._fresh[k] = False
-        if self.step.servos:
+        if self.step.varying:
             mode = () if self.active is None else (self.active[k],)
             return np.concatenate(self.step(self._q[k], self._v[k], self._u[k], *mode))
         given = self._dynamics.inputs

@@ -15,13 +15,12 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import instance
 from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
-from linkwork.functions.parameters import Inputs
 from linkwork.learn.products import Family
 from linkwork.rewrite.rewritten import rewritten
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
 from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
-from linkwork.simulation.step import BY_STEP, Step
+from linkwork.simulation.step import Step
 
 
 class Arguments(NamedTuple):
@@ -62,14 +61,19 @@ class SplitStep:
             )
         self.of, self._framework = of, framework
         self._dynamics, self._next = function(of.dynamics), function(of.integrator)
-        self._armature = function(of.armature) if of.servos else None
+        self._armature = function(of.armature) if of.varying else None
 
     def __repr__(self) -> str:
         return f"{self.of!r} for {self._framework}"
 
-    def __call__(self, q: Any, v: Any, u: Any) -> Motion:
-        servos = {} if self._armature is None else {"armature": self._armature(q, v, u).armature}
-        solved = self._dynamics(q, v, u, **servos)
+    def __call__(self, q: Any, v: Any, u: Any, **parameters: Any) -> Motion:
+        given = dict(parameters)
+        for n in given:
+            if n not in self.of.parameters:
+                raise not_found("parameter of this step", n, self.of.parameters)
+        if self._armature is not None:
+            given["armature"] = self._armature(q, v, u, **self.of.stiffening(parameters)).armature
+        solved = self._dynamics(q, v, u, **given)
         there, fast = self._next(q, v, solved.a)
         return Motion(there, fast, solved.converged)
 
@@ -137,8 +141,8 @@ def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
         return out
 
     sizes = {n: k for n, k in step.inputs.items() if n not in ("worst", *step.defaults)}
-    parameters = Inputs(step.model, step.parameters, BY_STEP)
     start = {START: step.model.rows} if warm else {}
+    inputs = step.parameters, step.actuators, step.softness
     return Function(
         "rollout_step" if reports else "smooth_rollout_step",
         step.model,
@@ -147,7 +151,7 @@ def _function(of: Step, run: Rollout, reports: bool) -> Function[Any]:
         method=step.choice,
         dtype=run.dtype,
         threads=run.threads,
-        shapes=parameters.shapes,
+        shapes=step.parameter_shapes,
         defaults=step.defaults,
-        identity=(step.integrator, step.penalty, step.iterations, step.modes, step.pd, step.parameters, step.actuators),
+        identity=(step.integrator, step.penalty, step.iterations, step.modes, step.pd, *inputs),
     )

@@ -104,8 +104,13 @@ def _springs(model: Model, q: Array, xp: Ops, given: Mapping[str, Array]) -> Ite
         if not _is_some(stiffness):
             continue
         l, (lower, upper) = length(model, tendon.joints, q, xp), _rest(tendon, n, given)
-        slack = xp.where(l > upper, l - upper, xp.where(l < lower, l - lower, 0.0)) if upper is not lower else l - lower
-        yield tendon, stiffness, slack
+        if upper is lower:
+            yield tendon, stiffness, l - lower
+            continue
+        stretch = xp.where(l > upper, l - upper, xp.where(l < lower, l - lower, 0.0))
+        if "tendon_rest" in given:  # inputs may be anything
+            stretch = xp.where(upper >= lower, stretch, float("nan"))
+        yield tendon, stiffness, stretch
 
 
 def _felt(model: Model, n: int, q: Array, xp: Ops, given: Mapping[str, Array]) -> Array | float:

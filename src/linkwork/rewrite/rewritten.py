@@ -55,8 +55,9 @@ class Rewritten:
             known["link_rows"] = self._link_rows(inputs["link_rows"], xp)
         if "inertia" not in inputs:
             return Given(**known) if known else NOTHING
-        bodies = [_still(xp), *(self._body(i, inputs["inertia"], xp) for i in self.model.topology.links)]
-        weightless = [None, *(self._weightless(i, bodies[i], xp) for i in self.model.topology.links)]
+        links, still = self.model.topology.links, _still(self.source or self.model, xp)
+        bodies = [still, *(self._body(i, inputs["inertia"], xp) for i in links)]
+        weightless = [None, *(self._weightless(i, bodies[i], xp) for i in links)]
         return Given(lump(self.model, bodies, xp) if self.lumps else bodies, weightless, **known)
 
     def _body(self, i: int, inertias: Array, xp: Ops) -> RigidInertia:
@@ -128,6 +129,7 @@ def _based(model: Model) -> Based | None:
     return based(model, reframed(model))
 
 
-def _still(xp: Ops) -> RigidInertia:
-    """The world's inertia, which no force moves."""
-    return RigidInertia(0.0, xp.zeros(3), xp.zeros(3, 3), xp)
+def _still(model: Model, xp: Ops) -> RigidInertia:
+    """The inertia of what is fixed to the world, which is no input: no force moves it."""
+    body = model.links[0].inertia
+    return RigidInertia(body.mass, xp.constant(body.first_moment), xp.constant(body.about_origin), xp)

@@ -81,8 +81,6 @@ def rates(model: Model, q: Array, xp: Ops) -> Array:
 
 def casadi_step(of: DiscreteStep, control: str, apart: bool, gauss_newton: bool) -> Any:
     """See `DiscreteStep.casadi_external`."""
-    if of.parameters:
-        raise UnsupportedError("a step with parameters is not available for CasADi: make it without them")
     if of.na:
         raise UnsupportedError(
             f"{of.na} actuators have a state, which a step for CasADi has not: export lw.forward_dynamics(model, "
@@ -95,15 +93,20 @@ def casadi_step(of: DiscreteStep, control: str, apart: bool, gauss_newton: bool)
     sizes = {"q": model.nq, "v": model.nv, "u": of.nu}
     sizes |= {"active": len(model.constraints)} if "active" in of.dynamics.inputs else {}
     x = {n: casadi.MX.sym(n, k) for n, k in sizes.items()}
+    x |= {n: casadi.MX.sym(n, dynamics.sparsity_in(n)) for n in of.parameters}
     given = {control if n == "u" else n: y for n, y in x.items()}
-    if of.servos:
-        given["armature"] = casadi_external(of.armature, None, gauss_newton)(x["q"], x["v"], x["u"])
+    if of.varying:
+        armature = casadi_external(of.armature, None, gauss_newton)
+        known = {n: y for n, y in given.items() if n in of.armature.inputs}
+        given["armature"] = armature(**known)["armature_out" if "armature" in known else "armature"]
     solved = dynamics(**given)
     then = move(q=x["q"], v=x["v"], a=solved["a"])
     found = {"q_next": then["q_next"], "v_next": then["v_next"]} | ({"lam": solved["lam"]} if model.rows else {})
     name = dynamics.name().replace("forward_dynamics", "step")
+    apart = apart or bool(of.parameters)  # by parameters, derivatives are those of the parts
     slopes = None if apart else _slopes(of, f"jac_{name}", control, list(sizes), found)
-    return with_jacobian(name, x, found, slopes, gauss_newton, {"active": 1.0})
+    own = {n: dynamics.default_in(dynamics.name_in().index(n)) for n in of.parameters}
+    return with_jacobian(name, x, found, slopes, gauss_newton, {"active": 1.0, **own})
 
 
 def _slopes(of: DiscreteStep, name: str, control: str, names: list[str], found: Mapping[str, Any]) -> Any:

@@ -26,13 +26,14 @@ from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs
+from linkwork.functions.softness import Softness, felt_softness, softness_vector
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.activation import activation_after
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import actuator_force, joint_forces
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.energy import passive_work
+from linkwork.simulation.energy import constraint_power, passive_work
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.pushes import NO_PUSHES, Pushes
 from linkwork.simulation.step import JOULE, controls, joint_control, stiffened
@@ -51,7 +52,8 @@ class ContactStep:
     Its state is q, v, `impulses` (those of contacts, then of limits, then what the solver remembers of each contact),
     `work` of joint and contact forces, and `worst`: the largest violation of a law so far, relative to velocities. With
     `pd` there are gains and targets of joint control, with `actuators` controls u; `pushes` are forces on frames,
-    and `parameters` names those that are inputs. If it `tries_again`, states that the solver leaves go to another one.
+    and `parameters` names those that are inputs. With `softness` the model's own rows are
+    soft. If it `tries_again`, states that the solver leaves go to another one.
     """
 
     model: Model
@@ -67,6 +69,7 @@ class ContactStep:
     pushes: Pushes = NO_PUSHES
     parameters: tuple[str, ...] = ()
     tries_again: bool = False
+    softness: Softness | None = None
 
     integrator: ClassVar[str] = "semi_implicit"
     settled: ClassVar[str] = "contact"
@@ -115,7 +118,8 @@ class ContactStep:
     @cached_property
     def own(self) -> dict[str, np.ndarray]:
         """The model's own values of the parameters that are inputs."""
-        return Inputs(self.model, self.parameters, by_contact(self.actuators)).defaults
+        own = softness_vector(self.softness)
+        return Inputs(self.model, self.parameters, by_contact(self.actuators), softness=own).defaults
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -159,7 +163,7 @@ class ContactStep:
         from linkwork.kernels.program_cache import get_or_trace
 
         how = self.pd, self.extras, self.dtype, *self.chain, self.actuators, self.pushes, self.parameters
-        content = digest("contact step", self.model, self.contacts, self.ground, *how)
+        content = digest("contact step", self.model, self.contacts, self.ground, self.softness, *how)
         return get_or_trace(content, lambda: self.traced)
 
     @cached_property
@@ -201,6 +205,7 @@ class Solving:
         self.applied = step.pushes.added(self.tau, step.model, x["q"], x, xp)
         own = joint_forces(step.model, x["q"], x["v"], xp, x)
         force = self.applied if own is None else self.applied + own
+        self.R = felt_softness(step.model, step.softness, x, xp)
         self.turn = within.velocity(turning(step.model, x["v"], xp), xp)
         self.problem = contact_problem(
             self.motion,
@@ -211,6 +216,7 @@ class Solving:
             x["friction"],
             self.turn,
             x.get("joint_friction"),
+            self.R,
         )
         self.loops = [SOLVERS[name](self.problem, x["impulses"], xp) for name in step.chain]
         self.size = self.loops[0].size
@@ -256,7 +262,7 @@ class Solving:
         p, violation, speed = self.loops[0].finish(x)
         kick = self.problem.impulse(p)
         inside, excess = self.problem.accelerations(kick), violation / speed
-        if self.step.model.constraints:
+        if self.step.model.constraints and self.R is None:
             open_by = largest(xp, self.problem.opened(kick))
             fast = speed + largest(xp, self.motion.v + h * inside)
             violation = xp.where(open_by > OPEN * fast, open_by, violation)
@@ -266,6 +272,8 @@ class Solving:
         work = work + (h / 2) * (self.applied.T @ (v0 + v))[0, 0]
         passive = passive_work(self.step.model, "semi_implicit", h, self.x["q"], v0, v, xp, self.x)
         work = work if passive is None else work + passive[0, 0]
+        if self.R is not None:
+            work = work + h * constraint_power(self.motion, self.problem.forces(kick), h, self.R)
         forces = xp.vstack([xp.zeros(0), *(C @ f / h for C, f in zip(self.problem.axes, p[:contacts], strict=True))])
         driven = actuator_force(self.step.model, self.x["q"], v0, xp, self.x)
         tau = self.tau if driven is None else self.tau + driven
@@ -352,6 +360,7 @@ def contact_step(
     actuators: bool = False,
     pushes: Pushes = NO_PUSHES,
     parameters: Sequence[str] = (),
+    softness: Softness | None = None,
 ) -> ContactStep:
     """The step of a model with these contacts, checked."""
     if actuators:
@@ -360,13 +369,13 @@ def contact_step(
         c.check(model)
     tolerance = TOLERANCE if dtype == "float64" else TOLERANCE**0.5
     few = len(contacts) <= FEW and all(isinstance(c, Contact) for c in contacts)
-    named = Inputs(model, parameters, by_contact(actuators)).named
+    named = Inputs(model, parameters, by_contact(actuators), softness=softness_vector(softness)).named
     simple = only_cones(model, contacts, named)
     if method == "newton" and not simple:
         raise InputError("method 'newton' is for contacts with the ground, without torsion, rolling and dry friction")
     again = method is None
     method = method or ("newton" if simple and contacts else "gauss_seidel" if few else "active_set")
-    how = pd, extras, dtype, method, actuators, pushes, named, again
+    how = pd, extras, dtype, method, actuators, pushes, named, again, softness
     return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
 
 

@@ -11,12 +11,13 @@ turns too far in one step; then it grows exponentially.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
+from linkwork.constraints.rows import evaluated, rows_velocity
 from linkwork.errors import StepError, StepWarning, users_level
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import actuator_force, cut_force, implicit_inertia, joint_forces, total_of
@@ -84,6 +85,20 @@ def passive_work(
         if force is not None and extra is not None:
             force = force - extra * (after - v) / h
     return None if force is None else h / 2 * (force.T @ (v + after))
+
+
+def constraint_power(motion: Motion, lam: Array, h: Array, R: Sequence[Array] | None = None) -> Array:
+    """The power of constraint forces, lam . J v; mid-step where a stabilisation or softness changes J v."""
+    power = 0 * h
+    for n, c in enumerate(motion.model.constraints):
+        rows, force = evaluated(motion, n), lam[slice(*motion.model.row_span(n)), :]
+        rate = before = rows_velocity(motion, rows)
+        if c.stabilisation is not None:
+            rate = rate - h / 2 * c.stabilisation.pull(before, rows.drift, c.position_error(motion))
+        if R is not None:
+            rate = rate - h / 2 * (R[n] * force)
+        power = power + (force.T @ rate)[0, 0]
+    return power
 
 
 def counts_springs(integrator: str) -> bool:

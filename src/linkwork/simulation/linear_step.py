@@ -4,7 +4,8 @@
 
 where springs and damping are implicit, too: a is that of a model with more armature (model/passive.py). With actuators
 u are their controls, and the armature that servos need depends on how far they are saturated: then it is computed in
-each step, and differentiated with it. Activations of actuators that have a state (model/activation.py) are part of x:
+each step, and differentiated with it; so it is where springs, damping or armature are parameters. Activations of
+actuators that have a state (model/activation.py) are part of x:
 
     x = (q, v, w),   v+ = v + h a(q, v, w, u),   w+ = w + h w'(w, u)           (or the exact filter's step)
 
@@ -22,23 +23,38 @@ import numpy as np
 
 from linkwork import turns
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, NAME, TIME, bare_as_entry, checked, either, optional, whole
+from linkwork.checks import (
+    ARRAY,
+    FLAG,
+    NAME,
+    TIME,
+    Refused,
+    bare_as_entry,
+    checked,
+    either,
+    optional,
+    real_array,
+    shown,
+    whole,
+)
 from linkwork.constraints.base import STABILISATION, Stabilisation
-from linkwork.errors import InputError, UnsupportedError, listing, not_found
+from linkwork.errors import InputError, not_found
 from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.dynamics import forward_dynamics
 from linkwork.functions.function import Function
 from linkwork.functions.jacobians import Jacobians
 from linkwork.functions.options import OPTIONS
-from linkwork.functions.parameters import BY_TENDON, PARAMETERS, Inputs
+from linkwork.functions.parameters import PARAMETERS, Inputs
+from linkwork.functions.softness import softness_of, softness_vector
 from linkwork.kernels.kernel import Results
 from linkwork.kernels.matrices import Tracer
 from linkwork.model import Model
 from linkwork.model.joint_forces import implicit_inertia
 from linkwork.model.model import MODEL
 from linkwork.simulation.linearised import linearised
-from linkwork.simulation.step import BY_STEP, controls, discretised, stabilised, stiffened
+from linkwork.simulation.step import by_step, controls, discretised, stabilised, stiffened
 from linkwork.simulation.step_gradients import (
+    BY_STIFFNESS,
     StepGradient,
     StepReverse,
     pulled_back,
@@ -69,18 +85,21 @@ class DiscreteStep:
         self.uses_actuators = bool(options["actuators"])
         self.nu, self._control = (model.nu, "u") if options["actuators"] else (model.nv, "tau")
         self.na = model.na if self.uses_actuators else 0
-        self.servos = varies(model, options["actuators"])
-        if self.servos:  # armature is an input that no caller gives
-            self.dynamics = forward_dynamics(stepped, **{**options, "parameters": (*self.parameters, "armature")})
+        self.varying = varies(model, options["actuators"], self.parameters)
+        if self.varying:  # armature is an input of the dynamics, whether callers give it or not
+            named = dict.fromkeys([*self.parameters, "armature"])
+            self.dynamics = forward_dynamics(stepped, **{**options, "parameters": tuple(named)})
             self.armature = _implicit_armature(stepped, dt, options)  # also for those who chain the parts
         else:
             self.dynamics = forward_dynamics(_stiffened(stepped, dt), **options)
-        wrt = ("q", "v", *(("act",) if self.na else ()), self._control)
+        wrt, armed = ("q", "v", *(("act",) if self.na else ()), self._control), "armature" in self.parameters
         self.stepped, self.wrt = stepped, wrt
         slopes = Jacobians(self.dynamics, wrt)
-        apart = slopes.solving > APART_FROM and not self.servos
+        apart = slopes.solving > APART_FROM and not self.varying
         self._slopes = slopes if apart else None  # straight-line code goes on through the step
-        self._linear = _linear(stepped, dt, wrt, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt)
+        self._linear = (
+            _linear(stepped, dt, wrt, options) if apart else LinearStep(self.dynamics, stepped, dt, wrt, armed)
+        )
         self.integrator = _next(stepped, dt, wrt, options)
         self._back = StepReverse(self.dynamics, stepped, dt, (*wrt, *self.parameters))
 
@@ -98,8 +117,8 @@ class DiscreteStep:
         flat, lead = self._flat(q, v, u, active, act)
         named = self._each(parameters, lead)
         moving = {n: flat[n] for n in ("act", "u") if self.na}
-        if self.servos:
-            named["armature"] = self.armature(flat["q"], flat["v"], flat["u"], *list(moving.values())[:1]).armature
+        if self.varying:
+            named["armature"] = self._solved(self.armature, flat, self.stiffening(named)).armature
         found = self.integrator(flat["q"], flat["v"], self._solved(self.dynamics, flat, named).a, **moving)
         return type(found)(*(x.reshape((*lead, *x.shape[1:])) for x in found))  # type: ignore[no-any-return]
 
@@ -247,7 +266,12 @@ class DiscreteStep:
 
     def _solved(self, f: Function[Any], flat: dict[str, np.ndarray], named: dict[str, np.ndarray]) -> Any:
         """A function of the dynamics' inputs; contact modes and activations are given by name."""
-        return f(flat["q"], flat["v"], flat["u"], **{n: flat[n] for n in ("active", "act") if n in flat}, **named)
+        more = {n: flat[n] for n in ("active", "act") if n in flat and n in f.inputs}
+        return f(flat["q"], flat["v"], flat["u"], **more, **named)
+
+    def stiffening(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of the parameters that `armature` depends on."""
+        return {n: x for n, x in parameters.items() if n in self.armature.inputs}
 
     def _each(self, parameters: Mapping[str, Any], lead: tuple[int, ...]) -> dict[str, np.ndarray]:
         """Parameters as kernels take them: one value, or one for each state."""
@@ -256,8 +280,11 @@ class DiscreteStep:
             if name not in self.parameters:
                 raise not_found("parameter of this step", name, self.parameters)
             shape = self.dynamics.defaults[name].shape
-            x = bare_as_entry(np.asarray(value), shape)
-            out[name] = x if x.ndim <= len(shape) else np.broadcast_to(x, (*lead, *shape)).reshape(-1, *shape)
+            try:
+                x = bare_as_entry(real_array(value), shape)
+            except Refused as why:
+                raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+            out[name] = x if x.ndim <= len(shape) else _spread(name, x, (*lead, *shape)).reshape(-1, *shape)
         return out
 
     def _flat(
@@ -296,6 +323,7 @@ class DiscreteStep:
     modes=FLAG,
     actuators=FLAG,
     parameters=PARAMETERS,
+    R=optional(ARRAY),
     stabilisation=either(STABILISATION, FLAG),
     dtype=OPTIONS["dtype"],
     threads=OPTIONS["threads"],
@@ -308,6 +336,7 @@ def discrete_step(
     modes: bool = False,
     actuators: bool = False,
     parameters: Sequence[str] = (),
+    R: object = None,
     stabilisation: Stabilisation | bool | None = None,
     dtype: str = "float64",
     threads: int | None = None,
@@ -321,7 +350,7 @@ def discrete_step(
     off for that knot. With `actuators=True` `u` are the controls of the model's actuators (nu), and B is by these;
     servos are implicit, as in rollouts. Activations of actuators with a state are then a part of the state: given as
     `act=` (na), zero by default, in the result behind v, and in A and B behind velocities. `parameters` names groups of
-    parameters that become inputs, given by name: all but damping and stiffness, and those of tendons.
+    parameters that become inputs, given by name, as for `rollout`; `R` makes constraints soft.
 
     `step.vjp` is the product of weights with A, B and derivatives by parameters; `step.rollout` takes as many steps as
     there are forces (T, ..., nv), and `step.rollout_vjp` is the gradient through all of them.
@@ -332,14 +361,9 @@ def discrete_step(
         >>> A.shape, B.shape
         ((6, 6), (6, 3))
     """
-    extra = implicit_inertia(model, np.array(dt), get("numpy"))
-    constant = extra is None and not varies(model, actuators)
-    if fixed := {"damping", "stiffness", *BY_TENDON, *(() if constant else ("armature",))} & {*parameters}:
-        raise UnsupportedError(
-            f"{listing(sorted(fixed))}: springs and damping are implicit here, with the model's own values"
-        )
-    named = Inputs(model, parameters, BY_STEP).named
-    options = {"method": method, "modes": modes, "actuators": actuators, "dtype": dtype, "threads": threads}
+    softness = softness_vector(softness_of(model, R))
+    named = Inputs(model, parameters, by_step(actuators), softness=softness).named
+    options = {"method": method, "modes": modes, "actuators": actuators, "dtype": dtype, "threads": threads, "R": R}
     return DiscreteStep(model, dt, stabilisation, {**options, "parameters": named})
 
 
@@ -366,11 +390,14 @@ def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Func
     """(q, v, u or tau, act) -> the armature that makes springs, damping and servos implicit."""
 
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-        return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, x, x["q"], x["v"])["armature"]}
+        known = {"armature": xp.constant(model.parameters().armature), **x}
+        return {"armature": stiffened(model, xp.constant([[dt]])[0, 0], xp, known, x["q"], x["v"])["armature"]}
 
-    inputs = {"q": model.nq, "v": model.nv, **(controls(model, options["actuators"]) or {"tau": model.nv})}
-    named = {n: options[n] for n in ("dtype", "threads")}
-    return Function("implicit_armature", model, inputs, body, identity=(dt, tuple(inputs)), **named)
+    felt = [n for n in options["parameters"] if n in (*BY_STIFFNESS, "armature")]
+    driven = controls(model, options["actuators"]) or {"tau": model.nv}
+    inputs = Inputs(model, felt, felt, q=model.nq, v=model.nv, **driven)
+    named = {n: options[n] for n in ("dtype", "threads")} | {"defaults": inputs.defaults, "shapes": inputs.shapes}
+    return Function("implicit_armature", model, inputs.sizes, body, identity=(dt, tuple(inputs.sizes)), **named)
 
 
 def _next(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]) -> Function[Any]:
@@ -391,15 +418,15 @@ class LinearStep(Jacobians):
 
     _by_products = False
 
-    def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
+    def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str], armed: bool) -> None:
         Differentiated.__init__(self, "linear_step", of, wrt, {})
-        self._stepped, self._dt = model, dt
+        self._stepped, self._dt, self._armed = model, dt, armed
         if self._identity is not None:
-            self._identity = (*self._identity, model, dt)
+            self._identity = (*self._identity, model, dt, armed)
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         assert isinstance(xp, Tracer)
-        given = stiff_inputs(self._stepped, self._dt, xp, inputs)
+        given = stiff_inputs(self._stepped, self._dt, xp, inputs, self._armed)
         r = super()._traced(xp, dict(given), symbol)
         slopes = xp.hstack([r[f"da_d{w}"] for w in self.wrt])
         self._shapes = {n: s for n, s in self._shapes.items() if n in inputs}

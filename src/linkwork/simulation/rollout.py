@@ -16,6 +16,7 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import PROX, Prox
 from linkwork.checks import (
+    ARRAY,
     FLAG,
     NAME,
     NAMES,
@@ -39,6 +40,7 @@ from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS, Inputs
+from linkwork.functions.softness import softness_of, softness_vector
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
@@ -293,6 +295,7 @@ class Rollout:
     pd=FLAG,
     prox=PROX,
     iterations=optional(whole(1, 1000, "a number of solver iterations in each step, at least 1")),
+    R=optional(ARRAY),
     stabilisation=either(STABILISATION, FLAG),
     record=several(choice("quantity to record", dict.fromkeys([*EXTRAS, *CONTACT_EXTRAS]))),
     contacts=optional(CONTACTS),
@@ -316,6 +319,7 @@ def rollout(
     pd: bool = False,
     prox: Prox | None = None,
     iterations: int | None = None,
+    R: object = None,
     stabilisation: Stabilisation | bool | None = None,
     record: Sequence[str] = (),
     contacts: Sequence[Contact | Pair] | None = None,
@@ -341,9 +345,11 @@ def rollout(
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of
       constraints decay.
+    - `R` (a number, or one per row) makes constraints soft, as in `lw.forward_dynamics`: J a + R lam = k.
     - `parameters` names groups of parameters that become inputs, one value or one for each state, with
-      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", "targets";
-      with contacts "joint_friction" (dry) and not "targets". Coefficients of contacts are the input `friction` anyway.
+      `model.parameters()` as defaults: "inertia", "armature", "gravity", "damping", "stiffness", "rest", the same of
+      tendons, "targets", "link_rows", "softness" (R); with contacts also "joint_friction" (dry). Coefficients of
+      contacts are the input `friction` anyway.
     - `actuators=True` adds the input `u`: controls of the model's actuators (see `lw.actuation`), which change with
       time; "gain" and "bias" (nu, 3) may be parameters. Stiff servos are implicit in semi-implicit steps, as springs.
       Activations of actuators with a state start from the input `act`, and are recorded.
@@ -366,7 +372,7 @@ def rollout(
     model.check_forward()
     if actuators:
         check_actuators(model)
-    model = stabilised(model, stabilisation, dt)
+    model, softness = stabilised(model, stabilisation, dt), softness_of(model, R)
     if contacts is not None:
         if modes or prox is not None or iterations is not None or integrator != "semi_implicit":
             raise InputError("a rollout with contacts takes neither modes, prox nor iterations: it is semi-implicit")
@@ -386,6 +392,7 @@ def rollout(
             actuators=actuators,
             pushes=pushed(pushes, push_axes, model),
             parameters=parameters,
+            softness=softness,
         )
         return Rollout(of, dt, steps, every, backend, dtype, threads, limit)
     warn_of_friction(model, "rollout")
@@ -396,7 +403,7 @@ def rollout(
             raise not_found("quantity to record", name, EXTRAS)
     step = Step(
         model,
-        Choice("forward_dynamics", method, model, use="batch", modes=modes, prox=prox),
+        Choice("forward_dynamics", method, model, use="batch", soft=softness is not None, modes=modes, prox=prox),
         integrator,
         prox,
         iterations,
@@ -405,8 +412,9 @@ def rollout(
         tuple(n for n in EXTRAS if n in record),
         dtype,
         audited=True,
-        parameters=Inputs(model, parameters, by_step(actuators)).named,
+        parameters=Inputs(model, parameters, by_step(actuators), softness=softness_vector(softness)).named,
         actuators=actuators,
         pushes=pushed(pushes, push_axes, model),
+        softness=softness,
     )
     return Rollout(step, dt, steps, every, backend, dtype, threads, limit)

@@ -20,10 +20,10 @@ from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
 from linkwork.constraints.base import Stepped
-from linkwork.constraints.rows import rows_velocity
 from linkwork.errors import UnmodelledWarning, users_level, warn_violated
 from linkwork.functions.choice import Choice
-from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, Inputs
+from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_OWN_ROWS, Inputs
+from linkwork.functions.softness import Softness, felt_softness, softness_vector
 from linkwork.functions.solver import Solver
 from linkwork.lazy import cached_property
 from linkwork.model import Model
@@ -31,7 +31,7 @@ from linkwork.model.activation import activation_after
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import actuator_force, implicit_inertia
 from linkwork.rewrite.rewritten import Rewritten, rewritten
-from linkwork.simulation.energy import passive_work
+from linkwork.simulation.energy import constraint_power, passive_work
 from linkwork.simulation.integrators import TRACEABLE
 from linkwork.simulation.pushes import NO_PUSHES, Pushes
 from linkwork.structure.independent import overconstrained
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from linkwork.kernels.kernel import Kernel
     from linkwork.kernels.program import Program
 
-BY_STEP = (*BY_FORCE, "targets")
+BY_STEP = (*BY_FORCE, *BY_OWN_ROWS)
 """The parameters that can be inputs of steps."""
 
 EXTRAS = ("a", "lam", "tau")
@@ -67,8 +67,9 @@ class Step:
     mechanisms. With `modes` there is an input `active`, with `pd` there are gains and targets of joint control, and with
     `actuators` controls u; `pushes` are forces on frames. `extras` are returned besides q and v.
     `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
-    inputs. When traced, dynamics are computed `within` the rewritten model. With constraints, `worst` is the largest
-    |J a - k| of any row in any step so far, relative to the size of the rows' terms.
+    inputs; with `softness` rows are soft. When traced, dynamics are computed `within` the rewritten model. With
+    constraints, `worst` is the largest |J a - k| of any row in any step so far, relative to the size of the rows'
+    terms.
     """
 
     model: Model
@@ -84,6 +85,7 @@ class Step:
     parameters: tuple[str, ...] = ()
     actuators: bool = False
     pushes: Pushes = NO_PUSHES
+    softness: Softness | None = None
     within: Rewritten | None = None
 
     settings: ClassVar[Mapping[str, np.ndarray]] = MappingProxyType({})
@@ -144,7 +146,17 @@ class Step:
     @cached_property
     def defaults(self) -> dict[str, np.ndarray]:
         """The model's own values of the parameters that are inputs."""
-        return Inputs(self.model, self.parameters, by_step(self.actuators)).defaults
+        return self._parameters.defaults
+
+    @property
+    def parameter_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of those with several axes."""
+        return self._parameters.shapes
+
+    @cached_property
+    def _parameters(self) -> Inputs:
+        own = softness_vector(self.softness)
+        return Inputs(self.model, self.parameters, by_step(self.actuators), softness=own)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -203,26 +215,15 @@ class Step:
             passive = passive_work(self.model, self.integrator, x["dt"][0, 0], x["q"], x["v"], v, xp, x)
             if passive is not None:
                 work = work + JOULE * passive[0, 0]
-            work = work + x["dt"][0, 0] * JOULE * self._power(xp, x, found["lam"])
+            motion = self._within(x["dt"][0, 0]).motion(x["q"], x["v"], xp, x)
+            soft = felt_softness(self.model, self.softness, x, xp)
+            work = work + x["dt"][0, 0] * JOULE * constraint_power(motion, found["lam"], x["dt"][0, 0], soft)
             after["work"] = x["work"] + xp.matrix([[work], [xp.where(work < 0, -work, work)]])
         return after
 
     def _tau(self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array) -> Array:
         """Joint forces of the user and of joint control."""
         return x["tau"] + joint_control(self.model, xp, x, q, v) if self.pd else x["tau"]
-
-    def _power(self, xp: Ops, x: Mapping[str, Array], lam: Array) -> Array:
-        """The power of constraint forces, lam . J v; mid-step where a stabilisation changes J v."""
-        h, power, start = x["dt"][0, 0], 0 * x["dt"][0, 0], 0
-        motion = self._within(h).motion(x["q"], x["v"], xp, x)
-        for c in motion.model.constraints:
-            rows = c.evaluate(motion)
-            rate = rows_velocity(motion, rows)
-            if c.stabilisation is not None:
-                rate = rate - h / 2 * c.stabilisation.pull(rate, rows.drift, c.position_error(motion))
-            power = power + (lam[start : start + c.rows, :].T @ rate)[0, 0]
-            start += c.rows
-        return power
 
     def _within(self, h: Array) -> Rewritten:
         """The model whose stabilisation is discretised for the step, where the integrator is semi-implicit."""
@@ -235,7 +236,7 @@ class Step:
         self, xp: Ops, x: Mapping[str, Array], q: Array, v: Array, tau: Array, lam0: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Accelerations, constraint forces and violation for the inputs `x`, from forces `lam0`."""
-        solver, prox = Solver(self.method, self._within(x["dt"][0, 0])), self.penalty
+        solver, prox = Solver(self.method, self._within(x["dt"][0, 0]), softness=self.softness), self.penalty
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
         given = stiffened(self.model, x["dt"][0, 0], xp, x, q, v) if self.integrator == "semi_implicit" else x
         found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
@@ -276,7 +277,7 @@ class Step:
     def _content(self) -> str | None:
         """A digest of all that the program depends on."""
         options = self.integrator, self.iterations, self.modes, self.pd, self.extras, self.dtype
-        inputs = self.audited, self.parameters, self.actuators, self.pushes
+        inputs = self.audited, self.parameters, self.actuators, self.pushes, self.softness
         return digest("step", self.model, self.method.name, self.penalty, *inputs, *options)
 
 

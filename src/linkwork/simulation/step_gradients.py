@@ -9,22 +9,24 @@ again in between: k + T / k of them at a time, 2 sqrt(T) by default.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwork.backends import Array, Ops
+from linkwork.backends import Array, Ops, get
 from linkwork.functions.derivative_products import Reverse, by_node
 from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.function import Function
 from linkwork.functions.motion_equations import MotionEquations
+from linkwork.functions.parameters import BY_CONTROL, BY_TENDON
 from linkwork.kernels.differentiate import adjoints
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.model import Model
 from linkwork.model.activation import activation_after
+from linkwork.model.joint_forces import implicit_inertia
 from linkwork.simulation.integrators import semi_implicit
 from linkwork.simulation.step import stiffened
 
@@ -46,6 +48,7 @@ class StepReverse(Reverse):
     """
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str]) -> None:
+        self._armed = "armature" in wrt
         weights = {"w_q": model.nv, "w_v": model.nv, **({"w_act": model.na} if "act" in wrt else {})}
         Differentiated.__init__(self, "step_vjp", of, wrt, weights)
         self._stepped, self._dt = model, dt
@@ -54,8 +57,7 @@ class StepReverse(Reverse):
             self._identity = (*self._identity, model, dt)
 
     def _of_solution(self, xp: Tracer, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        inputs = stiff_inputs(self._stepped, self._dt, xp, inputs)
-        p = MotionEquations(self.of, xp, inputs)
+        p = MotionEquations(self.of, xp, stiff_inputs(self._stepped, self._dt, xp, inputs, self._armed))
         solved = p.solved()
         a = xp.held(solved.a)
         there, after, *act = stepped_state(self._stepped, self._dt, xp, {**inputs, "a": a})
@@ -68,18 +70,30 @@ class StepReverse(Reverse):
         return out | {"g_tau": u} if "tau" in self.wrt else out
 
 
-def stiff_inputs(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The inputs, where armature is one: with what makes springs, damping and servos implicit."""
-    if not ("armature" in x and varies(model, "u" in x)):
+def stiff_inputs(model: Model, dt: float, xp: Ops, x: Mapping[str, Array], armed: bool = False) -> Mapping[str, Array]:
+    """The inputs, where armature is one: with what makes springs, damping and servos implicit.
+
+    They have the user's armature if it is `armed`, else the model's own counts.
+    """
+    if "armature" not in x:
         return x
-    own = {n: y for n, y in x.items() if n != "armature"}
-    return stiffened(model, xp.constant([[dt]])[0, 0], xp, own, x["q"], x["v"])
+    own = {n: y for n, y in x.items() if armed or n != "armature"}
+    return {**x, **stiffened(model, xp.constant([[dt]])[0, 0], xp, own, x["q"], x["v"])}
 
 
-def varies(model: Model, actuators: bool) -> bool:
-    """Whether what makes forces implicit depends on the state: servos saturate, and tendons get slack."""
+def varies(model: Model, actuators: bool, parameters: Collection[str] = ()) -> bool:
+    """Whether what makes forces implicit is computed in each step.
+
+    It depends on the state, because servos saturate and tendons get slack, or on parameters that are inputs.
+    """
     slack = any(n.stiffness and n.rest[0] < n.rest[1] for n in model.tendons)
-    return slack or (actuators and any(a.is_servo for a in model.actuators))
+    stiff = implicit_inertia(model, np.ones(()), get("numpy")) is not None
+    changes = {*parameters} & {*BY_STIFFNESS, *(("armature",) if stiff else ())}
+    return slack or bool(changes) or (actuators and any(a.is_servo for a in model.actuators))
+
+
+BY_STIFFNESS = ("damping", "stiffness", *BY_TENDON, *BY_CONTROL)
+"""The parameters that what makes forces implicit depends on, beside armature."""
 
 
 def stepped_state(model: Model, dt: float, xp: Ops, x: Mapping[str, Array]) -> tuple[Array, ...]:

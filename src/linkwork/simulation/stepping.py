@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import FLAG, checked, choice, optional
+from linkwork.checks import ARRAY, FLAG, checked, choice, optional
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_unsolved
@@ -18,6 +18,7 @@ from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import PARAMETERS
 from linkwork.functions.recipes import factory
 from linkwork.functions.results import ActivatedStepResult, StepResult
+from linkwork.functions.softness import softness_of
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.rewrite.rewritten import Rewritten, rewritten
@@ -37,6 +38,7 @@ METHOD = optional(choice("method for contacts", tuple(METHODS)))
     contacts=CONTACTS,
     ground=optional(GROUND),
     pd=FLAG,
+    R=optional(ARRAY),
     actuators=FLAG,
     parameters=PARAMETERS,
     **(OPTIONS | {"method": METHOD, "backend": BACKEND}),
@@ -49,6 +51,7 @@ def step(
     ground: Surface | None = None,
     pd: bool = False,
     method: str | None = None,
+    R: object = None,
     actuators: bool = False,
     parameters: Sequence[str] = (),
     backend: str = "kernel",
@@ -73,6 +76,7 @@ def step(
       "active_set", which also solves many of these, pairs, stacks and large mass ratios in few iterations. "admm" takes
       ten times as long, and also solves states in which others run in circles. Unless a method is named, states that
       the default does not solve go to "admm" (up to 32 rows: 3 for each contact, 1 for each joint with limits).
+    - `R` (a number, or one per row) makes the model's own constraints soft: J a + R lam = k.
     - `pd=True` adds `kp`, `kd`, `target`, `target_v` of joint control.
     - `actuators=True` makes it `step(q, v, u, dt)`, with controls of the model's actuators; `tau` may be added.
       Activations of those with a state are the input `act` (na,), zero by default; the result has those after the step.
@@ -92,7 +96,7 @@ def step(
     """
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
-    of = contact_step(model, contacts, ground or Ground(), **options)  # type: ignore[arg-type]
+    of = contact_step(model, contacts, ground or Ground(), softness=softness_of(model, R), **options)  # type: ignore[arg-type]
     return StepFunction(of, backend, threads)
 
 
@@ -121,7 +125,7 @@ class StepFunction(Function[StepResult]):
             threads=threads,
             defaults={**tau, "friction": friction, "impulses": np.zeros(sizes["impulses"]), **of.own},
             shapes={n: x.shape for n, x in of.own.items() if x.ndim > 1},
-            identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters),
+            identity=(of.contacts, of.ground, of.pd, tuple(of.chain), of.actuators, of.parameters, of.softness),
             result=self._type,
         )
 

@@ -112,14 +112,17 @@ def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]
     return errors, xp.sqrt(squares)
 
 
-def violation(motion: Motion, vdot: Array) -> Array:
-    """|J vdot - k| relative to the size of the rows' terms."""
+def violation(
+    motion: Motion, vdot: Array, lam: Array, R: Sequence[Array] | None = None, active: Array | None = None
+) -> Array:
+    """|J vdot - k| relative to the size of the rows' terms; of soft rows with a weight, |w (J vdot - k) + R lam|."""
     xp, t, a = motion.xp, motion.model.topology, motion.accelerations(vdot)
-    errors, squares = [xp.zeros(0)], motion.xp.zeros(1)
-    for r in constraint_rows(motion):
+    errors, squares, rows = [xp.zeros(0)], motion.xp.zeros(1), constraint_rows(motion)
+    for n, (r, w) in enumerate(zip(rows, per_constraint(motion, rows, active), strict=True)):
         terms = [r.k, *(-(K @ a[i]) for i, K in r.links.items())]
         terms += [-(G @ vdot[t.v_slices[i], :]) for i, G in r.joints.items()]
-        errors.append(sum(terms[1:], terms[0]))
+        error = sum(terms[1:], terms[0])
+        errors.append(error if R is None else w * error - R[n] * lam[slice(*motion.model.row_span(n)), :])
         squares = sum((x.T @ x for x in terms), squares)
     error = xp.vstack(errors)
     return xp.sqrt(dot(error, error) / (squares + TINY))

@@ -4,6 +4,7 @@
     [ E   -damping  ] [  l  ] = [ 0 ]
 
 with E the rows of loops and couplings. The damping is small beside what rows feel, so that these may be redundant. The
+damping of soft rows is their R: E a + R lam = k. The
 matrix is factorised as M alone is (tree/ltl.py), with the rows of a loop between the joints that carry it and those in
 it: a loop is eliminated with its limb, before the base, and the loops of two legs never meet in one system. What is
 then left of the rows is negative definite, and of the joints after that positive definite: pivots are near zero for
@@ -34,11 +35,13 @@ Pairs = dict[tuple[int, int], Array]
 class Mobility:
     """N of a mechanism in some configuration, and what it does to forces."""
 
-    def __init__(self, motion: Motion) -> None:
-        self.motion, self.xp, self.model = motion, motion.xp, motion.model
-        self.own = constraint_rows(motion, relative=True)
+    def __init__(self, motion: Motion, R: Sequence[Array] | None = None) -> None:
+        self.motion, self.xp, self.model, self.soft = motion, motion.xp, motion.model, R is not None
+        self.own = constraint_rows(motion, relative=not self.soft)  # relative rows are those of closed loops
         sizes, E = [c.rows for c in self.model.constraints], [joint_columns(motion, r) for r in self.own]
         self.damping = [DAMPING / unit for unit, n in zip(units(self.model), sizes, strict=True) for _ in range(n)]
+        if R is not None:
+            self.damping = [r[k, 0] for r in R for k in range(r.shape[0])]
         self.joints, self.rows = places([min(c) for c in E], sizes, self.model.nv)
         self.factor = self._factorised(crba(motion), E, sizes)
 
@@ -70,9 +73,14 @@ class Mobility:
         """N f."""
         return self._solved(force, self.xp.zeros(len(self.rows)), self.joints)
 
+    def forces(self, tau: Array, impulse: Array, h: Array) -> Array:
+        """Those of the model's own rows, m x 1: means over a step of h with this impulse."""
+        targets = joint_targets(self.motion, self.own)
+        return -self._solved(tau - rnea(self.motion, None) + impulse / h, targets, self.rows)
+
     def opened(self, force: Array) -> Array:
-        """E N f: what the damping leaves of the velocities of the model's own rows, m x 1."""
-        if not self.rows:
+        """E N f: what the damping leaves of the velocities of the model's own hard rows, m x 1."""
+        if self.soft or not self.rows:
             return self.xp.zeros(0)
         return self.xp.constant(self.damping) * self._solved(force, self.xp.zeros(len(self.rows)), self.rows)
 

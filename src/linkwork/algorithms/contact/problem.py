@@ -46,7 +46,8 @@ SLOW = 1e-2
 class Problem:
     """u_i = sum_j G_ij p_j + g_i with a law for each i, and what impulses p_i do.
 
-    `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step; `opened(impulse)` are the
+    `impulse(p)` is J^T p, and `accelerations(impulse)` are the mean ones over the step, as are `forces(impulse)` of the
+    model's own rows; `opened(impulse)` are the
     velocities with which it opens loops: not zero where a contact or limit needs what a loop forbids. `axes` are those
     of each contact, in the world; `speed`, 1 x 1, is the largest velocity without contacts. `moved(impulse)` is what
     it changes of the velocities of `every` port, without G.
@@ -59,6 +60,7 @@ class Problem:
     speed: Array
     impulse: Callable[[Sequence[Array]], Array]
     accelerations: Callable[[Array], Array]
+    forces: Callable[[Array], Array]
     opened: Callable[[Array], Array]
     moved: Callable[[Array], Array]
 
@@ -116,14 +118,15 @@ def contact_problem(
     friction: Array,
     turn: Array,
     dry: Array | None = None,
+    R: Sequence[Array] | None = None,
 ) -> Problem:
     """The problem of contacts and of joints that have limits or dry friction.
 
     Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity. `dry` (nv x 1) is the
-    friction of joints where that is an input; else it is the model's.
+    friction of joints where that is an input; else it is the model's. `R` is the softness of the model's own rows.
     """
     motion = motion.classical
-    xp, mobility = motion.xp, Mobility(motion)
+    xp, mobility = motion.xp, Mobility(motion, R)
     a_free = mobility.accelerations(tau)
     v_free = motion.v + h * (a_free + turn)
 
@@ -175,8 +178,11 @@ def contact_problem(
     def moved(impulse: Array) -> Array:
         return of_ports(mobility.applied(impulse))
 
+    def forces(impulse: Array) -> Array:
+        return mobility.forces(tau, impulse, h)
+
     axes = [touch.axes for touch in touches]
-    return Problem(every, g, laws, axes, speed, impulse, accelerations, mobility.opened, moved)
+    return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved)
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:

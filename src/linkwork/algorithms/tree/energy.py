@@ -23,4 +23,4 @@ def kinetic_energy(motion: Motion) -> Array:
 
 def potential_energy(motion: Motion) -> Array:
     """U, zero at the world's origin, 1 x 1."""
-    return -(motion.xp.constant(motion.model.gravity).T @ pulled(motion)[0].h)
+    return -(motion.gravity[0].T @ pulled(motion)[0].h)

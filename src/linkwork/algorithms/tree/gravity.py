@@ -26,9 +26,7 @@ def gravity_forces(motion: Motion) -> Array:
 def pulled(motion: Motion) -> list[RigidInertia]:
     """The composite inertias of what gravity pulls."""
     bodies = []
-    for I, link in zip(motion.I, motion.model.links, strict=True):
-        held = link.weightless
-        none = not held.mass and not held.first_moment.any()
-        h = motion.xp.constant(held.first_moment)
-        bodies.append(I if none else RigidInertia(I.mass - held.mass, I.h - h, I.I, motion.xp))
+    for i, I in enumerate(motion.I):
+        held = motion.weightless(i)
+        bodies.append(I if held is None else RigidInertia(I.mass - held.mass, I.h - held.h, I.I, motion.xp))
     return composite_inertias(motion, bodies)

@@ -18,7 +18,12 @@ from linkwork.spatial import angular, linear
 
 def centre_of_mass(motion: Motion) -> Array:
     """c in the world, 3 x 1, of all links and of what is fixed to the world."""
-    return composite_inertias(motion)[0].h / motion.model.mass
+    return composite_inertias(motion)[0].h / total_mass(motion)
+
+
+def total_mass(motion: Motion) -> Array | float:
+    """The mass of all links and of what is fixed to the world."""
+    return motion.model.mass if motion.given.inertias is None else composite_inertias(motion)[0].mass
 
 
 def momentum(motion: Motion) -> Array:
@@ -47,10 +52,10 @@ def centroidal_rate(motion: Motion, vdot: Array | None) -> Array:
 
     The recursions' accelerations are those in free fall, less g: the forces for them lack the weight [m g; m c x g].
     """
-    xp, g = motion.xp, motion.xp.constant(motion.model.gravity)
+    xp, g, mass = motion.xp, motion.gravity[0], total_mass(motion)
     a = motion.classical.accelerations(vdot)
     felt = _gathered(motion, [I @ x + I.bias(angular(V)) for I, x, V in zip(motion.I, a, motion.V, strict=True)])
-    weight = xp.vstack([motion.model.mass * g, xp.cross(motion.model.mass * centre_of_mass(motion), g)])
+    weight = xp.vstack([mass * g, xp.cross(mass * centre_of_mass(motion), g)])
     return _about_centre(motion, felt + weight)
 
 
