@@ -4,8 +4,7 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
   when Python has to convert something first, when it takes long, or (if ``self`` asks for it) when not all outputs are
-  numbers. Inputs at the end may be left out if ``self`` has defaults for them. If ``self`` says so, inputs are
-  addresses of memory instead, as integers that nobody checks.
+  numbers. Inputs at the end may be left out if ``self`` has defaults for them.
 - ``run_called(self, items, count, names)``: the same, but for whatever ``run_new`` refuses, and for arguments by name,
   it calls the object that ``self`` has for that: as ``__call__`` of a class it takes every call.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.
@@ -36,7 +35,6 @@ from linkwork.kernels.driver import BEGIN, BLANK, FUEL, ODD, PAUSED, STOP, TURN,
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_layout import (
-    ADDRESSES,
     ALIGNED,
     ARRAY,
     AT,
@@ -102,7 +100,6 @@ def object_module(frame: Frame) -> str:
     bound = f"""
 declare i64 @run(ptr, i64, i64, ptr)
 declare void @Py_IncRef(ptr)
-declare ptr @PyLong_AsVoidPtr(ptr)
 declare i32 @{YIELD}()
 
 define internal void @refuel(ptr %turn, i1 %fresh, i64 %blank) #0 {{
@@ -481,16 +478,6 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
                 f"given{k}:",
             ]
         code.append(_fields((f"%o{k}", "%items", 8 * k, "ptr"), (f"%type{k}", f"%o{k}", 8, "ptr")))
-        if defaults is not None:
-            code += [
-                f"  br i1 %raw, label %address{k}, label %object{k}",
-                f"address{k}:",
-                f"  %memory{k} = call ptr @PyLong_AsVoidPtr(ptr %o{k})",
-                _store(f"%memory{k}", "%table", 16 * k, f"m{k}"),
-                _store("0", "%table", 16 * k + 8, f"ms{k}", "i64"),
-                f"  br label %port{k + 1}",
-                f"object{k}:",
-            ]
         bare = defaults is not None and port.shape == (1,)
         code += _branch(f"kind{k}", [("%type", f"%type{k}", "ptr")], f"array{k}", f"bare{k}" if bare else "refuse")
         if bare:
@@ -522,11 +509,8 @@ def _check(name: str, ports: Iterable[Port], flags: int, defaults: int | None = 
         code += [_store(f"%data{k}", "%table", 16 * k, f"d{k}"), _store("0", "%table", 16 * k + 8, f"s{k}", "i64")]
         code += _branch(f"fits{k}", sizes, f"port{k + 1}")
     newline = "\n"
-    if defaults is not None:
-        most = _fields(("%most", "%words", MOST, "i64"), ("%strict", "%words", STRICT, "i64"))
-        most += f"\n  %named = and i64 %strict, {ADDRESSES}\n  %raw = icmp ne i64 %named, 0"
-    else:
-        most = f"  %most = add i64 0, {len(ports)}"
+    every = f"  %most = add i64 0, {len(ports)}"
+    most = every if defaults is None else _fields(("%most", "%words", MOST, "i64"))
     return f"""
 define internal i1 @check_{name}(ptr %words, ptr %items, i64 %count, ptr %table, ptr %numbers) #0 {{
 {_fields(("%type", "%words", ARRAY, "ptr"), ("%descr", "%words", DESCR, "ptr"))}
