@@ -342,8 +342,12 @@ class _Call:
 
     def __call__(self, *operands: Any) -> Sequence[Any]:
         """All results."""
-        if not _watched() and _plain(operands):
-            return (_recording(self._recorded) if _needs_gradient(operands) else self._computed)(*operands)
+        watched = _watched()
+        if not watched and (direct := self._direct(*operands)) is not None:
+            return direct  # type: ignore[no-any-return]
+        if not watched and _plain(operands):
+            compute = _recording(self._recorded) if _needs_gradient(operands) else self._computed
+            return compute(*operands)  # type: ignore[no-any-return]
         forward = not _is_compiling() and (_transforms_active() or forward_ad._current_level >= 0)
         found = self._transformed.apply(*operands) if forward else self.operator(*operands)
         return found if isinstance(found, tuple | list) else (found,)
@@ -356,7 +360,7 @@ class _Call:
     def _computed(self, *operands: torch.Tensor) -> Sequence[torch.Tensor]:
         """The results of tensors that nobody records."""
         if (direct := self._direct(*operands)) is not None:
-            return direct
+            return direct  # type: ignore[no-any-return]
         found, _ = self.judged(operands)
         self._direct.prepare(self.lead(operands))
         return found
