@@ -245,6 +245,24 @@ def test_rollouts_are_those_of_linkwork(model, states):
     assert torch.autograd.gradcheck(lambda g: by_policy(q, v, lambda q, v, k: g * v).v[-1], needing(gain))
 
 
+def test_a_hundred_steps_of_cassie(cassie):
+    """Closed loops, springs and both feet on the ground: one gradient, by all motor torques, as differences have it."""
+    roll = learn.rollout(cassie.run)
+    start, weights = [torch.tensor(x) for x in cassie.start], torch.tensor(cassie.weights)
+
+    def end(tau):
+        return roll(*start, tau, **cassie.held).q[-1] @ weights
+
+    (tau,) = needing(torch.tensor(cassie.tau))
+    end(tau).backward()
+    for change in cassie.changes:
+        change = torch.tensor(change / np.linalg.norm(change))
+        with torch.no_grad():
+            a, b = (float(end(tau + h * change) - end(tau - h * change)) / (2 * h) for h in (1.0, 0.5))
+        scale = float(tau.grad.norm())
+        assert float((tau.grad * change).sum()) == pytest.approx((4 * b - a) / 3, rel=1e-6, abs=1e-9 * scale)
+
+
 def test_activations_move_in_rollouts_and_are_refused_in_discrete_steps():
     model = mechanisms.chain(1).with_actuators(lw.Motor("link1_joint", state="filter", time_constant=0.1))
     run, u = lw.rollout(model, dt=0.02, actuators=True), torch.tensor([[0.4], [-0.3], [0.5]], dtype=torch.float64)
