@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.errors import LinkworkError
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +33,43 @@ def numbers(model):
     rng = np.random.default_rng(1)
     q, v = (np.array(x) for x in zip(*(lw.random_state(model, seed=s) for s in range(12)), strict=True))
     return q, v, rng.normal(size=(12, model.nv))
+
+
+class Cassie(NamedTuple):
+    """A hundred steps on both feet, and random changes of the torques of motors."""
+
+    run: lw.Rollout
+    start: tuple[np.ndarray, np.ndarray]
+    held: dict[str, Any]
+    tau: np.ndarray
+    driven: np.ndarray
+    changes: np.ndarray
+    weights: np.ndarray
+
+
+@pytest.fixture(scope="session")
+def cassie():
+    pytest.importorskip("mujoco", reason="Cassie is an MJCF file: pip install -e '.[test]'")
+    try:
+        model = lw.load("cassie.xml")
+    except LinkworkError as why:
+        pytest.skip(f"cassie.xml is in a folder of LINKWORK_ROBOTS: {why}")
+    t, q, sides = model.topology, model.neutral(), ("left", "right")
+    for side in sides:
+        for name, x in (("hip-pitch", 0.5), ("knee", -1.2), ("tarsus", 1.43), ("foot", -1.6), ("foot-crank", -1.52)):
+            q[t.q_slices[model.joint(f"{side}-{name}")]] = x
+    still = [f"{side}-{name}" for side in sides for name in ("hip-pitch", "knee", "shin", "heel-spring", "foot")]
+    q = lw.assemble(model, q, locked=still)
+    for side in sides:
+        model = model.with_frame(f"{side}-sole", f"{side}-foot", lw.Placement.at((0.018, 0.052, 0)))
+    model = model.with_constraints(*(lw.point(f"{side}-sole") for side in sides))
+    driven = np.zeros(model.nv, bool)
+    driven[[t.v_slices[i].start for i in t.links if model.links[i].actuated]] = True
+    rng, random = np.random.default_rng(0), np.random.default_rng(5)
+    tau = np.zeros((100, model.nv))
+    tau[:, driven] = rng.normal(size=(100, driven.sum()))
+    changes = np.where(driven, random.normal(size=(3, *tau.shape)), 0.0)
+    # a method, so that nothing is planned
+    run = lw.rollout(model, dt=1e-3, stabilisation=True, pd=True, method="mixed")
+    held = {"kp": 30.0, "kd": 1.0, "target": q}
+    return Cassie(run, (q, np.zeros(model.nv)), held, tau, driven, changes, rng.normal(size=model.nq))

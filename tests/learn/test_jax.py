@@ -12,7 +12,7 @@ import pytest
 
 import linkwork as lw
 from helpers import derivative
-from linkwork.errors import InputError, LinkworkError, UnsupportedError
+from linkwork.errors import InputError, UnsupportedError
 from linkwork.robots import mechanisms
 
 jax = pytest.importorskip("jax", reason="these need jax: pip install -e '.[test]'")
@@ -179,42 +179,20 @@ def test_rollouts_are_those_of_linkwork(model, states):
     assert np.allclose(many.q[:, 0], expected.q, rtol=0, atol=1e-12)
 
 
-def test_a_hundred_steps_of_cassie():
-    """Closed loops, springs and both feet on the ground: one gradient, by all motor torques, as differences have it.
-
-    Along the gradient: across it differences are small, and rounding grows with the motion.
-    """
-    pytest.importorskip("mujoco", reason="Cassie is an MJCF file: pip install -e '.[test]'")
-    try:
-        model = lw.load("cassie.xml")
-    except LinkworkError as why:
-        pytest.skip(f"cassie.xml is in a folder of LINKWORK_ROBOTS: {why}")
-    t, q, sides = model.topology, model.neutral(), ("left", "right")
-    for side in sides:
-        for name, x in (("hip-pitch", 0.5), ("knee", -1.2), ("tarsus", 1.43), ("foot", -1.6), ("foot-crank", -1.52)):
-            q[t.q_slices[model.joint(f"{side}-{name}")]] = x
-    still = [f"{side}-{name}" for side in sides for name in ("hip-pitch", "knee", "shin", "heel-spring", "foot")]
-    q = lw.assemble(model, q, locked=still)
-    for side in sides:
-        model = model.with_frame(f"{side}-sole", f"{side}-foot", lw.Placement.at((0.018, 0.052, 0)))
-    model = model.with_constraints(*(lw.point(f"{side}-sole") for side in sides))
-    driven = [t.v_slices[i].start for i in t.links if model.links[i].actuated]
-    rng = np.random.default_rng(0)
-    tau = np.zeros((100, model.nv))
-    tau[:, driven] = rng.normal(size=(100, len(driven)))
-    w = rng.normal(size=model.nq)
-    # a method, so that nothing is planned
-    roll = learn.rollout(lw.rollout(model, dt=1e-3, stabilisation=True, pd=True, method="mixed"))
+def test_a_hundred_steps_of_cassie(cassie):
+    """Closed loops, springs and both feet on the ground: one gradient, by all motor torques, as differences have it."""
+    roll = learn.rollout(cassie.run)
 
     @jax.jit
     def end(tau):
-        return roll(q, np.zeros(model.nv), tau, kp=30.0, kd=1.0, target=q).q[-1] @ w
+        return roll(*cassie.start, tau, **cassie.held).q[-1] @ cassie.weights
 
-    found = np.asarray(jax.grad(end)(tau))
-    change = np.zeros_like(tau)
-    change[:, driven] = found[:, driven] / np.linalg.norm(found[:, driven])
-    expected = derivative(lambda h: end(tau + h * change), 1e-2)
-    assert (found * change).sum() == pytest.approx(float(expected), rel=1e-6)
+    found = np.asarray(jax.grad(end)(cassie.tau))
+    size, along = np.linalg.norm(found), np.where(cassie.driven, found, 0.0)
+    for change, step in [(along, 1e-2), *((x, 1.0) for x in cassie.changes)]:
+        d = change / np.linalg.norm(change)
+        expected = derivative(lambda h, d=d: end(cassie.tau + h * d), step)
+        assert (found * d).sum() == pytest.approx(float(expected), rel=1e-6, abs=1e-9 * size)
 
 
 def test_discrete_steps(states):

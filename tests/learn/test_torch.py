@@ -5,7 +5,11 @@ PyTorch is not in the extra `test`: its wheel is half a gigabyte, and on Linux t
 
 from __future__ import annotations
 
+import gc
+import mmap
+import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,13 +126,14 @@ def test_a_call_that_nobody_records_gives_the_same(fd, states):
 
 
 def test_tensors_are_read_where_they_are_only_if_they_can_be(fd, states):
-    """Machine code gets addresses: of tensors of one state as they are, of copies of what is stored otherwise."""
+    """Machine code gets tensors of one state, or of a batch, as they are, and copies of what is stored otherwise."""
     given = [x[3].clone() for x in states]
     expected = fd(*given)
+    fd(*states)
     assert expected.lam.requires_grad_() is not fd(*given).lam  # results of calls share nothing
     assert fd(*given).converged.logical_not_() is not None
     assert bool(fd(*given).converged)
-    assert fd._op.alone(given) is not None
+    assert fd._direct(*given) is not None
     tau = given[2]
     apart = torch.zeros(2 * len(tau), dtype=tau.dtype)
     apart[::2] = tau
@@ -136,12 +141,84 @@ def test_tensors_are_read_where_they_are_only_if_they_can_be(fd, states):
     assert unaligned.data_ptr() % 8
     for other in (apart[::2], torch._neg_view(-tau), unaligned, tau.to_sparse(), tau.float(), torch.nn.Parameter(tau)):
         with torch.no_grad():
-            direct = fd._op.alone([*given[:2], other])
+            direct = fd._direct(*given[:2], other)
             assert (direct is None) == (type(other) is torch.Tensor)
             if not (other.is_sparse or other.is_neg()):
                 assert torch.allclose(fd(*given[:2], other).a, expected.a, rtol=1e-5, atol=1e-5)
     zero = torch._efficientzerotensor(tau.shape, dtype=tau.dtype)
-    assert fd._op.alone([*given[:2], zero]) is None
+    assert fd._direct(*given[:2], zero) is None
+
+
+def test_rows_of_batches_are_read_where_they_are(plain, fd, states):
+    q, v, tau = states
+    fd(*states), fd(q[0], v[0], tau[0])  # compile what the next ones use
+    rows = torch.zeros(12, 3, 4, dtype=tau.dtype)
+    rows[:, 1] = tau
+    for given in ((q, v, rows[:, 1]), (q[:1].expand(12, -1), v, tau), (q[3], v[3], tau), (q[:1], v[:1], tau[:1])):
+        found = fd._direct(*given)
+        assert np.array_equal(found.a, plain(*(x.numpy() for x in given)).a)
+        assert found.a.is_contiguous()
+        assert found.converged.shape == found.a.shape[:-1]
+        assert found.converged.dtype == torch.bool
+        assert found.converged.all()
+    for given in ((q[:0], v[:0], tau[:0]), (q, v, tau[:5]), (q, v[:, :3], tau), (q, v, tau.T.contiguous().T), (q, v)):
+        assert fd._direct(*given) is None
+    many = [x.repeat(20_000, 1) for x in states]
+    assert fd._direct(*many) is None  # would keep other threads of Python waiting
+
+
+def test_without_functions_of_tensors_for_c_results_are_the_same(plain, states, monkeypatch):
+    """PyTorch before 2.10 does not have them."""
+    monkeypatch.setattr(learn.tensor_calls, "_exchange", lambda: None)
+    fd = learn.function(plain)
+    for given in (states, [x[3] for x in states]):
+        for _ in range(2):
+            assert np.array_equal(fd(*given).a, plain(*(x.numpy() for x in given)).a)
+        assert fd._direct(*given) is None
+        (tau,) = needing(given[2])
+        fd(*given[:2], tau).a.sum().backward()
+        assert tau.grad.isfinite().all()
+
+
+def test_results_own_their_memory(plain, states):
+    """Results outlive the function, and their memory goes with them."""
+    fd = learn.function(lw.forward_dynamics(plain.model, method="pv"))
+    expected = [x.clone() for x in (fd(*states), fd(*states))[1]]
+    kept = fd(*states)
+    del fd
+    gc.collect()
+    assert all(torch.equal(x, y) for x, y in zip(kept, expected, strict=True))
+    fd, many = learn.function(plain), [x.repeat(20, 1) for x in states]
+    fd(*many)
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("memory is measured by /proc")
+    for _ in range(1000):
+        fd(*many)
+    before = resident()
+    for _ in range(20_000):  # 200 MB of results
+        fd(*many)
+    assert resident() - before < 20e6
+
+
+def test_two_threads_compute_at_once(plain, states):
+    fd = learn.function(plain)
+    wanted, failed = fd(*states).a, []
+
+    def compute(k):
+        for _ in range(2000):
+            if not torch.equal(fd(*(x[k] for x in states)).a, wanted[k]):
+                failed.append(k)
+
+    threads = [threading.Thread(target=compute, args=(k,)) for k in (1, 7)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
 
 
 def test_torch_compile(fd, states):
@@ -168,6 +245,24 @@ def test_rollouts_are_those_of_linkwork(model, states):
     assert torch.autograd.gradcheck(lambda g: by_policy(q, v, lambda q, v, k: g * v).v[-1], needing(gain))
 
 
+def test_a_hundred_steps_of_cassie(cassie):
+    """Closed loops, springs and both feet on the ground: one gradient, by all motor torques, as differences have it."""
+    roll = learn.rollout(cassie.run)
+    start, weights = [torch.tensor(x) for x in cassie.start], torch.tensor(cassie.weights)
+
+    def end(tau):
+        return roll(*start, tau, **cassie.held).q[-1] @ weights
+
+    (tau,) = needing(torch.tensor(cassie.tau))
+    end(tau).backward()
+    for change in cassie.changes:
+        change = torch.tensor(change / np.linalg.norm(change))
+        with torch.no_grad():
+            a, b = (float(end(tau + h * change) - end(tau - h * change)) / (2 * h) for h in (1.0, 0.5))
+        scale = float(tau.grad.norm())
+        assert float((tau.grad * change).sum()) == pytest.approx((4 * b - a) / 3, rel=1e-6, abs=1e-9 * scale)
+
+
 def test_activations_move_in_rollouts_and_are_refused_in_discrete_steps():
     model = mechanisms.chain(1).with_actuators(lw.Motor("link1_joint", state="filter", time_constant=0.1))
     run, u = lw.rollout(model, dt=0.02, actuators=True), torch.tensor([[0.4], [-0.3], [0.5]], dtype=torch.float64)
@@ -192,7 +287,7 @@ def test_threads_are_those_that_torch_has(fd, states):
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        fd(*states)
+        fd(*(x.repeat(2000, 1) for x in states))  # few states are computed at once, on this thread
         assert fd._op.kernel.threads == 1
     finally:
         torch.set_num_threads(before)

@@ -69,7 +69,8 @@ def in_jax(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, roun
     jax.ffi.register_ffi_target("linkwork_bench_idle", jax.ffi.pycapsule(idle_handler()), platform="cpu")
 
     def idle(*x: Any) -> Any:
-        call = jax.ffi.ffi_call("linkwork_bench_idle", [size])
+        results = [jax.ShapeDtypeStruct(port.shape, np.float64) for port in f.kernel.outputs]
+        call = jax.ffi.ffi_call("linkwork_bench_idle", results)
         return jax.lax.scan(lambda c, _: (call(*x[:-1], x[-1] + 1e-9 * c)[0], None), x[-1], None, length=SCAN)[0]
 
     functions = (lambda *x: g(*x)[0], called_back, scanned, idle, empty)
@@ -91,7 +92,7 @@ def in_jax(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, roun
 
 
 def in_torch(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, rounds: int) -> list[Overhead]:
-    """A call, its operator alone, an operator that does nothing, and a call with its gradient."""
+    """A call, its operator alone, a call with its gradient, and an operator and a function that do nothing."""
     import torch
 
     from linkwork.learn import torch as learn
@@ -104,15 +105,27 @@ def in_torch(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, ro
     library.impl("idle", lambda *x: torch.empty_like(x[-1]), "CPU")
     idle = torch.ops.linkwork_bench.idle.default
 
-    def gradient() -> Any:
-        return torch.autograd.grad(g(*x[:-1], last)[0].sum(), last)
+    class Idle(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            ctx.save_for_backward(*x)
+            return torch.empty_like(x[-1])
+
+        @staticmethod
+        def backward(ctx: Any, w: Any) -> Any:
+            return *(None for _ in ctx.saved_tensors[:-1]), w
+
+    def gradient(of: Callable[..., Any]) -> Any:
+        return torch.autograd.grad(of(*x[:-1], last).sum(), last)
 
     calls = [
         ("f, a call", lambda: g(*x), kernel),
         ("its operator", lambda: operator.operator(*x), kernel),
         ("an idle operator", lambda: idle(*x), None),
-        ("f and its gradient", gradient, None),
         ("x + 1", lambda: x[-1] + 1, None),
+        ("f and its gradient", lambda: gradient(lambda *x: g(*x)[0]), None),
+        ("an idle autograd.Function and its gradient", lambda: gradient(Idle.apply), None),
+        ("2 x and its gradient", lambda: gradient(lambda *x: 2 * x[-1]), None),
     ]
     return [Overhead("PyTorch", what, _median(call, lambda y: y, LOOP, rounds), k) for what, call, k in calls]
 

@@ -121,7 +121,7 @@ class Function(Traced, Generic[R]):
         Python looks for `__call__` in the class of an object, so that a call costs no frame of Python. Inputs are
         checked only if the result is not finite: invalid ones never give numbers. Everything else goes to `_call`.
         """
-        form, me, kind = self.kernel.single, ref(self), type(self)
+        form, me, kind = self.kernel.native(False, whole=False), ref(self), type(self)
         if self._native is form or not (
             kind.__call__ is Function.__call__ or isinstance(kind.__call__, BuiltinFunctionType)
         ):

@@ -28,10 +28,20 @@ NO_ARGUMENT, MANY, NAMED = 0x0004, 0x0080, 0x0002
 """METH_NOARGS, METH_FASTCALL, METH_KEYWORDS: a method without arguments, with many, some of them by name."""
 
 
-class _MethodDef(ctypes.Structure):
-    """Python's PyMethodDef."""
+class MethodDef(ctypes.Structure):
+    """Python's PyMethodDef: a name, machine code, and how that takes its arguments."""
 
     _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+def built_in(method: MethodDef, self_: bytes, *kept: Any) -> Callable[..., Any]:
+    """Machine code as a built-in function of Python, with these bytes as its object.
+
+    Its module slot holds what must live as long as it does: the owner of the method and its code, and others.
+    """
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(MethodDef), ctypes.py_object, ctypes.py_object)
+    function: Callable[..., Any] = new(("PyCFunction_NewEx", ctypes.pythonapi))(ctypes.byref(method), self_, kept)
+    return function
 
 
 class Workspace:
@@ -60,7 +70,7 @@ class Executable:
         self.bound = ctypes.CFUNCTYPE(number, pointer, number)(self._linked.address("run_bound"))
         # a call that holds the interpreter's lock must be short
         self._direct = image.cost <= LONG and has_objects(image.lanes, image.workspace, outputs)
-        self._methods: dict[str, _MethodDef] = {}
+        self._methods: dict[str, MethodDef] = {}
         self._free: deque[Workspace] = deque()
 
     def address(self, name: str) -> int:
@@ -93,17 +103,10 @@ class Executable:
         return self._method("run_bound_object", NO_ARGUMENT, words + context.tobytes())
 
     def _method(self, name: str, arguments: int, self_: bytes, *kept: Any) -> Callable[..., Any]:
-        """Machine code as a built-in function of Python, with these bytes as its object.
-
-        Its module slot holds what must live as long as it does: the code, and ``kept``.
-        """
         method = self._methods.get(name)
         if method is None:
-            method = self._methods[name] = _MethodDef(name.encode(), self._linked.address(name), arguments, None)
-        new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object)
-        make = new(("PyCFunction_NewEx", ctypes.pythonapi))
-        function: Callable[..., Any] = make(ctypes.byref(method), self_, (self, *kept))
-        return function
+            method = self._methods[name] = MethodDef(name.encode(), self._linked.address(name), arguments, None)
+        return built_in(method, self_, self, *kept)
 
     def borrow(self) -> Workspace:
         """A workspace for exclusive use until it is returned; after an exception it is dropped."""

@@ -24,7 +24,7 @@ from linkwork.kernels.image import Options, build
 from linkwork.kernels.iterate import REPORT, IterativeProgram
 from linkwork.kernels.native_calls import FURTHER, ZEROED
 from linkwork.kernels.program import Port, Program
-from linkwork.kernels.python_layout import ADDRESSES, ITEMS, Places, object_words, slots_in, words_for_results
+from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import Task
 from linkwork.waiting import waiting
@@ -150,9 +150,17 @@ class Kernel:
             self._form(self.lanes)
         return self
 
-    def native(self, batch: bool) -> Executable:
-        """The machine code for one state or a batch, compiled now if need be: for callers other than Python."""
-        return self._form(self.lanes if batch else 1)
+    def native(self, batch: bool, whole: bool = True) -> Executable:
+        """The machine code for one state or a batch, compiled now if need be: for callers other than Python.
+
+        Not the ``whole`` is as much of it as was needed so far.
+        """
+        return self._form(self.lanes if batch else 1, whole)
+
+    @property
+    def defaults(self) -> Sequence[Array | None]:
+        """What is used where inputs are not given, by their places among all."""
+        return self._defaults
 
     @property
     def settings(self) -> dict[int, Array]:
@@ -280,11 +288,6 @@ class Kernel:
         """The kernel for one state and new results, if all are numbers: None for anything else."""
         return self.called(lambda *arrays: None) or (lambda *arrays: None)
 
-    @property
-    def single(self) -> Executable:
-        """The form for one state, with as much of it as was needed so far."""
-        return self._form(1, whole=False)
-
     def called(self, otherwise: Callable[..., Any]) -> Callable[..., Any] | None:
         """A built-in function of one state with new results; what it cannot do it gives to ``otherwise``.
 
@@ -292,17 +295,9 @@ class Kernel:
         layout, or the kernel takes long.
         """
         words = self._words(strict=True, otherwise=otherwise)
-        return None if words is None else self.single.called(words, otherwise, *self._alive)
+        return None if words is None else self.native(False, whole=False).called(words, otherwise, *self._alive)
 
-    def at_addresses(self) -> Callable[..., Any] | None:
-        """A built-in function of the addresses of inputs for one state: integers that nobody checks.
-
-        It gives new results, or None where not all are numbers; None where `called` has none.
-        """
-        words = self._words(strict=1 + ADDRESSES)
-        return None if words is None else self.single.new(words, *self._alive)
-
-    def _words(self, strict: int, otherwise: Callable[..., Any] | None = None) -> bytes | None:
+    def _words(self, strict: bool, otherwise: Callable[..., Any] | None = None) -> bytes | None:
         """The words with which built-in functions make results; None if they cannot."""
         words, places = object_words(str(self.dtype)), self._results.places(self.inputs, self.outputs)
         if words is None or places is None:

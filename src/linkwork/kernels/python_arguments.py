@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from linkwork.kernels.bare_numbers import bare_number
 from linkwork.kernels.fields import fields, stored
-from linkwork.kernels.input_addresses import DECLARED, address, asks_for_addresses
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_layout import ALIGNED, ARRAY, CONTIGUOUS, DESCR, MOST, WRITABLE
 
@@ -22,14 +21,13 @@ def check_inputs(ports: Sequence[Port], defaults: int) -> str:
     """
     code = list[str]()
     for k, port in enumerate(ports):
-        code += [f"port{k}:", *_left_out(k, defaults), _object(k), *address(k)]
+        code += [f"port{k}:", *_left_out(k, defaults), _object(k)]
         if port.shape == (1,):
             code += [*_if_equal(f"kind{k}", [_is_array(k)], f"array{k}", f"bare{k}"), *bare_number(k)]
         else:
             code += _if_equal(f"kind{k}", [_is_array(k)], f"array{k}")
         code += _array(k, port, CONTIGUOUS | ALIGNED)
-    begin = f"{fields(('%most', '%words', MOST, 'i64'))}\n{asks_for_addresses()}"
-    return DECLARED + _function("check_inputs", begin, code, len(ports))
+    return _function("check_inputs", fields(("%most", "%words", MOST, "i64")), code, len(ports))
 
 
 def check_outputs(ports: Sequence[Port]) -> str:

@@ -4,8 +4,7 @@ For one state, a call through ctypes costs more than a small kernel; built-in fu
 
 - ``run_new(self, items, count)``: inputs in, a new result out (a tuple or an object with slots, of new arrays). None
   when Python has to convert something first, when it takes long, or (if ``self`` asks for it) when not all outputs are
-  numbers. Inputs at the end may be left out if ``self`` has defaults for them. If ``self`` says so, inputs are
-  addresses of memory instead (input_addresses.py).
+  numbers. Inputs at the end may be left out if ``self`` has defaults for them.
 - ``run_called(self, items, count, names)``: the same, but for whatever ``run_new`` refuses, and for arguments by name,
   it calls the object that ``self`` has for that: as ``__call__`` of a class it takes every call.
 - ``run_given(self, items, count)``: inputs, then outputs to be written. None when done, True when it is not.

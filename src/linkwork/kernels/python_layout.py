@@ -33,21 +33,17 @@ NUMBER = 16
 """Where a ``float`` and a ``numpy.float64`` have their value."""
 
 TYPE, STRICT, MOST, ATTACHED, AT, HASH, OTHERWISE, PORTS = range(BEHIND, BEHIND + 64, 8)
-"""For ``run_new``, ``run_given`` and ``run_called``: the type of the result, whether it must be finite (plus
-``ADDRESSES``: inputs are integers, the addresses of their memory), how many inputs are given, an object attached to the
-result and its offset there (0: none), the offset of a hash that is not known yet (0: none), what ``run_called`` calls
-otherwise, and where the words of ports begin. An output has two: the array that every call returns, if it has no
-entries, and its offset in the result. An input has two: the address of its default, and its offset in a result that has
-something attached (0: none)."""
-
-ADDRESSES = 2
+"""For ``run_new``, ``run_given`` and ``run_called``: the type of the result, whether it must be finite, how
+many inputs are given, an object attached to the result and its offset there (0: none), the offset of a hash that is not
+known yet (0: none), what ``run_called`` calls otherwise, and where the words of ports begin. An output has two: the
+array that every call returns, if it has no entries, and its offset in the result. An input has two: the address of its
+default, and its offset in a result that has something attached (0: none)."""
 
 PYTHON = (
     "Py_IncRef",
     "Py_DecRef",
     "PyType_GenericAlloc",
     "PyObject_Vectorcall",
-    "PyLong_AsVoidPtr",
     "PyLong_AsDouble",
     "PyErr_Clear",
 )
@@ -138,7 +134,7 @@ def slots_in(result: type) -> dict[str, int]:
 def words_for_results(
     words: bytes,
     places: Places,
-    strict: int,
+    strict: bool,
     most: int,
     kept: Sequence[Any],
     defaults: Sequence[Array | None],

@@ -24,6 +24,7 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_foun
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
+from linkwork.learn import tensor_calls
 from linkwork.learn.products import Family, refuse_third
 from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
@@ -100,16 +101,17 @@ class _Function:
         self._dtype = getattr(torch, self.of.dtype)
         self._defaults = {n: torch.tensor(x, dtype=self._dtype) for n, x in self.of.defaults.items()}
         self._names, self._count = [port.name for port in family.inputs], len(family.outputs)
+        hidden = int(family.reports)
+        self._direct = _Direct(self._op.kernel, self._op.order, family.result, hidden, family.solves)
+        self._recorded = _differentiable(self._values, self._op)
 
     def __repr__(self) -> str:
         return f"{self.of!r} for PyTorch"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if not named and not _recorded(args) and (alone := self._op.alone(args)) is not None:
-            del alone[self._count :]
-            if self.family.solves:
-                alone.append(torch.from_numpy(np.array(True)))
-            return tuple.__new__(self.family.result, alone)
+        watched = _watched()
+        if not named and not watched and (found := self._direct(*args)) is not None:
+            return found
         if named or len(args) != len(self._names):
             for n in named:
                 if n not in self._names:
@@ -122,11 +124,22 @@ class _Function:
         lead: Any = ()
         if [x.shape for x in tensors] != self._shapes:
             tensors, lead = self._flat(tensors)
-        found, numbers = (self._op(*tensors), False) if _recorded(tensors) else self._op.judged(tensors)
-        found = found if isinstance(found, tuple | list) else (found,)
+        if watched or not _plain(tensors):
+            found = self._op(*tensors)
+            found = (*found[: self._count], *self._converged(found, numbers=False))
+        else:
+            found = (_recording(self._recorded) if _needs_gradient(tensors) else self._values)(*tensors)
         if len(lead) > 1:
             found = [x.reshape(*lead, *x.shape[1:]) for x in found]
-        return self.family.result(*found[: self._count], *self._converged(found, numbers))
+        return self.family.result(*found)
+
+    def _values(self, *tensors: Any) -> Any:
+        """The results of tensors that nobody records."""
+        if (direct := self._direct(*tensors)) is not None:
+            return direct
+        found, numbers = self._op.judged(tensors)
+        self._direct.prepare(self._op.lead(tensors))
+        return *found[: self._count], *self._converged(found, numbers)
 
     def _fits(self, x: Any) -> bool:
         """Whether x is a dense tensor of the function's dtype on the CPU."""
@@ -143,7 +156,7 @@ class _Function:
         first = found[0].detach()
         if type(first) is not _Tensor or _watched():
             return [torch.isfinite(first.sum(-1))]
-        return [_from_numpy(np.asarray(np.isfinite(first.numpy().sum(-1))))]  # a fifth of the time of torch's
+        return [torch.from_numpy(np.asarray(np.isfinite(first.numpy().sum(-1))))]  # a fifth of the time of torch's
 
     def _flat(self, tensors: Sequence[Any]) -> tuple[list[Any], Any]:
         """The inputs with one axis before their own, or none; and the axes that they have together."""
@@ -166,32 +179,61 @@ class _Function:
 
 
 # names that calls look up at once
-_Tensor, _from_numpy = torch.Tensor, torch.from_numpy
-_is_compiling, _is_grad_enabled = torch.compiler.is_compiling, torch.is_grad_enabled
+_Tensor = torch.Tensor
+_is_compiling, _is_grad_enabled = torch.compiler.is_dynamo_compiling, torch.is_grad_enabled
 _transforms_active, _tracing_state = torch._C._are_functorch_transforms_active, torch._C._get_tracing_state
 _dispatch_modes, _function_modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack
 
 
-def _recorded(tensors: Sequence[Any]) -> bool:
-    """Whether torch has to know of an operation.
-
-    It has to for gradients, transforms, compilation, and where a mode is on. Otherwise the kernel is called without the
-    operator, which costs twice as much as all the rest.
-    """
-    if _watched():
-        return True
-    grad = _is_grad_enabled()
-    for x in tensors:  # noqa: SIM110, any() takes a third longer
-        if (type(x) is not _Tensor and type(x) is not Parameter) or (grad and x.requires_grad):
-            return True
-    return False
-
-
 def _watched() -> bool:
-    """Whether a transform, a compilation or a mode is on: tensors may then have no values to look at."""
+    """Whether a transform, a compilation or a mode is on, which has to know of an operation.
+
+    Otherwise the kernel is called without the operator.
+    """
     if _is_compiling() or _transforms_active() or _tracing_state() is not None:
         return True
     return bool(_dispatch_modes() or _function_modes() or forward_ad._current_level >= 0)
+
+
+def _plain(tensors: Sequence[Any]) -> bool:
+    """Whether none is of a class that may define its own operations."""
+    return all(type(x) is _Tensor or type(x) is Parameter for x in tensors)
+
+
+def _needs_gradient(tensors: Sequence[Any]) -> bool:
+    return _is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def _nothing(*tensors: Any) -> Any:
+    return None
+
+
+class _Direct:
+    """Machine code that takes tensors and makes results; made once the kernel is compiled for a state or a batch."""
+
+    def __init__(self, kernel: Kernel, places: Sequence[int], *how: Any) -> None:
+        self._kernel, self._how = kernel, (places, *how)
+        self._forms: list[Any] = [None, None]
+        self._one, self._many = _nothing, _nothing
+
+    def __call__(self, *tensors: Any) -> Any:
+        """The results; None for what is left to Python (see tensor_calls.py)."""
+        found = self._one(*tensors)
+        return self._many(*tensors) if found is None else found
+
+    def prepare(self, lead: tuple[int, ...]) -> None:
+        """Use the code that has computed a state, or a batch of this length: that may have been compiled now."""
+        if lead == (0,):
+            return
+        batch = lead not in ((), (1,))
+        form = self._kernel.native(batch, whole=False)
+        if form is not self._forms[batch]:
+            made = tensor_calls.built(self._kernel, form, *self._how) or _nothing
+            self._forms[batch] = form
+            if batch:
+                self._many = made
+            else:
+                self._one = made
 
 
 def _numbers(of: Function[Any], x: Any) -> torch.Tensor:
@@ -244,21 +286,22 @@ def _defined(kind: str, family: Family, wrt: Wrt) -> Any:
         torch.library.register_fake(qualified, call.fake, lib=_LIBRARY)
         torch.library.register_vmap(qualified, call.mapped, lib=_LIBRARY)
         torch.library.register_autograd(qualified, call.backward, setup_context=call.remember, lib=_LIBRARY)
-        call.operator, call.transformed = getattr(torch.ops.linkwork, name).default, _transformed(call)
+        call.operator = getattr(torch.ops.linkwork, name).default
         _OPERATORS[name] = call
     return _OPERATORS[name]
 
 
-def _transformed(call: _Call) -> Any:
-    """The operator for `torch.func` and dual numbers, which do not reach those of `torch.library`."""
+def _differentiable(compute: Callable[..., Any], call: _Call) -> Any:
+    """What computes the results of an operator, as a function of autograd and `torch.func`."""
 
     class Product(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(*operands: Any) -> Any:
-            return call.operator(*operands)
+            return compute(*operands)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.set_materialize_grads(False)
             ctx.save_for_backward(*inputs)
             ctx.save_for_forward(*inputs)
 
@@ -266,22 +309,18 @@ def _transformed(call: _Call) -> Any:
         jvp = staticmethod(call.forward)
         vmap = staticmethod(call.mapped)
 
-    return Product.apply
+    return Product
+
+
+def _recording(product: Any) -> Any:
+    """`apply` where no transform is on: that of the class inspects the signature of `forward`, which takes 40 us."""
+    return super(torch.autograd.Function, product).apply
 
 
 class _Call:
     """An operator, and what torch calls for it."""
 
     operator: Any
-    transformed: Any
-
-    def __call__(self, *operands: Any) -> Any:
-        if not _recorded(operands):
-            return self.run(*operands)
-        if torch.compiler.is_compiling():
-            return self.operator(*operands)
-        forward = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-        return (self.transformed if forward else self.operator)(*operands)
 
     def __init__(self, kind: str, family: Family, wrt: Wrt) -> None:
         self.kind, self.family, self.wrt = kind, family, wrt
@@ -294,49 +333,43 @@ class _Call:
         shapes = {port.name: port.shape for port in self.kernel.given}
         self.shapes = [shapes[n] for n in names]
         self.order = [names.index(port.name) for port in self.kernel.given]
-        self.sorted = self.order == list(range(len(names)))
         self.outputs = [port.shape for port in self.kernel.outputs]
-        self.dtype, self.sizes = getattr(torch, of.dtype), [torch.Size(shape) for shape in self.shapes]
-        self.direct: Callable[..., Any] | None = None
-        self.form: Any = None
-        self.empty = [None if port.size else torch.empty(port.shape, dtype=self.dtype) for port in self.kernel.outputs]
-        self.names, self.n = [port.name for port in family.inputs], len(family.inputs)
+        self.names, self.n, self.free = [port.name for port in family.inputs], len(family.inputs), set(family.free)
+        self.weighed = len(family.outputs) if kind == "value" else len(self.outputs)
+        self._direct = _Direct(self.kernel, self.order, tuple)
+        self._transformed = _differentiable(lambda *operands: self.operator(*operands), self)
+        self._recorded = _differentiable(self._computed, self)
+
+    def __call__(self, *operands: Any) -> Sequence[Any]:
+        """All results."""
+        watched = _watched()
+        if not watched and (direct := self._direct(*operands)) is not None:
+            return direct  # type: ignore[no-any-return]
+        if not watched and _plain(operands):
+            compute = _recording(self._recorded) if _needs_gradient(operands) else self._computed
+            return compute(*operands)  # type: ignore[no-any-return]
+        forward = not _is_compiling() and (_transforms_active() or forward_ad._current_level >= 0)
+        found = self._transformed.apply(*operands) if forward else self.operator(*operands)
+        return found if isinstance(found, tuple | list) else (found,)
 
     def run(self, *operands: torch.Tensor) -> Any:
-        """The kernel, in the tensors' memory."""
-        found = self.alone(operands) or self.judged(operands)[0]
+        """The operator on the CPU: one result is not in a tuple."""
+        found = self._computed(*operands)
         return found if len(found) > 1 else found[0]
 
-    def alone(self, operands: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-        """The results for one state, if they are numbers and tensors can be read where they are; or None.
-
-        It is the machine code, called with the addresses of tensors: everything that it takes for granted is checked.
-        Operands at the end may be left out where it has defaults.
-        """
-        if self.direct is None or (n := len(operands)) > (most := len(self.sizes)) or (n < most and not self.sorted):
-            return None
-        at, dtype = [], self.dtype
-        try:
-            for x, size in zip(operands, self.sizes, strict=False):
-                if x.dtype is not dtype or x.shape != size or not x.is_cpu or not x.is_contiguous() or x.is_neg():
-                    return None
-                at.append(place := x.data_ptr())
-                if not place or place & 7:
-                    return None
-        except RuntimeError:  # a layout without such memory
-            return None
-        found = self.direct(*(at if self.sorted else [at[k] for k in self.order]))
-        if found is None:
-            return None
-        return [_from_numpy(y) if e is None else e.detach() for y, e in zip(found, self.empty, strict=True)]
+    def _computed(self, *operands: torch.Tensor) -> Sequence[torch.Tensor]:
+        """The results of tensors that nobody records."""
+        if (direct := self._direct(*operands)) is not None:
+            return direct  # type: ignore[no-any-return]
+        found, _ = self.judged(operands)
+        self._direct.prepare(self.lead(operands))
+        return found
 
     def judged(self, operands: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], bool]:
-        """All results, and whether they are numbers."""
-        arrays = [(x.detach() if x.requires_grad else x).contiguous().numpy() for x in operands]
+        """All results by way of arrays, and whether they are numbers."""
+        arrays = [x.detach().resolve_neg().contiguous().numpy() for x in operands]
         self.kernel.threads = min(self.limit, torch.get_num_threads())
-        found, numbers = self.kernel.judged(arrays if self.sorted else [arrays[k] for k in self.order])
-        if self.lead(operands) == () and self.kernel.single is not self.form:  # compiled now, or with its loop now
-            self.form, self.direct = self.kernel.single, self.kernel.at_addresses()
+        found, numbers = self.kernel.judged([arrays[k] for k in self.order])
         return tuple(map(torch.from_numpy, found)), numbers
 
     def fake(self, *operands: torch.Tensor) -> Any:
@@ -347,8 +380,10 @@ class _Call:
 
     def lead(self, operands: Sequence[Any]) -> tuple[Any, ...]:
         """The axis of the batch, if there is one."""
-        pairs = zip(operands, self.shapes, strict=True)
-        return next(((x.shape[0],) for x, shape in pairs if x.ndim > len(shape)), ())
+        for x, shape in zip(operands, self.shapes, strict=True):
+            if x.ndim > len(shape):
+                return (x.shape[0],)
+        return ()
 
     def mapped(self, info: Any, axes: Sequence[int | None], *operands: torch.Tensor) -> Any:
         """One more axis: in front of a batch there may be already, and one axis with it for the kernel."""
@@ -366,10 +401,8 @@ class _Call:
                 .reshape(-1, *shape)
                 for x, y, d, shape in zip(front, rest, axes, self.shapes, strict=True)
             ]
-        found = self(*front)
-        many = isinstance(found, tuple | list)
-        parts = [x.reshape(info.batch_size, *inner, *x.shape[1:]) for x in (found if many else (found,))]
-        return (tuple(parts), (0,) * len(parts)) if many else (parts[0], 0)
+        parts = [x.reshape(info.batch_size, *inner, *x.shape[1:]) for x in self(*front)]
+        return (tuple(parts), (0,) * len(parts)) if len(parts) > 1 else (parts[0], 0)
 
     # derivatives
 
@@ -387,17 +420,17 @@ class _Call:
         operands, needed = ctx.saved_tensors, ctx.needs_input_grad
         if self.kind not in ("value", "reverse"):
             raise refuse_third(self.family.of)
-        free = [n for n, need in zip(self.names, needed, strict=False) if need and n in self.family.free]
+        free = [n for n, need in zip(self.names, needed, strict=False) if need and n in self.free]
         lead, x, answers = self.lead(operands), operands[: self.n], [None] * len(operands)
-        outputs = len(self.family.outputs) if self.kind == "value" else len(self.outputs)
-        shapes = self.outputs[:outputs]
+        shapes = self.outputs[: self.weighed]
         filled = [
-            operands[0].new_zeros((*lead, *shape)) if w is None else w
-            for w, shape in zip(weights[:outputs], shapes, strict=True)
+            operands[0].new_zeros((*lead, *shape)) if w is None else w.contiguous()
+            for w, shape in zip(weights[: self.weighed], shapes, strict=True)
         ]
         wrt = (tuple(free),)
         if self.kind == "value" and free:
-            flat = [w.reshape(*lead, math.prod(shape)) for w, shape in zip(filled, shapes, strict=True)]
+            pairs = zip(filled, shapes, strict=True)
+            flat = [w if len(shape) == 1 else w.reshape(*lead, math.prod(shape)) for w, shape in pairs]
             self._answer(answers, free, _called("reverse", self.family, wrt, *x, *flat), operands, lead)
         if self.kind == "reverse":
             w = operands[self.n :]
@@ -417,7 +450,7 @@ class _Call:
         if self.kind not in ("value", "reverse"):
             raise refuse_third(self.family.of)
         x, known = operands[: self.n], zip(self.names, changes[: self.n], strict=True)
-        moving = {n: c for n, c in known if c is not None and n in self.family.free}
+        moving = {n: c for n, c in known if c is not None and n in self.free}
         parts, wrt = [], tuple(moving)
         if self.kind == "value" and moving:
             parts.append(_called("forward", self.family, (wrt,), *x, *moving.values()))
@@ -435,12 +468,13 @@ class _Call:
     def _answer(self, answers: list[Any], free: Sequence[str], found: Any, operands: Any, lead: Any) -> None:
         for n, g in zip(free, found, strict=True):
             k = self.names.index(n)
-            answers[k] = _reduced(g.reshape(*lead, *self.shapes[k]), operands[k], self.shapes[k])
+            shape = self.shapes[k]
+            g = g if g.ndim == len(lead) + len(shape) else g.reshape(*lead, *shape)
+            answers[k] = _reduced(g, operands[k], shape)
 
 
-def _called(kind: str, family: Family, wrt: Wrt, *operands: Any) -> Any:
-    found = _operator(kind, family, wrt)(*operands)
-    return found if isinstance(found, tuple | list) else (found,)
+def _called(kind: str, family: Family, wrt: Wrt, *operands: Any) -> Sequence[Any]:
+    return _operator(kind, family, wrt)(*operands)  # type: ignore[no-any-return]
 
 
 def _reduced(g: Any, x: Any, shape: Sequence[int]) -> Any:

@@ -27,6 +27,7 @@ from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import STACK_LIMIT
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
+from linkwork.learn.fields import load, store
 from linkwork.system.code import addresses
 
 MAJOR = 0
@@ -141,10 +142,10 @@ define internal i1 @fits(ptr %buffers, i64 %k, i64 %rank, ptr %dims, i64 %size, 
 entry:
   %at = getelementptr ptr, ptr %buffers, i64 %k
   %buffer = load ptr, ptr %at, align 8
-{_load("%dtype", "%buffer", DTYPE, "i32")}
-{_load("%data", "%buffer", DATA)}
-{_load("%axes", "%buffer", RANK, "i64")}
-{_load("%shape", "%buffer", DIMS)}
+{load("%dtype", "%buffer", DTYPE, "i32")}
+{load("%data", "%buffer", DATA)}
+{load("%axes", "%buffer", RANK, "i64")}
+{load("%shape", "%buffer", DIMS)}
   %typed = icmp eq i32 %dtype, {NUMBERS[self.dtype]}
   %more = sub i64 %axes, %rank
   %few = icmp ule i64 %more, 1
@@ -200,8 +201,8 @@ define void @help(ptr %job) #0 {{
   %ws = call ptr @room()
   %progress = getelementptr i8, ptr %job, i64 {PROGRESS}
   %table = getelementptr i8, ptr %job, i64 {TABLE}
-{_load("%rows", "%job", ROWS, "i64")}
-{_load("%end", "%job", END, "i64")}
+{load("%rows", "%job", ROWS, "i64")}
+{load("%end", "%job", END, "i64")}
   %run = load ptr, ptr @at_run_shared, align 8
   %more = call i64 %run(ptr %table, ptr %progress, i64 %rows, i64 %end, ptr %ws, i64 {HELPING})
   call void @leave_room(ptr %ws)
@@ -215,15 +216,15 @@ entry:
   %task = alloca [40 x i8], align 8
   %found = alloca i64, align 8
   store i64 1, ptr %found, align 8
-{_load("%api", "%frame", API)}
-{_load("%context", "%frame", CONTEXT)}
-{_load("%threads", "%api", THREADS)}
-{_load("%schedule", "%api", SCHEDULE)}
-{_load("%destroy", "%api", ERROR_DESTROY)}
-{_store("%asked", 0, "32", "i64")}
-{_store("%asked", 8, "null")}
-{_store("%asked", 16, "%context")}
-{_store("%asked", 24, "%found")}
+{load("%api", "%frame", API)}
+{load("%context", "%frame", CONTEXT)}
+{load("%threads", "%api", THREADS)}
+{load("%schedule", "%api", SCHEDULE)}
+{load("%destroy", "%api", ERROR_DESTROY)}
+{store("%asked", 0, "32", "i64")}
+{store("%asked", 8, "null")}
+{store("%asked", 16, "%context")}
+{store("%asked", 24, "%found")}
   %failed = call ptr %threads(ptr %asked)
   call void @forget(ptr %destroy, ptr %failed)
   %there = load i64, ptr %found, align 8
@@ -235,16 +236,16 @@ entry:
   %malloc = load ptr, ptr @at_malloc, align 8
   %job = call ptr %malloc(i64 {TABLE + 16 * ports})
   call void @llvm.memset.p0.i64(ptr align 8 %job, i8 0, i64 {TABLE}, i1 false)
-{_store("%job", REFERENCES, "%some", "i64")}
-{_store("%job", ROWS, str(rows), "i64")}
-{_store("%job", END, "%count", "i64")}
+{store("%job", REFERENCES, "%some", "i64")}
+{store("%job", ROWS, str(rows), "i64")}
+{store("%job", END, "%count", "i64")}
   %rest = getelementptr i8, ptr %job, i64 {TABLE}
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %rest, ptr align 8 %table, i64 {16 * ports}, i1 false)
-{_store("%task", 0, "40", "i64")}
-{_store("%task", 8, "null")}
-{_store("%task", 16, "%context")}
-{_store("%task", 24, "@help")}
-{_store("%task", 32, "%job")}
+{store("%task", 0, "40", "i64")}
+{store("%task", 8, "null")}
+{store("%task", 16, "%context")}
+{store("%task", 24, "@help")}
+{store("%task", 32, "%job")}
   br label %look
 look:
   %k = phi i64 [1, %entry], [%k1, %next]
@@ -282,9 +283,9 @@ define internal void @forget(ptr %destroy, ptr %error) #0 {{
   br i1 %none, label %exit, label %drop
 drop:
   %args = alloca [24 x i8], align 8
-{_store("%args", 0, "24", "i64")}
-{_store("%args", 8, "null")}
-{_store("%args", 16, "%error")}
+{store("%args", 0, "24", "i64")}
+{store("%args", 8, "null")}
+{store("%args", 16, "%error")}
   call void %destroy(ptr %args)
   ret void
 exit:
@@ -293,12 +294,12 @@ exit:
 
 define internal ptr @refused(ptr %frame) #0 {{
   %args = alloca [32 x i8], align 8
-{_load("%api", "%frame", API)}
-{_load("%create", "%api", ERROR_CREATE)}
-{_store("%args", 0, "28", "i64")}
-{_store("%args", 8, "null")}
-{_store("%args", 16, "@wrong")}
-{_store("%args", 24, str(INVALID_ARGUMENT), "i32")}
+{load("%api", "%frame", API)}
+{load("%create", "%api", ERROR_CREATE)}
+{store("%args", 0, "28", "i64")}
+{store("%args", 8, "null")}
+{store("%args", 16, "@wrong")}
+{store("%args", 24, str(INVALID_ARGUMENT), "i32")}
   %error = call ptr %create(ptr %args)
   ret ptr %error
 }}
@@ -323,38 +324,38 @@ done:
 define ptr @handler(ptr %frame) #0 {{
 entry:
   %context = alloca [{24 + 16 * ports} x i8], align 16
-{_load("%extension", "%frame", EXTENSION)}
+{load("%extension", "%frame", EXTENSION)}
   %plain = icmp eq ptr %extension, null
   br i1 %plain, label %count_all, label %asked
 asked:
-{_load("%question", "%extension", 8, "i32")}
+{load("%question", "%extension", 8, "i32")}
   %known = icmp eq i32 %question, 1
   br i1 %known, label %answer, label %count_all
 answer:
-{_load("%metadata", "%extension", 24)}
-{_store("%metadata", 24, str(self.major), "i32")}
-{_store("%metadata", 28, str(self.minor), "i32")}
-{_store("%metadata", 32, "0", "i32")}
+{load("%metadata", "%extension", 24)}
+{store("%metadata", 24, str(self.major), "i32")}
+{store("%metadata", 28, str(self.minor), "i32")}
+{store("%metadata", 32, "0", "i32")}
   ret ptr null
 count_all:
-{_load("%given", "%frame", ARGS + SIZE, "i64")}
-{_load("%wanted", "%frame", RETS + SIZE, "i64")}
-{_load("%args", "%frame", ARGS + BUFFERS)}
-{_load("%rets", "%frame", RETS + BUFFERS)}
+{load("%given", "%frame", ARGS + SIZE, "i64")}
+{load("%wanted", "%frame", RETS + SIZE, "i64")}
+{load("%args", "%frame", ARGS + BUFFERS)}
+{load("%rets", "%frame", RETS + BUFFERS)}
   %enough = icmp eq i64 %given, {len(self.given)}
   %all = icmp eq i64 %wanted, {len(self.outputs)}
   %complete = and i1 %enough, %all
   br i1 %complete, label %leading, label %refuse
 leading:
   %result = load ptr, ptr %rets, align 8
-{_load("%axes", "%result", RANK, "i64")}
-{_load("%shape", "%result", DIMS)}
+{load("%axes", "%result", RANK, "i64")}
+{load("%shape", "%result", DIMS)}
   %batch = icmp ugt i64 %axes, {len(self.outputs[0].shape)}
   %first = select i1 %batch, ptr %shape, ptr @unit
   %count = load i64, ptr %first, align 8
   %table = getelementptr i8, ptr %context, i64 24
-{_store("%context", 0, "0", "i64")}
-{_store("%context", 8, "%count", "i64")}
+{store("%context", 0, "0", "i64")}
+{store("%context", 8, "%count", "i64")}
 {checks}
   %tiles = add i64 %count, {image.lanes - 1}
   %work = mul i64 %tiles, {-(-image.cost // image.lanes)}
@@ -408,17 +409,3 @@ next{k}:""")
 
 
 MESSAGE = "Linkwork: a buffer has another type or shape than this kernel was compiled for"
-
-_NAMES = iter(range(10**9))
-
-
-def _load(name: str, base: str, offset: int, kind: str = "ptr") -> str:
-    place = f"%l{next(_NAMES)}"
-    return f"""  {place} = getelementptr i8, ptr {base}, i64 {offset}
-  {name} = load {kind}, ptr {place}, align {4 if kind == "i32" else 8}"""
-
-
-def _store(base: str, offset: int, value: str, kind: str = "ptr") -> str:
-    place = f"%s{next(_NAMES)}"
-    return f"""  {place} = getelementptr i8, ptr {base}, i64 {offset}
-  store {kind} {value}, ptr {place}, align {4 if kind == "i32" else 8}"""
