@@ -175,7 +175,9 @@ class _Columns:
         felt = () if own is None else _rows(own, limb.dofs)
         held = (*_rows(names[0], [self.solved.trunk[c] for c in limb.carriers]), *_rows(names[1], limb.rows))
         n, inner = len(limb.dofs), (*felt, *(held if moving else ()))
-        A = Factor(f"back{k}", tuple(range(n)), tuple(range(n - len(felt), n - len(felt) + len(inner))), transposed=True)
+        A = Factor(
+            f"back{k}", tuple(range(n)), tuple(range(n - len(felt), n - len(felt) + len(inner))), transposed=True
+        )
         self.product(Rows(_rows(names[0], limb.dofs), start), A, Rows(inner, start), stop - start, add)
 
     def _groups(self, b: Matrix, r: Matrix) -> list[Group]:
