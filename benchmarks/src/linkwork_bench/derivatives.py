@@ -1,9 +1,9 @@
 """`linkwork bench derivatives`: Jacobians of dynamics beside Pinocchio's C++, on the same states.
 
 Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
-over states. Batches: `BATCH` states in one call, on one thread, per state; fewer if their results are larger than half of
-a second-level cache, where Pinocchio's are, too. `large` are `BATCH` states in any case, whose results are written to
-memory. Contenders run in turns; medians of rounds.
+over states. Batches: `BATCH` states in one call, on one thread, per state; fewer if their results are larger than half
+of a second-level cache, where Pinocchio's are, too. `large` are `BATCH` states in any case, whose results leave that
+cache. Contenders run in turns; medians of rounds.
 `solve` is forward dynamics in batches, by the planner's method; `vjp x` is the time of its `vjp`, in times of that.
 """
 
