@@ -125,3 +125,47 @@ def test_outputs_that_are_complete_make_place_for_others(monkeypatch):
     u = np.random.default_rng(3).normal(size=(19, 3))
     for mine, theirs in zip(Kernel(program, threads=1)(u), program.interpret(u), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
+
+
+def given_and_written(products: list[Product | Mirror]) -> ProductProgram:
+    """3 x 3 matrices A, B and C of a start; C is the output."""
+
+    def body(xp, symbol):
+        u = symbol("u", 3)
+        return {"A": xp.hstack([u, 2 * u, u * u]), "B": xp.hstack([xp.sin(u), u, u]), "C": xp.hstack([u, u, u + 7])}
+
+    start = trace("given", body, shapes=dict.fromkeys("ABC", (3, 3)))
+    return ProductProgram(start, products, [], ["C"]).check()
+
+
+def assert_kernels_agree(program: ProductProgram) -> None:
+    u = np.random.default_rng(4).normal(size=(19, 3))
+    (expected,) = program.interpret(u)
+    np.testing.assert_allclose(Kernel(program, threads=1)(u).C, expected, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(Kernel(program, threads=1)(u[0]).C, expected[0], rtol=1e-13, atol=1e-13)
+
+
+def test_elements_that_nobody_reads_are_not_stored():
+    """C: the first row is overwritten, the second one added to, the third one left. A: the last column is not used."""
+    B = Rows((("B", 0), ("B", 1)))
+    program = given_and_written(
+        [
+            Product(Rows((("C", 0),)), Factor("A", (0,), (0, 1)), B, 3),
+            Product(Rows((("C", 1),)), Factor("A", (1,), (0, 1)), B, 3, add=True),
+        ]
+    )
+    assert program.unstored == [{2, 5, 6, 7, 8}, {6, 7, 8}, {0, 1, 2}]
+    assert_kernels_agree(program)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_mirrored_elements_may_be_read_before_they_are_mirrored_again(again):
+    """In batches the last mirror of an output is no copy; one whose copies are read is."""
+    mirror, A = Mirror("C", ((0, 1), (0, 2))), Factor("A", (0, 1), (0, 1))
+    added = Product(Rows((("C", 1), ("C", 2))), A, Rows((("C", 0), ("B", 0))), 3, add=True)
+    program = given_and_written([mirror, added, mirror] if again else [mirror, added])
+    assert not program.last_mirrors
+    assert_kernels_agree(program)
+    last = given_and_written([added, mirror])
+    assert last.last_mirrors == {"C": mirror}
+    assert_kernels_agree(last)

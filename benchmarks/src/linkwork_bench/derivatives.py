@@ -1,7 +1,9 @@
 """`linkwork bench derivatives`: Jacobians of dynamics beside Pinocchio's C++, on the same states.
 
 Ours solve the dynamics too, and give derivatives by q, v and tau, as Pinocchio's do. One state: machine code in a loop
-over states. Batches: many states in one call, on one thread, per state. Contenders run in turns; medians of rounds.
+over states. Batches: `BATCH` states in one call, on one thread, per state; fewer if their results are larger than half
+of a second-level cache, where Pinocchio's are, too. `large` are `BATCH` states in any case, whose results leave that
+cache. Contenders run in turns; medians of rounds.
 `solve` is forward dynamics in batches, by the planner's method; `vjp x` is the time of its `vjp`, in times of that.
 """
 
@@ -32,9 +34,10 @@ from linkwork_bench.commands.options import (
 )
 from linkwork_bench.inputs import Robot, installed_robot, read_robot
 from linkwork_bench.measure import processor_time as in_processor_time
+from linkwork_bench.ours import BLOCK_BYTES
 from linkwork_bench.peers import Harness, Host, Peers, find
+from linkwork_bench.suites import KERNEL_ROBOTS
 
-ROBOTS = ("ur5", "panda", "go1", "icub_reduced", "talos_reduced")
 ROUNDS, BUDGET, STATES, BATCH = 5, 0.01, 16, 256
 """Rounds; seconds of each for every contender; states of a loop and of a batch."""
 
@@ -56,6 +59,7 @@ class Figure:
     compiled: float
     one: float
     batch: float
+    large: float
     pinocchio: float | None = None
     solve: float | None = None
     vjp: float | None = None
@@ -71,9 +75,9 @@ def functions(robot: Robot, case: str) -> dict[str, Function]:
 
 
 def contenders(f: Function, robot: Robot) -> list[Callable[[], Any]]:
-    """Our kernel on a few states, one at a time, and on a batch."""
+    """Our kernel on a few states, one at a time, on a batch, and on a large one."""
     out: list[Callable[[], Any]] = []
-    for lanes, states in ((1, STATES), (None, BATCH)):
+    for lanes, states in zip((1, None, None), counts(f), strict=True):
         bound = Kernel(f.program, lanes=lanes, threads=1, defaults=f.defaults).bind(states)
         rows = np.arange(states) % len(robot.q)
         for buffer, x in zip(bound.inputs, (robot.q, robot.v, robot.tau), strict=False):
@@ -82,26 +86,32 @@ def contenders(f: Function, robot: Robot) -> list[Callable[[], Any]]:
     return out
 
 
+def counts(f: Function) -> tuple[int, int, int]:
+    """The states of each contender."""
+    width = sum(port.size for port in f.program.outputs) * np.dtype(f.dtype).itemsize
+    return STATES, min(max(BLOCK_BYTES // max(width, 1) // 8 * 8, 8), BATCH), BATCH
+
+
 def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> list[Figure]:
     """The figures of a case."""
     found = []
     for task, f in functions(robot, case).items():
         begin = time.process_time()
-        one, batch = contenders(f, robot)
-        one(), batch()
+        ours = contenders(f, robot)
+        for call in ours:
+            call()
         compiled = time.process_time() - begin
         theirs = _harness(task, robot, case, peers, host)
         took: list[list[float]] = [[], [], []]
+        peer: list[float] = []
         for _ in range(rounds):
-            took[0].append(_timed(one) / STATES)
-            took[1].append(_timed(batch) / BATCH)
+            for times, call, states in zip(took, ours, counts(f), strict=True):
+                times.append(_timed(call) / states)
             if theirs is not None:
-                took[2].append(theirs.round(BUDGET).us)
-        us = [float(np.median(x)) if x else None for x in took]
-        model = robot.constrained(case)
-        found.append(
-            Figure(robot.name, case, task, model.rows, f.operations, compiled, us[0] or 0.0, us[1] or 0.0, us[2])
-        )
+                peer.append(theirs.round(BUDGET).us)
+        model, us = robot.constrained(case), [float(np.median(x)) for x in took]
+        beside = float(np.median(peer)) if peer else None
+        found.append(Figure(robot.name, case, task, model.rows, f.operations, compiled, *us, beside))
         if task == "forward":
             solve = lw.forward_dynamics(model, threads=1, use="batch")
             found[-1].solve, found[-1].vjp = (_in_batches(g, robot, rounds) for g in (solve, solve.vjp()))
@@ -148,7 +158,7 @@ def derivatives(
     known, found = find(peers or ()), list[Figure]()
     with in_processor_time() if processor_time else nullcontext() as environment:
         host = Host(None, environment)
-        for name in words(robots) or ROBOTS:
+        for name in words(robots) or KERNEL_ROBOTS:
             robot = read_robot(known.inputs, name) if known.inputs is not None else installed_robot(name)
             for case in words(cases) or list(robot.cases):
                 found += measured(robot, case, known, host, rounds or ROUNDS)
@@ -171,6 +181,7 @@ def _show(found: Sequence[Figure]) -> None:
         "compile",
         "one",
         "batch",
+        "large",
         "Pinocchio",
         "one x",
         "batch x",
@@ -182,7 +193,7 @@ def _show(found: Sequence[Figure]) -> None:
         theirs = ["", "", ""]
         if f.pinocchio is not None:
             theirs = [f"{f.pinocchio:.1f}", f"{f.pinocchio / f.one:.1f}", f"{f.pinocchio / f.batch:.1f}"]
-        ours = [str(f.rows), str(f.operations), f"{f.compiled:.1f}", f"{f.one:.2f}", f"{f.batch:.2f}"]
+        ours = [str(f.rows), str(f.operations), f"{f.compiled:.1f}", *(f"{x:.2f}" for x in (f.one, f.batch, f.large))]
         own = [] if f.solve is None or f.vjp is None else [f"{f.solve:.2f}", f"{f.vjp / f.solve:.1f}"]
         table.add_row(f.robot, f.case, f.task, *ours, *theirs, *own)
     Console(width=None if sys.stdout.isatty() else 130).print(table)

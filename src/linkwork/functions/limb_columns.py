@@ -16,6 +16,7 @@ matrix, and they are symmetric.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -111,7 +112,7 @@ class _Columns:
         for _, run in groupby(groups, lambda g: (g.trunk, g.rows)):
             self._joined(w, list(run), b, r, names)
         for k in range(len(self.solved.limbs)):
-            for (own, moving), run in groupby(groups, lambda g: (k in g.used, bool(g.trunk or g.rows))):
+            for (own, moving), run in groupby(groups, partial(_reached, k)):
                 parts = list(run)
                 self._back(k, names, parts[0].start, parts[-1].stop, f"b_{w}" if own else None, moving)
 
@@ -175,7 +176,9 @@ class _Columns:
         felt = () if own is None else _rows(own, limb.dofs)
         held = (*_rows(names[0], [self.solved.trunk[c] for c in limb.carriers]), *_rows(names[1], limb.rows))
         n, inner = len(limb.dofs), (*felt, *(held if moving else ()))
-        A = Factor(f"back{k}", tuple(range(n)), tuple(range(n - len(felt), n - len(felt) + len(inner))), transposed=True)
+        A = Factor(
+            f"back{k}", tuple(range(n)), tuple(range(n - len(felt), n - len(felt) + len(inner))), transposed=True
+        )
         self.product(Rows(_rows(names[0], limb.dofs), start), A, Rows(inner, start), stop - start, add)
 
     def _groups(self, b: Matrix, r: Matrix) -> list[Group]:
@@ -217,6 +220,11 @@ class _Columns:
         """Note a product, unless nothing comes of it."""
         if C.rows and width and (B.rows or not add):
             self.products.append(Product(C, A, B, width, add))
+
+
+def _reached(k: int, group: Group) -> tuple[bool, bool]:
+    """Whether the columns of a group have entries in limb k, and in [x_t; lam]."""
+    return k in group.used, bool(group.trunk or group.rows)
 
 
 def _rows(name: str, rows: Sequence[int]) -> tuple[tuple[str, int], ...]:

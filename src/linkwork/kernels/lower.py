@@ -17,6 +17,7 @@ from linkwork.kernels.order import arguments
 from linkwork.kernels.puts import POINTER
 from linkwork.kernels.schedule import Code, Schedule
 from linkwork.kernels.vector_math import literal
+from linkwork.lazy import cached_property
 
 _INFIX = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTRINSIC = {
@@ -39,24 +40,24 @@ class Shape:
     scalar: str  # "double" or "float"
     lanes: int
 
-    @property
+    @cached_property
     def vector(self) -> str:
         return self.scalar if self.lanes == 1 else f"<{self.lanes} x {self.scalar}>"
 
-    @property
+    @cached_property
     def mask(self) -> str:
         return "i1" if self.lanes == 1 else f"<{self.lanes} x i1>"
 
-    @property
+    @cached_property
     def suffix(self) -> str:
         bits = 64 if self.scalar == "double" else 32
         return f"f{bits}" if self.lanes == 1 else f"v{self.lanes}f{bits}"
 
-    @property
+    @cached_property
     def size(self) -> int:
         return 8 if self.scalar == "double" else 4
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return self.size * self.lanes
 

@@ -171,9 +171,10 @@ class ProductProgram:
 
     @cached_property
     def last_mirrors(self) -> dict[str, Mirror]:
-        """Mirrors of outputs that no later product reads or writes, by output."""
+        """The mirrors of outputs that no later product reads or writes, by output."""
         last = {n: p for p in self.products for n in p.matrices}
-        return {p.name: last[p.name] for p in self.outputs if isinstance(last.get(p.name), Mirror)}
+        found = {port.name: last.get(port.name) for port in self.outputs}
+        return {n: p for n, p in found.items() if isinstance(p, Mirror) and self.products.count(p) == 1}
 
     @cached_property
     def unstored(self) -> list[frozenset[int]]:
