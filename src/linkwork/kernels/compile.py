@@ -19,21 +19,22 @@ from llvmlite.binding import ffi, object_file
 from linkwork.errors import KernelError
 from linkwork.forks import BUSY, apart, begun, submitted
 from linkwork.kernels.cores import cores
-from linkwork.kernels.lower import STRAIGHT
+from linkwork.kernels.lower import ENTRIES, STRAIGHT
 from linkwork.kernels.object_code import complete
 from linkwork.kernels.operations import LIBM
 from linkwork.kernels.python_layout import python_functions
 from linkwork.kernels.target import Target
 from linkwork.system.code import addresses, inserted, underscore
 
-CHUNK, LOOPS = 1, 2
-"""LLVM's levels for straight-line code and for the loops around it. Straight-line code is optimised before LLVM sees
-it: the second level finds nothing there and takes three to five times as long."""
+ENTRY, CHUNK, LOOPS = range(3)
+"""LLVM's levels for entry points, for straight-line code and for the loops around it. Straight-line code is optimised
+before LLVM sees it: the second level finds nothing there and takes three to five times as long. Entry points are half of
+the code of a small kernel; at level 0 they take 6 ms instead of 27, and calls the same time."""
 
 
 def level_of(module: str) -> int:
     """The level at which a module is compiled."""
-    return CHUNK if module.startswith(STRAIGHT) else LOOPS
+    return ENTRY if module.startswith(ENTRIES) else CHUNK if module.startswith(STRAIGHT) else LOOPS
 
 
 def emit(modules: Iterable[str], target: Target) -> list[bytes]:
