@@ -13,7 +13,7 @@ from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
 from linkwork.constraints.contact import Contact
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.errors import LoadError
-from linkwork.io.mesh_files import locate
+from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.io.xml import LoadWarning
 from linkwork.model import Model
