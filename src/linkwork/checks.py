@@ -15,6 +15,7 @@ import os
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS, unwrap
@@ -212,7 +213,7 @@ def _masked(value: Any) -> bool:
 def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
     x = real_array(value)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore") if x.dtype.itemsize > 8 else nullcontext():  # entering it takes a third of all this
         x = turns.copied(x, float)
     if not turns.largest(x) <= size:  # NaN is not, either
         raise Refused(f"entries are larger than {size:g}" if turns.all_finite(x) else "entries are NaN or infinite")
