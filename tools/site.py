@@ -163,7 +163,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Links to files outside of docs/ lead to the pages that show them; comments become diagrams."""
     up = "../" * page.file.src_uri.count("/")
     markdown = OUTSIDE.sub(lambda m: f"]({up}files/{m[1]}.md)" if (ROOT / m[1]).is_file() else m[0], markdown)
-    markdown = markdown.replace("](../CONTRIBUTING.md", "](contributing.md").replace("](../README.md", "](index.md")
+    for name, shown in COPIED.items():
+        markdown = markdown.replace(f"](../{name}", f"]({shown}")
     markdown = markdown.replace("<!-- live -->", LIVE)
     for name, diagram in (("layers", layers), ("machine code", machine_code)):
         markdown = markdown.replace(f"<!-- diagram: {name} -->", diagram())

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from linkwork.simulation.riccati import riccati
     from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
-    from linkwork.simulation.stepping import step
+    from linkwork.simulation.step_function import step
     from linkwork.simulation.trajectory import Event, Trajectory
     from linkwork.structure.clusters import clusters
     from linkwork.viewer.html import write_html
@@ -275,7 +275,7 @@ MODULES = {
     "simulation.riccati": ("riccati",),
     "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
-    "simulation.stepping": ("step",),
+    "simulation.step_function": ("step",),
     "simulation.trajectory": ("Event", "Trajectory"),
     "structure.clusters": ("clusters",),
     "viewer.html": ("write_html",),

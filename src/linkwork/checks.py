@@ -209,11 +209,17 @@ def _masked(value: Any) -> bool:
     return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
+def _as_double(x: np.ndarray) -> np.ndarray:
+    """A new array of float64; long doubles that are too large for it become infinite, without a warning."""
+    if x.dtype.itemsize <= 8:
+        return turns.copied(x, float)
+    with np.errstate(over="ignore"):
+        return turns.copied(x, float)
+
+
 def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
-    x = real_array(value)
-    with np.errstate(over="ignore"):
-        x = turns.copied(x, float)
+    x = _as_double(real_array(value))
     if not turns.largest(x) <= size:  # NaN is not, either
         raise Refused(f"entries are larger than {size:g}" if turns.all_finite(x) else "entries are NaN or infinite")
     return x

@@ -18,7 +18,7 @@ import linkwork as lw
 from linkwork.errors import InputError, LinkworkError, LoadError
 from linkwork.io import collada as view_collada
 from linkwork.io import files, meshes, mjcf_limits, xml
-from linkwork.io.mesh_files import locate
+from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.model.visual import MeshFile
 from linkwork.viewer import scene as view_scene

@@ -9,7 +9,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.errors import LoadError
-from linkwork.io.mesh_files import locate
+from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.model.visual import Mesh, MeshFile
 from linkwork.viewer import shapes

@@ -11,7 +11,7 @@ from linkwork.constraints.base import Constraint, Rows
 from linkwork.model.motion import motion_of
 from linkwork.robots import mechanisms as mech
 from linkwork.spatial import Transform
-from linkwork.spatial.moves import Rotate, Translate, Turn, turn_matrix
+from linkwork.spatial.transforms import Rotate, Translate, Turn, turn_matrix
 
 
 def test_functions_of_one_state_share_its_motion():

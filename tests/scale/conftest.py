@@ -1,11 +1,11 @@
-"""One real cluster for all tests: a scheduler and two worker processes on this machine."""
+"""One real cluster for the tests of a file: a scheduler and two worker processes on this machine."""
 
 from __future__ import annotations
 
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # idle, it takes 7 % of a processor
 def cluster(tmp_path_factory):
     distributed = pytest.importorskip("distributed")
     folder = tmp_path_factory.mktemp("dask")

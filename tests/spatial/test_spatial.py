@@ -18,7 +18,7 @@ from linkwork.spatial import (
     cross_motion,
     skew,
 )
-from linkwork.spatial.moves import constant_moves
+from linkwork.spatial.transforms import constant_moves
 
 SEEDS = range(5)
 

@@ -28,7 +28,7 @@ from linkwork.robots.scenarios import cassie_posture
 from linkwork.simulation.candidates import contacts
 from linkwork.simulation.placing import on_ground
 from linkwork.simulation.rollout import Rollout, rollout
-from linkwork.simulation.stepping import step
+from linkwork.simulation.step_function import step
 from linkwork_bench.measure import Conditions, interleave, summary
 from linkwork_bench.rollouts import Timed
 

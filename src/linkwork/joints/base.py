@@ -10,7 +10,7 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import Kind, Refused, finite_array, instance, shown
 from linkwork.errors import ModelError
-from linkwork.spatial.moves import Move
+from linkwork.spatial.transforms import Move
 from linkwork.values import Value, clipped, ours, read_only, short, uncached
 
 

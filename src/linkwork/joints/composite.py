@@ -16,7 +16,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import checked, instance
 from linkwork.errors import ModelError
 from linkwork.joints.base import JOINT, Joint
-from linkwork.spatial.moves import Move, Transform
+from linkwork.spatial.transforms import Move, Transform
 from linkwork.spatial.vectors import cross_motion
 
 PART = instance(Joint, JOINT.what)

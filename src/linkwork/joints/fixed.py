@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints.base import Joint
-from linkwork.spatial.moves import Move
+from linkwork.spatial.transforms import Move
 
 
 class Fixed(Joint):

@@ -8,7 +8,6 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import checked, choice
 from linkwork.joints.base import Joint
 from linkwork.joints.spherical import quaternion_rate, random_quaternion
-from linkwork.spatial.moves import Move, Rotate, Translate
 from linkwork.spatial.rotations import (
     exp6,
     log6,
@@ -19,6 +18,7 @@ from linkwork.spatial.rotations import (
     quaternion_normalised,
     quaternion_product,
 )
+from linkwork.spatial.transforms import Move, Rotate, Translate
 
 
 class Free(Joint):

@@ -8,7 +8,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NUMBER, checked
 from linkwork.joints.base import AXIS, Joint, spatial_columns, unit_axis
 from linkwork.joints.revolute import turn_about
-from linkwork.spatial.moves import Move, Translate
+from linkwork.spatial.transforms import Move, Translate
 
 
 class Helical(Joint):

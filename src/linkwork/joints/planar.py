@@ -6,8 +6,8 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints.base import Joint, selection, spatial_columns
-from linkwork.spatial.moves import Move, Translate, Turn
 from linkwork.spatial.rotations import exp6, log6
+from linkwork.spatial.transforms import Move, Translate, Turn
 
 
 class Planar(Joint):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import checked
 from linkwork.joints.base import AXIS, Joint, selection, spatial_columns, unit_axis
-from linkwork.spatial.moves import Move, Translate
+from linkwork.spatial.transforms import Move, Translate
 
 
 class Prismatic(Joint):

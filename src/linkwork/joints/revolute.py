@@ -10,8 +10,8 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import checked
 from linkwork.joints.base import AXIS, Joint, coordinate_axis, selection, spatial_columns, unit_axis
-from linkwork.spatial.moves import Move, Rotate, Turn
 from linkwork.spatial.rotations import rotation_about
+from linkwork.spatial.transforms import Move, Rotate, Turn
 
 
 def turn_about(axis: np.ndarray, angle: Array, xp: Ops) -> Move:

@@ -6,7 +6,6 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints.base import Joint, selection, spatial_columns
-from linkwork.spatial.moves import Move, Rotate
 from linkwork.spatial.rotations import (
     quaternion_conjugate,
     quaternion_exp,
@@ -15,6 +14,7 @@ from linkwork.spatial.rotations import (
     quaternion_normalised,
     quaternion_product,
 )
+from linkwork.spatial.transforms import Move, Rotate
 
 
 def quaternion_rate(q: Array, w: Array, xp: Ops) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.joints.base import Joint, selection, spatial_columns
-from linkwork.spatial.moves import Move, Translate
+from linkwork.spatial.transforms import Move, Translate
 
 
 class Translation(Joint):

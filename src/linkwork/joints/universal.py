@@ -9,7 +9,7 @@ from linkwork.checks import checked
 from linkwork.errors import ModelError
 from linkwork.joints.base import AXIS, Joint, unit_axis
 from linkwork.joints.revolute import turn_about
-from linkwork.spatial.moves import Move
+from linkwork.spatial.transforms import Move
 
 
 class Universal(Joint):

@@ -58,7 +58,10 @@ refuse:
 
 
 def bare_number(k: int) -> list[str]:
-    """The code that takes input ``k`` as a bare number: its value is among ``numbers``, its address in the table."""
+    """The code that takes input ``k`` as a bare number.
+
+    Its value is stored among ``numbers``, and the address of that in the table.
+    """
     return [
         f"bare{k}:",
         f"  %number{k} = getelementptr i8, ptr %numbers, i64 {8 * k}",

@@ -123,9 +123,10 @@ def _keep(kind: bytes, key: str, payload: bytes) -> None:
 
 
 def looks(key: str, size: int, limit: int) -> bool:
-    """Whether to look up the size of the cache after this file: a large one decides so more often than a small one.
+    """Whether to look up the size of the cache after a file of this key and size.
 
-    Keys are digests, as good as random numbers; so processes that write one file each need no common count.
+    The larger it is, the more often. Keys are digests, as good as random numbers: so processes that write one file each
+    need no common count.
     """
     return int(key[:8], 16) * limit < size * LOOKS << 32
 

@@ -70,8 +70,8 @@ ATTRIBUTES = 'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="51
 """Full registers, and spills that never cross a cache line."""
 
 
-STRAIGHT = "; straight-line code\n"
-"""The first line of a chunk, which distinguishes it from loops (compile.py)."""
+STRAIGHT, ENTRIES = "; straight-line code\n", "; entry points\n"
+"""The first lines of chunks and of entry points, which distinguish them from loops (compile.py)."""
 
 
 def exchanged(shape: Shape, rows: list[str], distance: int, emit: Callable[[str], str]) -> list[str]:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from linkwork.kernels.bare_numbers import bare_number_function
 from linkwork.kernels.driver import ODD, TURN, Frame
 from linkwork.kernels.fields import fields, stored
-from linkwork.kernels.lower import ATTRIBUTES
+from linkwork.kernels.lower import ATTRIBUTES, ENTRIES
 from linkwork.kernels.native_calls import FRESH, NATIVE, native_calls
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_arguments import check_inputs, check_outputs
@@ -61,7 +61,7 @@ def function_names(lanes: int, workspace: int, outputs: Sequence[Port]) -> list[
 
 def object_module(frame: Frame) -> str:
     """IR of these and of the native calls, around ``run``."""
-    bound = native_calls(frame) + _BOUND_OBJECT
+    bound = ENTRIES + native_calls(frame) + _BOUND_OBJECT
     if not has_objects(frame.shape.lanes, frame.workspace, frame.outputs):
         return bound + ATTRIBUTES
     return bound + _given(frame) + _new(frame) + ATTRIBUTES

@@ -30,7 +30,7 @@ from linkwork.model.body import Placement
 from linkwork.model.digest import digest
 from linkwork.model.model import Model
 from linkwork.spatial import RigidInertia, Transform, angular, linear
-from linkwork.spatial.moves import constant_moves, placed_moves
+from linkwork.spatial.transforms import constant_moves, placed_moves
 
 Found = TypeVar("Found")
 

@@ -19,7 +19,7 @@ from linkwork.model.body import Moments
 from linkwork.model.memo import cached
 from linkwork.rewrite.lumping import shared_moments
 from linkwork.spatial.inertia import OTHER_AXES
-from linkwork.spatial.moves import is_permutation
+from linkwork.spatial.transforms import is_permutation
 
 ROUNDING = 64 * float(np.finfo(float).eps)
 """Counts as zero relative to one, after the few operations that make a placement."""

@@ -20,7 +20,7 @@ from linkwork.model import Model
 from linkwork.model.body import Moments
 from linkwork.model.memo import cached
 from linkwork.spatial import RigidInertia, Transform
-from linkwork.spatial.moves import constant_moves
+from linkwork.spatial.transforms import constant_moves
 
 
 @cached

@@ -22,7 +22,7 @@ from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.lumping import lump
 from linkwork.rewrite.rooting import Based, based
 from linkwork.spatial import RigidInertia, Transform
-from linkwork.spatial.moves import constant_moves
+from linkwork.spatial.transforms import constant_moves
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from linkwork.constraints.contact import Contact
 from linkwork.constraints.pair import Ball, Block, Body, Pair, Rod, touching
 from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.errors import LoadError, users_level
-from linkwork.io.mesh_files import locate
+from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import read_mesh
 from linkwork.io.xml import LoadWarning
 from linkwork.model import Model

@@ -1,4 +1,4 @@
-"""Simulation with a controller in Python and contacts with friction: a loop over `step` (stepping.py)."""
+"""Simulation with a controller in Python and contacts with friction: a loop over `lw.step`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linkwork.constraints.pair import Pair
 from linkwork.model import Model
 from linkwork.simulation.advance import driving
 from linkwork.simulation.progress import bar
-from linkwork.simulation.stepping import step
+from linkwork.simulation.step_function import step
 from linkwork.simulation.trajectory import Event, Trajectory, column_names, column_units
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwork.spatial.inertia import ArticulatedInertia, RigidInertia
-from linkwork.spatial.moves import Move, Rotate, Transform, Translate, Turn
+from linkwork.spatial.transforms import Move, Rotate, Transform, Translate, Turn
 from linkwork.spatial.vectors import angular, cross_force, cross_motion, linear, skew
 
 __all__ = [

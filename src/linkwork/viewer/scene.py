@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import LinkworkError, listing
-from linkwork.io.mesh_files import locate
+from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import Piece, read_mesh, work
 from linkwork.model import BodyInertia, Model, Motion
 from linkwork.model.visual import Colour, Mesh, MeshFile, Visual

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from linkwork.backends.ops import Array
 from linkwork.model import Frame, Motion
 from linkwork.spatial import Transform, angular, linear
-from linkwork.spatial.moves import Translate, constant_moves
+from linkwork.spatial.transforms import Translate, constant_moves
 
 REFERENCES = ("local", "world", "world_aligned")
 Pose = tuple[Array, Array]
