@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.backends.ops import threshold
-from linkwork.checks import choice, several
+from linkwork.checks import Kind, choice, several
 from linkwork.constraints import CentreOfMass
 from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
@@ -21,7 +21,20 @@ from linkwork.model.memo import cached
 from linkwork.model.parameters import UNITS
 
 GROUPS = (*UNITS, "softness")
-PARAMETERS = several(choice("group of parameters", GROUPS))
+
+
+def _group(value: Any) -> str:
+    """The name of a group; those of contacts are told where their coefficients are."""
+    if isinstance(value, str) and value in ("friction", "contact_friction"):
+        raise InputError(
+            f"'{value}' of contacts is no group of parameters: it is the input `friction` of lw.step and of "
+            "lw.rollout(..., contacts=[...]), always; the dry friction of joints is 'joint_friction'"
+        )
+    return str(_KNOWN.take(value))
+
+
+_KNOWN = choice("group of parameters", GROUPS)
+PARAMETERS = several(Kind(_KNOWN.what, _group))
 
 BY_MASS = ("inertia", "armature")
 """Parameters of the mass matrix."""
