@@ -167,8 +167,8 @@ class Inputs:
         self.named = tuple(n for n in GROUPS if n in named)
         wrong = [n for n in self.named if n not in valid]
         if wrong:
-            known = f"its parameters are {listing(valid)}" if valid else "it has no parameters"
-            raise InputError(f"this function does not depend on {listing(wrong)}; {known}")
+            has = f"its parameters are {listing(valid)}" if valid else "it has no parameters"
+            raise InputError(f"this function does not depend on {listing(wrong)}; {has}")
         if "softness" in self.named and softness is None:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:
