@@ -110,7 +110,10 @@ def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
 
 
 def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[tuple[Array, ...]]:
-    """Numbers that are not negative if a body or joint has these parameters; the last depends on all of its."""
+    """Numbers that are not negative if a body or joint has these parameters.
+
+    The last one of each depends on all of its parameters.
+    """
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
             yield (inputs[name][k : k + 1, :],)
