@@ -335,3 +335,12 @@ def test_masses_of_terms(backend: str) -> None:
     inverse = lw.inverse_mass_matrix(model, parameters=("inertia",), backend=backend)
     with pytest.raises(InputError, match="a negative mass"):
         inverse([0.3], inertia=-x)
+
+
+def test_what_is_asked_for_by_another_name() -> None:
+    for name in ("friction", "contact_friction"):
+        for make in (lw.rollout, lw.step, lw.forward_dynamics):
+            with pytest.raises(InputError, match=r"input `friction` of lw.step .* 'joint_friction'"):
+                make(MODEL, parameters=(name,))
+    with pytest.raises(InputError, match="without iterations"), pytest.warns(lw.errors.UnmodelledWarning):
+        lw.rollout(MODEL, R=1.0, prox=lw.Prox())

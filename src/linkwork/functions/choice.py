@@ -35,6 +35,8 @@ class Choice:
     ) -> None:
         self.task, self.named, self.model, self.use, self.measure = task, named, model, use, measure
         self.independent, self.soft, self.modes, self.prox = independent, soft, modes, prox
+        if soft and prox is not None:
+            raise InputError("soft rows are solved without iterations: leave prox out, or R")
         if named is not None:
             self.settle(registry.named(task, named, model, soft=soft, modes=modes).name)
             if prox is not None and self.method.prox is None:

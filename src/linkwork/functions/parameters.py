@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.backends.ops import threshold
-from linkwork.checks import choice, several
+from linkwork.checks import Kind, choice, several
 from linkwork.constraints import CentreOfMass
 from linkwork.errors import InputError, UnsupportedError, listing
 from linkwork.model import Model
@@ -21,7 +21,20 @@ from linkwork.model.memo import cached
 from linkwork.model.parameters import UNITS
 
 GROUPS = (*UNITS, "softness")
-PARAMETERS = several(choice("group of parameters", GROUPS))
+
+
+def _group(value: Any) -> str:
+    """The name of a group; those of contacts are told where their coefficients are."""
+    if isinstance(value, str) and value in ("friction", "contact_friction"):
+        raise InputError(
+            f"'{value}' of contacts is no group of parameters: it is the input `friction` of lw.step and of "
+            "lw.rollout(..., contacts=[...]), always; the dry friction of joints is 'joint_friction'"
+        )
+    return str(_KNOWN.take(value))
+
+
+_KNOWN = choice("group of parameters", GROUPS)
+PARAMETERS = several(Kind(_KNOWN.what, _group))
 
 BY_MASS = ("inertia", "armature")
 """Parameters of the mass matrix."""
@@ -97,7 +110,10 @@ def possible_guard(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Array:
 
 
 def _not_negative(model: Model, inputs: Mapping[str, Array], xp: Ops) -> Iterator[tuple[Array, ...]]:
-    """Numbers that are not negative if a body or joint has these parameters; the last depends on all of its."""
+    """Numbers that are not negative if a body or joint has these parameters.
+
+    The last one of each depends on all of its parameters.
+    """
     for name in NEVER_NEGATIVE:
         for k in range(inputs[name].shape[0] if name in inputs else 0):
             yield (inputs[name][k : k + 1, :],)
@@ -154,8 +170,8 @@ class Inputs:
         self.named = tuple(n for n in GROUPS if n in named)
         wrong = [n for n in self.named if n not in valid]
         if wrong:
-            known = f"its parameters are {listing(valid)}" if valid else "it has no parameters"
-            raise InputError(f"this function does not depend on {listing(wrong)}; {known}")
+            has = f"its parameters are {listing(valid)}" if valid else "it has no parameters"
+            raise InputError(f"this function does not depend on {listing(wrong)}; {has}")
         if "softness" in self.named and softness is None:
             raise InputError("parameters=('softness',) makes R an input: give R=, which is its default")
         if "targets" in self.named and not model.constraints:

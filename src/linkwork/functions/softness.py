@@ -35,7 +35,7 @@ def softness_vector(softness: Sequence[np.ndarray] | None) -> np.ndarray | None:
 def felt_softness(
     model: Model, own: Sequence[np.ndarray] | None, given: Mapping[str, Array] | None, xp: Ops
 ) -> list[Array] | None:
-    """R by constraint, m_c x 1: the input `softness` where it is `given`, or their own; None for hard rows."""
+    """R by constraint, m_c x 1, or None for hard rows: the input `softness` if `given`, or their own."""
     if own is None:
         return None
     if given and "softness" in given:

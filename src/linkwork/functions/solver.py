@@ -101,5 +101,5 @@ class Solver:
             found = Solved(None, out)
         else:
             pair = out if isinstance(out, tuple) else (out, xp.zeros(0))
-            found = Solved(pair, None, lambda: violation(problem, *pair, options.get("R"), active))
+            found = Solved(pair, None, lambda: violation(problem, pair[0], pair[1], options.get("R"), active))
         return found.then(lambda a, lam: (self.within.acceleration(a, xp), lam))

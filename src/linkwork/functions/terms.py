@@ -338,9 +338,9 @@ def _function(
 
     valid = dict.fromkeys(p for n in names for p in (FRAME_TERMS.get(n) or TERMS[n]).by)
     sizes = {n: size for n, size in (("q", model.nq), ("v", model.nv), ("a", model.nv)) if n in needs}
-    inputs = Inputs(model, options.pop("parameters", ()), tuple(valid), **sizes)
+    inputs = Inputs(model, options.pop("parameters", ()), tuple(valid), None, None, **sizes)
     identity = (tuple(names), where, isinstance(frames, str), reference, within, *inputs.identity)
-    made = {"shapes": {**shapes, **inputs.shapes}, "defaults": inputs.defaults, "identity": identity}
+    made: dict[str, Any] = {"shapes": {**shapes, **inputs.shapes}, "defaults": inputs.defaults, "identity": identity}
     found: Function[Any] = Function(name, model, inputs.sizes, body, result=result, **made, **options)
     found.factors_mass = "Minv" in names
     return found

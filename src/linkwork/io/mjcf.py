@@ -18,7 +18,7 @@ where the body's inertia is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -184,7 +184,8 @@ class _Reader:
     def _rotors(self) -> None:
         """Armature over several joints: a rotor without mass that these turn together, by its gears.
 
-        With q_r = l(q) its inertia m adds m (dl/dq)^T (dl/dq) to what the joints feel. Where it sits does not matter.
+        With q_r = l(q) its inertia m adds m (dl/dq)^T (dl/dq) to what the joints feel. Where it sits does not matter to
+        that: on the last link that carries all of them, so that they are one cluster.
         """
         from linkwork.constraints import Coupling
 
@@ -193,8 +194,18 @@ class _Reader:
             if turned:
                 rotor = self._unused(f"{name} rotor")
                 how: dict[str, Any] = {"axis": "z", "armature": armature, "joint_name": rotor, "actuated": False}
-                self.builder.link(rotor, WORLD, "revolute", **how)
+                self.builder.link(rotor, self._carrier(turned), "revolute", **how)
                 self.builder.constraints.append(Coupling(rotor, turned, name=rotor))
+
+    def _carrier(self, joints: Iterable[str]) -> str:
+        """The last link that carries all these joints."""
+        drafts, paths = self.builder._drafts, list[list[str]]()
+        for joint in joints:
+            path = [next(d.parent for d in drafts.values() if d.joint_name == joint)]
+            while path[-1] != WORLD:
+                path.append(drafts[path[-1]].parent)
+            paths.append(path)
+        return next(link for link in paths[0] if all(link in path for path in paths))
 
     def _body(self, i: int, base: str | None) -> None:
         """A body: one link per joint, each at the joint's anchor with the body's axes, then the body itself."""

@@ -395,7 +395,7 @@ def _implicit_armature(model: Model, dt: float, options: dict[str, Any]) -> Func
 
     felt = [n for n in options["parameters"] if n in (*BY_STIFFNESS, "armature")]
     driven = controls(model, options["actuators"]) or {"tau": model.nv}
-    inputs = Inputs(model, felt, felt, q=model.nq, v=model.nv, **driven)
+    inputs = Inputs(model, felt, felt, None, None, q=model.nq, v=model.nv, **driven)
     named = {n: options[n] for n in ("dtype", "threads")} | {"defaults": inputs.defaults, "shapes": inputs.shapes}
     return Function("implicit_armature", model, inputs.sizes, body, identity=(dt, tuple(inputs.sizes)), **named)
 

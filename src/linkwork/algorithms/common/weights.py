@@ -115,7 +115,10 @@ def left_over(motion: Motion, rows: Sequence[ConstraintRows], a: Sequence[Array]
 def violation(
     motion: Motion, vdot: Array, lam: Array, R: Sequence[Array] | None = None, active: Array | None = None
 ) -> Array:
-    """|J vdot - k| relative to the size of the rows' terms; of soft rows with a weight, |w (J vdot - k) + R lam|."""
+    """|J vdot - k| relative to the size of the rows' terms.
+
+    Of soft rows with a weight it is |w (J vdot - k) + R lam|.
+    """
     xp, t, a = motion.xp, motion.model.topology, motion.accelerations(vdot)
     errors, squares, rows = [xp.zeros(0)], motion.xp.zeros(1), constraint_rows(motion)
     for n, (r, w) in enumerate(zip(rows, per_constraint(motion, rows, active), strict=True)):
