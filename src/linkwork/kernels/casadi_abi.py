@@ -19,10 +19,10 @@ from linkwork.kernels import notes
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
-from linkwork.kernels.image import ZEROS
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.puts import ZEROS
 from linkwork.kernels.python_calls import FRESH, FURTHER
 from linkwork.kernels.target import Target
 
