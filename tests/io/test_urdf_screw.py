@@ -7,7 +7,7 @@ import pytest
 
 import linkwork as lw
 from helpers import assert_close
-from linkwork.joints import Helical
+from linkwork.joints import Helical, Spherical, Universal
 
 BODY = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
 
@@ -35,3 +35,13 @@ def test_drakes_tag_is_read_and_a_missing_pitch_is_an_error():
     assert model.links[model.joint("screw")].joint == Helical("z", 0.02 / (2 * np.pi))
     with pytest.raises(lw.LinkworkError, match="screw_thread_pitch"):
         lw.load(robot(""), format="urdf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "joint"), [("screw", Helical("z", 0.02 / (2 * np.pi))), ("ball", Spherical()), ("universal", Universal())]
+)
+def test_joints_of_drake_are_joints(kind, joint):
+    model = lw.load(f"""<robot name="r" xmlns:drake="http://drake.mit.edu"><link name="a"/><link name="b">{BODY}</link>
+      <drake:joint name="j" type="{kind}"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+        <drake:screw_thread_pitch value="0.02"/></drake:joint></robot>""")
+    assert model.links[model.joint("j")].joint == joint

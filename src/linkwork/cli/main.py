@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, TextIO
 
 import typer
 from rich.text import Text
@@ -70,7 +70,14 @@ def main() -> None:
         sys.exit(2)
 
 
-def _told(message: Warning | str, *where: Any) -> None:
+def _told(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """A warning without the line of code that gave it."""
     _say("warning:", "yellow", message)
 

@@ -4,7 +4,7 @@ Joints come in Pinocchio's order (depth first, the children of a link by joint n
 interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
 Damping and friction of joints are read (<dynamics>); and so are transmissions, as
 motors; collisions and gazebo tags are not. `mimic` becomes
-a `Coupling`, a URDF+ `<loop>` a `Closure`.
+a `Coupling`, a URDF+ `<loop>` a `Closure`. Drake's `<drake:joint>` is a joint like others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from linkwork.errors import listing, not_found
 from linkwork.io.looks import urdf_colliders, urdf_visuals
 from linkwork.io.urdf_transmissions import read_transmissions
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
-from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical
+from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from linkwork.model.body import BodyInertia, Placement
 from linkwork.model.builder import Builder, base_joint
 from linkwork.model.link import Limits
 from linkwork.model.model import WORLD
 from linkwork.model.visual import Look
 
-KINDS = ("revolute", "continuous", "prismatic", "screw", "fixed", "floating", "planar", "spherical")
+KINDS = (
+    *("revolute", "continuous", "prismatic", "screw", "fixed", "floating", "planar", "spherical"),
+    *("ball", "universal"),  # Drake's
+)
 MAX_COUPLED = 40_000
 """Joints in all couplings together."""
 
@@ -40,7 +43,7 @@ class _Reader:
     def __init__(self, root: Element) -> None:
         self.root = root
         self.links = _by_name(root, "link")
-        self.joints = _by_name(root, "joint")
+        self.joints = _by_name(root, "joint", "drake:joint")
         if WORLD not in self.links and any(_names_world(joint) for joint in self.joints.values()):
             self.links[WORLD] = Element("link", {"name": WORLD}, root.line, root.file)
         self.rotors = _rotors(root)
@@ -253,12 +256,13 @@ class _Reader:
                 self.builder._at_cuts[name] = has
 
 
-def _by_name(root: Element, tag: str) -> dict[str, Element]:
+def _by_name(root: Element, *tags: str) -> dict[str, Element]:
     found: dict[str, Element] = {}
-    for element in root.all(tag):
+    for element in (x for tag in tags for x in root.all(tag)):
         name = element.name
         if name in found:
-            raise element.error(f"there is another {tag} of this name on line {found[name].line}; rename one of them")
+            other = f"another {tags[0]} of this name on line {found[name].line}"
+            raise element.error(f"there is {other}; rename one of them")
         found[name] = element
     return found
 
@@ -336,7 +340,9 @@ def _joint_type(element: Element) -> tuple[Joint, Placement | None]:
         return Helical(_axis(element), _pitch(element)), None
     if kind == "planar":
         return Planar(), _plane(_axis(element))
-    simple: dict[str, type[Joint]] = {"fixed": Fixed, "floating": Free, "spherical": Spherical}
+    simple: dict[str, type[Joint]] = {
+        "fixed": Fixed, "floating": Free, "spherical": Spherical, "ball": Spherical, "universal": Universal,
+    }  # fmt: skip
     if kind not in simple:
         raise element.error(str(not_found("joint type", kind, KINDS)))
     return simple[kind](), None

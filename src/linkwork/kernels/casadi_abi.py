@@ -20,11 +20,11 @@ from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fields import stored
-from linkwork.kernels.image import ZEROS
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.native_calls import FRESH, FURTHER
 from linkwork.kernels.program import Port, Program
+from linkwork.kernels.puts import ZEROS
 from linkwork.kernels.target import Target
 
 LINE = 64
