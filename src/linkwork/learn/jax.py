@@ -97,6 +97,9 @@ class _Function:
     def __repr__(self) -> str:
         return f"{self.of!r} for JAX"
 
+    def __reduce__(self) -> Any:
+        return function, (self.of,)
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         family, dtype = self.family, _dtype(self.of)
         given = zip(family.inputs, self._ordered(args, named), strict=True)
