@@ -8,7 +8,9 @@ from __future__ import annotations
 import copy
 import gc
 import mmap
+import os
 import pickle
+import signal
 import threading
 import warnings
 from pathlib import Path
@@ -240,6 +242,19 @@ def test_two_threads_compute_at_once(plain, states):
     for t in threads:
         t.join()
     assert not failed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_computes_states_and_batches(plain, states):
+    fd, many = learn.function(plain), [x.repeat(5000, 1) for x in states]
+    expected = [fd(*given).a for given in (many, [x[0] for x in states])]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends it if it waits for threads that it does not have
+        found = [fd(*given) for given in (many, [x[0] for x in states])]
+        os._exit(not all(np.array_equal(x.a, y) and x.converged.numpy().all() for x, y in zip(found, expected)))
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_torch_compile(fd, states):
