@@ -77,6 +77,19 @@ def test_gradcheck_and_gradgradcheck(fd, states):
     assert torch.autograd.gradgradcheck(pair, shared)
 
 
+def test_functions_made_without_gradients_have_them(plain, states):
+    """Constants that a function keeps are no tensors of the mode in which it was made."""
+    with torch.inference_mode():
+        fd = learn.function(lw.forward_dynamics(plain.model, method="pv", parameters=("inertia",)))
+        fd(*states)
+    given = needing(states[2])
+    (g,) = torch.autograd.grad(fd(*states[:2], *given).a.sum(), given, create_graph=True)
+    assert torch.autograd.grad(g.sum(), given, allow_unused=True)[0] is not None
+    (g,) = torch.autograd.grad(fd(*states[:2], *given).lam.sum(), given)  # a is not weighed
+    expected = learn.function(plain)(*states[:2], *given)
+    assert torch.allclose(g, torch.autograd.grad(expected.lam.sum(), given)[0], rtol=1e-9, atol=1e-9)
+
+
 def test_operators_follow_the_rules_of_torch(fd, states):
     checks = torch.library.opcheck(fd._op.operator, needing(*states, torch.tensor(fd.of.model.parameters().inertia)))
     assert set(checks.values()) == {"SUCCESS"}

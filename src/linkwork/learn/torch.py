@@ -24,7 +24,6 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_foun
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
-from linkwork.learn import tensor_calls
 from linkwork.learn.products import Family, refuse_third
 from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
@@ -36,6 +35,8 @@ try:
     import torch
     from torch.autograd import forward_ad
     from torch.nn import Parameter
+
+    from linkwork.learn import tensor_calls
 except ImportError as missing:
     raise MissingExtra("torch", "torch", "linkwork.learn.torch") from missing
 
@@ -99,7 +100,7 @@ class _Function:
         self.family, self.of = family, family.of
         self._op, self._shapes = _operator("value", family, ()), [torch.Size(port.shape) for port in family.inputs]
         self._dtype = getattr(torch, self.of.dtype)
-        self._defaults = {n: torch.tensor(x, dtype=self._dtype) for n, x in self.of.defaults.items()}
+        self._defaults = {n: _constant(np.asarray(x), self._dtype) for n, x in self.of.defaults.items()}
         self._names, self._count = [port.name for port in family.inputs], len(family.outputs)
         hidden = int(family.reports)
         self._direct = _Direct(self._op.kernel, self._op.order, family.result, hidden, family.solves)
@@ -204,6 +205,12 @@ def _watched() -> bool:
 def _plain(tensors: Sequence[Any]) -> bool:
     """Whether none is of a class that may define its own operations."""
     return all(type(x) is _Tensor or type(x) is Parameter for x in tensors)
+
+
+def _constant(x: Any, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor that all calls may use, wherever it is made."""
+    with torch.inference_mode(False):
+        return torch.tensor(x, dtype=dtype, device="cpu")
 
 
 def _needs_gradient(tensors: Sequence[Any]) -> bool:
@@ -344,6 +351,9 @@ class _Call:
         self.outputs = [port.shape for port in self.kernel.outputs]
         self.names, self.n, self.free = [port.name for port in family.inputs], len(family.inputs), set(family.free)
         self.weighed = len(family.outputs) if kind == "value" else len(self.outputs)
+        flat = [(math.prod(shape),) for shape in self.outputs]  # as weights of outputs are
+        self._weights = [*(self.outputs if kind == "reverse" else flat)[: self.weighed]]
+        self._zeros = [_constant(np.zeros(shape), getattr(torch, of.dtype)) for shape in self._weights]
         self._direct = _Direct(self.kernel, self.order, tuple)
         self._transformed = _differentiable(lambda *operands: self.operator(*operands), self)
         self._recorded = _differentiable(self._computed, self)
@@ -355,7 +365,7 @@ class _Call:
             return direct  # type: ignore[no-any-return]
         if not watched and _plain(operands):
             compute = _recording(self._recorded) if _needs_gradient(operands) else self._computed
-            return compute(*operands)  # type: ignore[no-any-return]
+            return compute(*operands)
         forward = not _is_compiling() and (_transforms_active() or forward_ad._current_level >= 0)
         found = self._transformed.apply(*operands) if forward else self.operator(*operands)
         return found if isinstance(found, tuple | list) else (found,)
@@ -429,15 +439,19 @@ class _Call:
         In x, products have the Hessian of w y: symmetric.
         """
         operands, needed = ctx.saved_tensors, ctx.needs_input_grad
+        if all(w is None for w in weights[: self.weighed]):
+            return (None,) * len(operands)
         if self.kind.startswith("second"):
             raise refuse_third(self.family.of)
         free = tuple(n for n, need in zip(self.names, needed, strict=False) if need and n in self.free)
         lead, x, linear, answers = self.lead(operands), operands[: self.n], operands[self.n :], [None] * len(operands)
-        flat = self.kind != "reverse"  # as weights of outputs are
-        filled = []
-        for w, shape in zip(weights[: self.weighed], self.outputs, strict=False):
-            w = operands[0].new_zeros((*lead, *shape)) if w is None else w.contiguous()
-            filled.append(w if len(shape) == 1 or not flat else w.reshape(*lead, math.prod(shape)))
+        watched, filled = _watched(), []
+        for w, shape, zero in zip(weights, self._weights, self._zeros, strict=False):
+            if w is None:
+                filled.append(operands[0].new_zeros((*lead, *shape)) if watched else zero)
+            else:
+                same = w.ndim == len(lead) + len(shape)
+                filled.append((w if same else w.reshape(*lead, *shape)).contiguous())
         if self.kind == "value":
             found = _called("reverse", self.family, (free,), *x, *filled) if free else ()
         else:
@@ -451,7 +465,7 @@ class _Call:
         for k, g in zip(places, found, strict=True):
             shape = self.shapes[k]
             g = g if g.ndim == len(lead) + len(shape) else g.reshape(*lead, *shape)
-            answers[k] = g.sum(0) if lead and operands[k].ndim == len(shape) else g  # an operand that served a batch
+            answers[k] = g.sum(0) if lead and operands[k].ndim == len(shape) else g  # of an operand that served a batch
         return tuple(answers)
 
     def forward(self, ctx: Any, *changes: Any) -> Any:
