@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -216,6 +218,24 @@ def test_steps_with_contacts_have_values_only(model, states):
         jax.grad(lambda t: mine(q, v, t, jnp.array([1e-3])).v.sum())(jnp.asarray(tau))
     with pytest.raises(UnsupportedError, match="rollouts with contacts"):
         learn.rollout(lw.rollout(free, contacts=[lw.Contact("tip")]))
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_what_is_no_array_of_real_numbers_is_refused(fd, states, position):
+    for x in (None, "1", b"1", {}, object(), 1j, [[1], [1, 2]], np.ones(4) * 1j, jax.random.key(0)):
+        given = [y[0] for y in states]
+        given[position] = x
+        with pytest.raises(InputError, match="real numbers"):
+            fd(*given)
+    with pytest.raises(InputError, match="not an array of complex128"):
+        jax.jit(fd)(*(y[0] * 1j for y in states))
+
+
+def test_copies_are_of_the_same_function(plain, states):
+    fd = learn.function(plain)
+    jax.grad(lambda tau: fd(*states[:2], tau).a.sum())(states[2])
+    for other in (copy.deepcopy(fd), pickle.loads(pickle.dumps(fd))):
+        assert np.array_equal(other(*states).a, fd(*states).a)
 
 
 def test_errors_are_sentences(model, fd, states):

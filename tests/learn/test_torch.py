@@ -5,8 +5,12 @@ PyTorch is not in the extra `test`: its wheel is half a gigabyte, and on Linux t
 
 from __future__ import annotations
 
+import copy
 import gc
 import mmap
+import os
+import pickle
+import signal
 import threading
 import warnings
 from pathlib import Path
@@ -73,6 +77,19 @@ def test_gradcheck_and_gradgradcheck(fd, states):
     assert torch.autograd.gradgradcheck(pair, shared)
 
 
+def test_functions_made_without_gradients_have_them(plain, states):
+    """Constants that a function keeps are no tensors of the mode in which it was made."""
+    with torch.inference_mode():
+        fd = learn.function(lw.forward_dynamics(plain.model, method="pv", parameters=("inertia",)))
+        fd(*states)
+    given = needing(states[2])
+    (g,) = torch.autograd.grad(fd(*states[:2], *given).a.sum(), given, create_graph=True)
+    assert torch.autograd.grad(g.sum(), given, allow_unused=True)[0] is not None
+    (g,) = torch.autograd.grad(fd(*states[:2], *given).lam.sum(), given)  # a is not weighed
+    expected = learn.function(plain)(*states[:2], *given)
+    assert torch.allclose(g, torch.autograd.grad(expected.lam.sum(), given)[0], rtol=1e-9, atol=1e-9)
+
+
 def test_operators_follow_the_rules_of_torch(fd, states):
     checks = torch.library.opcheck(fd._op.operator, needing(*states, torch.tensor(fd.of.model.parameters().inertia)))
     assert set(checks.values()) == {"SUCCESS"}
@@ -96,9 +113,27 @@ def test_vmap_and_torch_func(fd, states):
     def weighed(q):
         return one(unit(q), v[0], tau[0]) @ w
 
-    there, back = torch.func.hessian(weighed)(q[0]), torch.func.jacrev(torch.func.jacrev(weighed))(q[0])
+    there = torch.func.hessian(weighed)(q[0])
     assert torch.allclose(there, there.T, rtol=0, atol=1e-10 * float(there.abs().max()))
-    assert torch.allclose(there, back, rtol=0, atol=1e-10 * float(there.abs().max()))
+    func = torch.func
+    for outer, inner in ((func.jacrev, func.jacrev), (func.jacrev, func.jacfwd), (func.jacfwd, func.jacfwd)):
+        assert torch.allclose(outer(inner(weighed))(q[0]), there, rtol=0, atol=1e-10 * float(there.abs().max()))
+
+
+def test_gradients_of_products_with_directions(fd, states):
+    """d/dq and d/dt of J(q) t, which is linear in t; `in_dims` that leave out an input."""
+    q, v, tau = (x[1] for x in states)
+
+    def along(q, t):
+        return torch.func.jvp(lambda tau: fd(unit(q), v, tau).a, (tau,), (t,))[1]
+
+    by_q, by_t = torch.func.jacrev(along, (0, 1))(q, tau)
+    step = 1e-6 * torch.eye(5, dtype=q.dtype)
+    differences = torch.stack([(along(q + h, tau) - along(q - h, tau)) / 2e-6 for h in step], -1)
+    assert torch.allclose(by_q, differences, rtol=0, atol=1e-7 * float(by_q.abs().max()))
+    assert torch.allclose(by_t @ tau, along(q, tau), rtol=1e-12, atol=1e-12)
+    many = torch.func.vmap(torch.func.jacrev(along), (0, None))(torch.stack([q, q]), tau)
+    assert torch.allclose(many, by_q.expand_as(many), rtol=1e-12, atol=1e-12)
 
 
 def test_dual_numbers_keep_their_tangents(fd, states):
@@ -143,10 +178,11 @@ def test_tensors_are_read_where_they_are_only_if_they_can_be(fd, states):
         with torch.no_grad():
             direct = fd._direct(*given[:2], other)
             assert (direct is None) == (type(other) is torch.Tensor)
-            if not (other.is_sparse or other.is_neg()):
+            if not other.is_sparse:
                 assert torch.allclose(fd(*given[:2], other).a, expected.a, rtol=1e-5, atol=1e-5)
     zero = torch._efficientzerotensor(tau.shape, dtype=tau.dtype)
     assert fd._direct(*given[:2], zero) is None
+    assert torch.equal(fd(*given[:2], zero).a, fd(*given[:2], torch.zeros_like(tau)).a)
 
 
 def test_rows_of_batches_are_read_where_they_are(plain, fd, states):
@@ -219,6 +255,19 @@ def test_two_threads_compute_at_once(plain, states):
     for t in threads:
         t.join()
     assert not failed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_computes_states_and_batches(plain, states):
+    fd, many = learn.function(plain), [x.repeat(5000, 1) for x in states]
+    expected = [fd(*given).a for given in (many, [x[0] for x in states])]
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends it if it waits for threads that it does not have
+        found = [fd(*given) for given in (many, [x[0] for x in states])]
+        os._exit(not all(np.array_equal(x.a, y) and x.converged.numpy().all() for x, y in zip(found, expected)))
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_torch_compile(fd, states):
@@ -300,7 +349,20 @@ def test_what_is_no_dense_tensor_of_numbers_is_refused(position: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         packed = torch.quantize_per_tensor(torch.zeros(3), 0.1, 0, torch.qint8)
-    for x in (None, "1", b"1", {}, object(), 1j, [[1], [1, 2]], zero.to_sparse(), zero.to(torch.complex128), packed):
+        nested = torch.nested.nested_tensor([zero, zero])
+    for x in (
+        None,
+        "1",
+        b"1",
+        {},
+        object(),
+        1j,
+        [[1], [1, 2]],
+        zero.to_sparse(),
+        zero.to(torch.complex128),
+        nested,
+        packed,
+    ):
         given = [zero, zero, zero]
         given[position] = x
         with pytest.raises(InputError):
@@ -309,9 +371,16 @@ def test_what_is_no_dense_tensor_of_numbers_is_refused(position: int) -> None:
     assert torch.equal(fd(*given).a, fd(zero, zero, zero).a)
 
 
+def test_copies_are_of_the_same_function(plain, states):
+    fd = learn.function(plain)
+    fd(*states[:2], *needing(states[2])).a.sum().backward()
+    for other in (copy.deepcopy(fd), pickle.loads(pickle.dumps(fd))):
+        assert torch.equal(other(*states).a, fd(*states).a)
+
+
 def test_errors_are_sentences(model, fd, states):
     q, v, tau = states
-    with pytest.raises(InputError, match="shape"):
+    with pytest.raises(InputError, match=r"shape \(3,\); this model needs \(..., 5\)"):
         fd(q[0, :3], v, tau)
     with pytest.raises(InputError, match="do not fit"):
         fd(q[:2], v[:3], tau[0])

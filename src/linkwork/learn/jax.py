@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import bare_as_entry, checked
+from linkwork.checks import bare_as_entry, checked, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
@@ -69,7 +69,7 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
     def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
         dtype = _dtype(family.of)
         given = {"q": q, "v": v, "tau": tau, **others}
-        x = arguments(of, family, given, lambda x: jnp.asarray(x, dtype), jnp)
+        x = arguments(of, family, given, lambda x: _array(family.of, x, dtype), jnp)
 
         def after(q: Any, v: Any, carried: Mapping[str, Any], now: Mapping[str, Any]) -> Any:
             return step(q, v, **x.held, **now, **carried)
@@ -97,10 +97,13 @@ class _Function:
     def __repr__(self) -> str:
         return f"{self.of!r} for JAX"
 
+    def __reduce__(self) -> Any:
+        return function, (self.of,)
+
     def __call__(self, *args: Any, **named: Any) -> Any:
         family, dtype = self.family, _dtype(self.of)
         given = zip(family.inputs, self._ordered(args, named), strict=True)
-        arrays = [bare_as_entry(jnp.asarray(x, dtype), port.shape) for port, x in given]
+        arrays = [bare_as_entry(_array(self.of, x, dtype), port.shape) for port, x in given]
         leads = []
         for port, x in zip(family.inputs, arrays, strict=True):
             split = x.ndim - len(port.shape)
@@ -142,6 +145,22 @@ def _dtype(of: Function[Any]) -> np.dtype[Any]:
             "or make the function with dtype='float32'"
         )
     return np.dtype(of.dtype)
+
+
+def _array(of: Function[Any], x: Any, dtype: np.dtype[Any]) -> Any:
+    """Real numbers as an array of this dtype."""
+    what = shown(x)
+    try:
+        if not isinstance(x, str | bytes):
+            array = jnp.asarray(x)
+            if any(jnp.issubdtype(array.dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
+                return array.astype(dtype)
+            what = f"an array of {array.dtype}"
+    except jax.errors.JAXTypeError:  # values are not known while something is traced
+        raise
+    except (TypeError, ValueError) as why:
+        what = f"{what}: {why}"
+    raise InputError(f"{of.name} takes arrays of real numbers, not {what}")
 
 
 # primitives: one for each kind of product, of the operands x, then directions or weights, then changes

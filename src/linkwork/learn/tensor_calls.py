@@ -258,7 +258,7 @@ compare:
   %m = load i64, ptr %m_at, align 8
   %sized = icmp eq i64 %n, %m
   %close = icmp eq i64 %s, %compact
-  %alone = icmp eq i64 %n, 1
+  %alone = icmp ule i64 %n, 1
   %contiguous = or i1 %close, %alone
   %good = and i1 %sized, %contiguous
   br i1 %good, label %next, label %refuse

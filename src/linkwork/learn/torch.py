@@ -24,7 +24,6 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_foun
 from linkwork.functions.function import Function
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
-from linkwork.learn import tensor_calls
 from linkwork.learn.products import Family, refuse_third
 from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
@@ -36,6 +35,8 @@ try:
     import torch
     from torch.autograd import forward_ad
     from torch.nn import Parameter
+
+    from linkwork.learn import tensor_calls
 except ImportError as missing:
     raise MissingExtra("torch", "torch", "linkwork.learn.torch") from missing
 
@@ -99,7 +100,7 @@ class _Function:
         self.family, self.of = family, family.of
         self._op, self._shapes = _operator("value", family, ()), [torch.Size(port.shape) for port in family.inputs]
         self._dtype = getattr(torch, self.of.dtype)
-        self._defaults = {n: torch.tensor(x, dtype=self._dtype) for n, x in self.of.defaults.items()}
+        self._defaults = {n: _constant(np.asarray(x), self._dtype) for n, x in self.of.defaults.items()}
         self._names, self._count = [port.name for port in family.inputs], len(family.outputs)
         hidden = int(family.reports)
         self._direct = _Direct(self._op.kernel, self._op.order, family.result, hidden, family.solves)
@@ -107,6 +108,9 @@ class _Function:
 
     def __repr__(self) -> str:
         return f"{self.of!r} for PyTorch"
+
+    def __reduce__(self) -> Any:
+        return function, (self.of,)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         watched = _watched()
@@ -143,20 +147,22 @@ class _Function:
 
     def _fits(self, x: Any) -> bool:
         """Whether x is a dense tensor of the function's dtype on the CPU."""
-        return getattr(x, "dtype", None) is self._dtype and x.is_cpu and x.layout is torch.strided
+        return getattr(x, "dtype", None) is self._dtype and x.is_cpu and x.layout is torch.strided and not x.is_nested
 
     def _converged(self, found: Sequence[Any], numbers: bool) -> list[Any]:
         """Whether the solver has: methods that iterate report it, direct ones have if there are `numbers`."""
-        if self.family.reports:
-            return [found[-1].select(-1, 2) == 1]
         if not self.family.solves:
             return []
+        told = found[-1 if self.family.reports else 0].detach()
+        if type(told) is not _Tensor or _watched():
+            return [told.select(-1, 2) == 1 if self.family.reports else torch.isfinite(told.sum(-1))]
+        # by NumPy in a fifth of the time, and after a fork: torch's threads are missing then, and waited for
+        array = told.numpy()
         if numbers:
-            return [torch.ones(found[0].shape[:-1], dtype=torch.bool)]
-        first = found[0].detach()
-        if type(first) is not _Tensor or _watched():
-            return [torch.isfinite(first.sum(-1))]
-        return [torch.from_numpy(np.asarray(np.isfinite(first.numpy().sum(-1))))]  # a fifth of the time of torch's
+            yes: Any = np.ones(array.shape[:-1], bool)
+        else:
+            yes = array[..., 2] == 1 if self.family.reports else np.isfinite(array.sum(-1))
+        return [torch.from_numpy(np.asarray(yes))]
 
     def _flat(self, tensors: Sequence[Any]) -> tuple[list[Any], Any]:
         """The inputs with one axis before their own, or none; and the axes that they have together."""
@@ -165,7 +171,8 @@ class _Function:
         for n, shape, x in zip(self._names, self._shapes, tensors, strict=True):
             split = x.ndim - len(shape)
             if split < 0 or x.shape[split:] != shape:
-                raise InputError(f"{self.of.name}: '{n}' has shape {tuple(x.shape)}; this model needs (..., {shape})")
+                needed = "(" + ", ".join(["...", *map(str, shape)]) + ")"
+                raise InputError(f"{self.of.name}: '{n}' has shape {tuple(x.shape)}; this model needs {needed}")
             leads.append(x.shape[:split])
         try:
             lead = torch.broadcast_shapes(*leads)
@@ -198,6 +205,12 @@ def _watched() -> bool:
 def _plain(tensors: Sequence[Any]) -> bool:
     """Whether none is of a class that may define its own operations."""
     return all(type(x) is _Tensor or type(x) is Parameter for x in tensors)
+
+
+def _constant(x: Any, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor that all calls may use, wherever it is made."""
+    with torch.inference_mode(False):
+        return torch.tensor(x, dtype=dtype, device="cpu")
 
 
 def _needs_gradient(tensors: Sequence[Any]) -> bool:
@@ -249,8 +262,10 @@ def _numbers(of: Function[Any], x: Any) -> torch.Tensor:
 def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
     """A tensor of the function's dtype on the CPU."""
     tensor = x if isinstance(x, torch.Tensor) else _numbers(of, x)
-    if tensor.layout is not torch.strided or tensor.is_quantized:
-        raise InputError(f"{of.name} takes dense tensors of numbers: use .to_dense() or .dequantize()")
+    if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
+        raise InputError(
+            f"{of.name} takes dense tensors of numbers: use .to_dense(), .dequantize() or .to_padded_tensor()"
+        )
     if tensor.is_complex():
         raise InputError(f"{of.name} takes real numbers, and a tensor is {tensor.dtype}")
     if tensor.device.type != "cpu":
@@ -336,6 +351,9 @@ class _Call:
         self.outputs = [port.shape for port in self.kernel.outputs]
         self.names, self.n, self.free = [port.name for port in family.inputs], len(family.inputs), set(family.free)
         self.weighed = len(family.outputs) if kind == "value" else len(self.outputs)
+        flat = [(math.prod(shape),) for shape in self.outputs]  # as weights of outputs are
+        self._weights = [*(self.outputs if kind == "reverse" else flat)[: self.weighed]]
+        self._zeros = [_constant(np.zeros(shape), getattr(torch, of.dtype)) for shape in self._weights]
         self._direct = _Direct(self.kernel, self.order, tuple)
         self._transformed = _differentiable(lambda *operands: self.operator(*operands), self)
         self._recorded = _differentiable(self._computed, self)
@@ -347,7 +365,7 @@ class _Call:
             return direct  # type: ignore[no-any-return]
         if not watched and _plain(operands):
             compute = _recording(self._recorded) if _needs_gradient(operands) else self._computed
-            return compute(*operands)  # type: ignore[no-any-return]
+            return compute(*operands)
         forward = not _is_compiling() and (_transforms_active() or forward_ad._current_level >= 0)
         found = self._transformed.apply(*operands) if forward else self.operator(*operands)
         return found if isinstance(found, tuple | list) else (found,)
@@ -367,7 +385,7 @@ class _Call:
 
     def judged(self, operands: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], bool]:
         """All results by way of arrays, and whether they are numbers."""
-        arrays = [x.detach().resolve_neg().contiguous().numpy() for x in operands]
+        arrays = [x.contiguous().numpy(force=True) for x in operands]
         self.kernel.threads = min(self.limit, torch.get_num_threads())
         found, numbers = self.kernel.judged([arrays[k] for k in self.order])
         return tuple(map(torch.from_numpy, found)), numbers
@@ -415,68 +433,63 @@ class _Call:
         """The transposed product.
 
         value            reverse
+        forward          in x second_reverse, in dx reverse
         reverse          in x second_reverse, in w forward
+
+        In x, products have the Hessian of w y: symmetric.
         """
         operands, needed = ctx.saved_tensors, ctx.needs_input_grad
-        if self.kind not in ("value", "reverse"):
+        if all(w is None for w in weights[: self.weighed]):
+            return (None,) * len(operands)
+        if self.kind.startswith("second"):
             raise refuse_third(self.family.of)
-        free = [n for n, need in zip(self.names, needed, strict=False) if need and n in self.free]
-        lead, x, answers = self.lead(operands), operands[: self.n], [None] * len(operands)
-        shapes = self.outputs[: self.weighed]
-        filled = [
-            operands[0].new_zeros((*lead, *shape)) if w is None else w.contiguous()
-            for w, shape in zip(weights[: self.weighed], shapes, strict=True)
-        ]
-        wrt = (tuple(free),)
-        if self.kind == "value" and free:
-            pairs = zip(filled, shapes, strict=True)
-            flat = [w if len(shape) == 1 else w.reshape(*lead, math.prod(shape)) for w, shape in pairs]
-            self._answer(answers, free, _called("reverse", self.family, wrt, *x, *flat), operands, lead)
-        if self.kind == "reverse":
-            w = operands[self.n :]
-            if free:  # the Hessian of w y, times what weighs the gradient: symmetric
-                found = _called("second_reverse", self.family, (wrt[0], self.wrt[0]), *x, *w, *filled)
-                self._answer(answers, free, found, operands, lead)
-            if any(needed[self.n :]):
-                found = _called("forward", self.family, self.wrt, *x, *filled)
-                for k, g in enumerate(found, self.n):
-                    shape = self.shapes[k]
-                    answers[k] = _reduced(g.reshape(*lead, *shape), operands[k], shape)
+        free = tuple(n for n, need in zip(self.names, needed, strict=False) if need and n in self.free)
+        lead, x, linear, answers = self.lead(operands), operands[: self.n], operands[self.n :], [None] * len(operands)
+        watched, filled = _watched(), []
+        for w, shape, zero in zip(weights, self._weights, self._zeros, strict=False):
+            if w is None:
+                filled.append(operands[0].new_zeros((*lead, *shape)) if watched else zero)
+            else:
+                same = w.ndim == len(lead) + len(shape)
+                filled.append((w if same else w.reshape(*lead, *shape)).contiguous())
+        if self.kind == "value":
+            found = _called("reverse", self.family, (free,), *x, *filled) if free else ()
+        else:
+            given = (*filled, *linear) if self.kind == "forward" else (*linear, *filled)
+            found = _called("second_reverse", self.family, (free, self.wrt[0]), *x, *given) if free else ()
+        places = [self.names.index(n) for n in free]
+        if any(needed[self.n :]):
+            other = "reverse" if self.kind == "forward" else "forward"
+            found = [*found, *_called(other, self.family, self.wrt, *x, *filled)]
+            places += range(self.n, len(operands))
+        for k, g in zip(places, found, strict=True):
+            shape = self.shapes[k]
+            g = g if g.ndim == len(lead) + len(shape) else g.reshape(*lead, *shape)
+            answers[k] = g.sum(0) if lead and operands[k].ndim == len(shape) else g  # of an operand that served a batch
         return tuple(answers)
 
     def forward(self, ctx: Any, *changes: Any) -> Any:
         """The product with changes of operands, where there are any."""
         operands, lead = ctx.saved_tensors, self.lead(ctx.saved_tensors)
-        if self.kind not in ("value", "reverse"):
+        if self.kind.startswith("second"):
             raise refuse_third(self.family.of)
         x, known = operands[: self.n], zip(self.names, changes[: self.n], strict=True)
         moving = {n: c for n, c in known if c is not None and n in self.free}
         parts, wrt = [], tuple(moving)
         if self.kind == "value" and moving:
             parts.append(_called("forward", self.family, (wrt,), *x, *moving.values()))
-        if self.kind == "reverse":
-            w, dw = operands[self.n :], changes[self.n :]
+        if self.kind != "value":
+            linear, change = operands[self.n :], changes[self.n :]
             if moving:
-                parts.append(_called("second_reverse", self.family, (self.wrt[0], wrt), *x, *w, *moving.values()))
-            if any(c is not None for c in dw):
-                filled = [torch.zeros_like(y) if c is None else c for y, c in zip(w, dw, strict=True)]
-                parts.append(_called("reverse", self.family, self.wrt, *x, *filled))
+                second = f"second_{self.kind}"
+                parts.append(_called(second, self.family, (self.wrt[0], wrt), *x, *linear, *moving.values()))
+            if any(c is not None for c in change):
+                filled = [torch.zeros_like(y) if c is None else c for y, c in zip(linear, change, strict=True)]
+                parts.append(_called(self.kind, self.family, self.wrt, *x, *filled))
         sums = [functools.reduce(torch.add, each) for each in zip(*parts, strict=True)]
         sums += [operands[0].new_zeros((*lead, *shape)) for shape in self.outputs[len(sums) :]]
         return tuple(sums) if len(sums) > 1 else sums[0]
 
-    def _answer(self, answers: list[Any], free: Sequence[str], found: Any, operands: Any, lead: Any) -> None:
-        for n, g in zip(free, found, strict=True):
-            k = self.names.index(n)
-            shape = self.shapes[k]
-            g = g if g.ndim == len(lead) + len(shape) else g.reshape(*lead, *shape)
-            answers[k] = _reduced(g, operands[k], shape)
-
 
 def _called(kind: str, family: Family, wrt: Wrt, *operands: Any) -> Sequence[Any]:
     return _operator(kind, family, wrt)(*operands)  # type: ignore[no-any-return]
-
-
-def _reduced(g: Any, x: Any, shape: Sequence[int]) -> Any:
-    """The sum over a batch that an operand served."""
-    return g.sum(0) if g.ndim > len(shape) and x.ndim == len(shape) else g
