@@ -1,4 +1,4 @@
-"""Contacts of <pair> elements of MJCF beside MuJoCo's own list: who touches, where, how far apart, with which friction."""
+"""Contacts of <pair> elements of MJCF beside MuJoCo's own list: who touches, how far apart, with which friction."""
 
 from __future__ import annotations
 

@@ -10,15 +10,18 @@ import pytest
 
 import linkwork as lw
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
-from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.interior_point import InnerStop, InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.laws import Stop
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
+from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Ground
 from linkwork.errors import InputError
 from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.robots.mechanisms import quadruped
-from linkwork.simulation.contact_step import Solving, contact_step
+from linkwork.simulation.contact_step import MOST, Solving, contact_step
+from linkwork.simulation.placing import on_ground
 
 TOLERANCE = 1e-8
 
@@ -91,6 +94,75 @@ def test_the_whole_step_ends_with_limits_and_redundant_contacts() -> None:
     assert case.step.chain == ["newton", "slips", "interior_point", "whole_newton", "whole_interior_point"]
     with pytest.raises(InputError, match="dry friction"):
         lw.step(case.step.model, case.step.contacts, method="newton", parameters=("joint_friction",))
+
+
+def landing(seed: int) -> Solving:
+    """A biped that stands on its toes, and whose heels come down: points of a foot that both stick are in conflict."""
+    b, rng = lw.Builder("biped"), np.random.default_rng(seed)
+
+    def body(mass: float, radius: float, z: float) -> lw.BodyInertia:
+        return lw.BodyInertia(mass, np.array([0.0, 0.0, z]), mass * radius**2 * np.eye(3))
+
+    b.link("trunk", joint="free", inertia=body(20.0, 0.15, 0.2))
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        hip, knee = lw.Placement(p=(0.0, y, 0.0)), lw.Placement(p=(0.0, 0.0, -0.4))
+        turns = {"joint": "revolute", "axis": "y"}
+        b.link(f"{side}_thigh", parent="trunk", placement=hip, inertia=body(4.0, 0.1, -0.2), **turns)
+        b.link(f"{side}_shank", parent=f"{side}_thigh", placement=knee, inertia=body(2.0, 0.1, -0.2), **turns)
+        b.link(f"{side}_foot", parent=f"{side}_shank", placement=knee, inertia=body(0.5, 0.04, -0.03), **turns)
+    model = b.build()
+    sides = ("left", "right")
+    feet = [lw.Contact(f"{s}_foot", (x, 0.0, -0.05), 0.01, 0.8) for s in sides for x in (0.12, -0.08)]
+    rng.uniform()
+    q = model.neutral()
+    for s in sides:
+        for name, angle in (("thigh", -0.4), ("shank", 0.8), ("foot", -0.4 + rng.uniform(0.0, 0.01))):
+            q[model.q_slice(f"{s}_{name}_joint")] = angle
+    v = 0.02 * rng.normal(size=model.nv)
+    v[2] -= 0.3
+    v[[8, 11]] -= rng.uniform(0.0, 2.0, 2)
+    step = contact_step(model, feet, Ground())
+    impulses = np.zeros(step.inputs["impulses"])
+    impulses[[2, 8]] = 0.5 * 26.5 * 9.81 * 2e-3 * rng.uniform(0.5, 3)  # the toes carried it
+    impulses[[0, 6]] = 0.1 * impulses[2]
+    given = {"q": on_ground(model, q, feet), "v": v, "dt": [2e-3], "tau": np.zeros(model.nv), "impulses": impulses}
+    given |= {n: np.zeros(k) for n, k in step.inputs.items() if n not in given} | {"friction": np.full(4, 0.8)}
+    return Solving(step, Rewritten(model), NUMPY, {n: np.asarray(x, float)[:, None] for n, x in given.items()})
+
+
+@pytest.mark.parametrize("seed", [8, 14, 18])
+def test_slips_of_a_foot_that_lands(seed: int) -> None:
+    """Where directions turn slowly, s does not: what Newton's steps leave, slips end in six."""
+    case = landing(seed)
+    newton, slips = case.loops[:2]
+    assert isinstance(slips, Slips)
+    x, error = newton.first()
+    for _ in range(MOST["newton"] - 1):
+        x, error = newton.next(x)
+    assert error[0, 0] > TOLERANCE
+    found = solved(slips, slips.enter(x), MOST["slips"])
+    p, violation, speed = slips.finish(found)
+    assert violation[0, 0] <= TOLERANCE * speed[0, 0]
+    assert any(a[2, 0] > 0 for a in p), "a foot pushes"
+
+
+@pytest.mark.parametrize("seed", [0, 6, 9])
+def test_what_slips_leave_is_solved(seed: int) -> None:
+    """By the loops after them."""
+    case = landing(seed)
+    after = case.after(case.solved()[0])
+    assert after.violation[0, 0] <= TOLERANCE * after.speed[0, 0]
+
+
+@pytest.mark.parametrize("sides", [(True, False), (True, True)])
+def test_a_limit_that_holds_takes_the_impulse_of_the_step(sides: tuple[bool, bool]) -> None:
+    """Its slack is all but zero: an impulse from that would be rounding over slack, and blocked all further steps."""
+    one, l, a = np.eye(1), 1.3, 1e-14
+    stop = InnerStop(Stop(2.0 * one, 2.0, -1.0, 5.0, 0.0, NUMPY, sides=sides), NUMPY)
+    z = np.array([[l], [a], [1e-14], [6.0]][: stop.size])
+    u, dp, du = -1.0 * one + 1e-9, -0.2 * one, np.zeros((1, 1))
+    dz = stop.changes(z, u, dp, du, 1e-14)
+    np.testing.assert_allclose(stop.impulse(z + dz), stop.impulse(z) + dp, rtol=1e-9)
 
 
 def test_loops_that_few_states_need_are_compiled_when_one_does(tmp_path: Path, monkeypatch) -> None:

@@ -80,7 +80,8 @@ def humanoid() -> Scene:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = load("mujoco_humanoid.xml")
-    feet = contacts(model, ["foot_left", "foot_right"], friction=FRICTION)
+    found = contacts(model, ["foot_left", "foot_right"], friction=FRICTION)
+    feet = [c for c in found if isinstance(c, Contact)]
     q = on_ground(model, model.neutral(), feet)
     return Scene("humanoid standing, 8 contacts", "mujoco_humanoid.xml", model, feet, q, 100.0, 1.0, 0.1)
 

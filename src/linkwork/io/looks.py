@@ -116,17 +116,19 @@ def mjcf_colliders(m: Any, body: int, kept: bool = True) -> Iterator[Collider]:
         shape = (_geom_shape(m, g) or (None if body else _geom_floor(m, g))) if kind or meets or g in paired else None
         if shape is not None:
             friction = float(m.geom_friction[g][0]) if m.geom_condim[g] > 1 else 0.0
-            turns = [float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))]
+            torsion, rolling = (
+                float(x) if m.geom_condim[g] >= dim else 0.0 for x, dim in zip(m.geom_friction[g][1:], (4, 6))
+            )
             partners = tuple(_partner(m, k) for k in range(m.npair) if m.pair_geom1[k] == g)
-            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, *turns, partners)
+            yield Collider(shape, _geom_place(m, g), m.geom(g).name, friction, kind, meets, torsion, rolling, partners)
 
 
 def _partner(m: Any, pair: int) -> Partner:
     """The second geom of a <pair>; of two coefficients along the tangents, or of rolling, the smaller one."""
-    slide, torsion, roll, dim = *m.pair_friction[pair][[0, 2, 3]], int(m.pair_dim[pair])
-    slide, roll = (min(float(x), float(m.pair_friction[pair][k])) for x, k in ((slide, 1), (roll, 4)))
-    used = [float(x) if dim >= least else 0.0 for x, least in ((slide, 3), (torsion, 4), (roll, 6))]
-    return Partner(m.geom(int(m.pair_geom2[pair])).name, *used, max(float(m.pair_margin[pair]), 0.0))
+    slide, other, torsion, roll, second = (float(x) for x in m.pair_friction[pair])
+    dim, margin = int(m.pair_dim[pair]), max(float(m.pair_margin[pair]), 0.0)
+    friction, rolling = min(slide, other) if dim >= 3 else 0.0, min(roll, second) if dim >= 6 else 0.0
+    return Partner(m.geom(int(m.pair_geom2[pair])).name, friction, torsion if dim >= 4 else 0.0, rolling, margin)
 
 
 def _geom_place(m: Any, g: int) -> Placement:

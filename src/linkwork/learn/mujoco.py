@@ -24,7 +24,7 @@ import numpy as np
 
 from linkwork.checks import FLAG, Kind, Refused, checked, choice, finite_array, like, optional, several, shown, whole
 from linkwork.constraints.contact import GROUND, Contact, Ground
-from linkwork.constraints.pair import CONTACTS
+from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.interop.mujoco_ import mujoco as coordinates
@@ -69,7 +69,7 @@ COUNT = whole(0, 10**9, "a whole number of at least 0")
 class Robot:
     """An MjModel as Linkwork sees it: the model, how it is stepped, and the maps between both coordinates."""
 
-    def __init__(self, m: Any, nthread: int, contacts: Sequence[Contact] | None, ground: Ground | None) -> None:
+    def __init__(self, m: Any, nthread: int, contacts: Sequence[Contact | Pair] | None, ground: Ground | None) -> None:
         self.m, off = m, int(m.opt.disableflags)
         if m.nplugin or mj.mj_stateSize(m, FULL) != 1 + m.nq + m.nv + m.na:
             raise UnsupportedError(
@@ -168,7 +168,7 @@ class Batch:
         nthread: int = 0,
         persistent: bool = False,
         *,
-        contacts: Sequence[Contact] | None = None,
+        contacts: Sequence[Contact | Pair] | None = None,
         ground: Ground | None = None,
     ) -> None:
         self.model, self.nsim, self.nthread, self.persistent = model, nsim, nthread, persistent
@@ -335,7 +335,7 @@ def rollout(
     sensordata: np.ndarray | None = None,
     chunk_size: int | None = None,
     persistent_pool: bool = False,
-    contacts: Sequence[Contact] | None = None,
+    contacts: Sequence[Contact | Pair] | None = None,
     ground: Ground | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """States (nbatch, nstep, nstate) and sensor data of open-loop rollouts; see `mujoco.rollout.rollout`.

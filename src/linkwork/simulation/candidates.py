@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -66,11 +67,10 @@ def contacts(
             how = grounded.get((i, k), own if collider.kind & 1 or collider.meets & 1 else None)
             if how is not None:
                 name, mu = f"{model.links[i].name}/{collider.name or k}", how.friction if friction is None else friction
-                out += [replace(c, **_turns(how)) for c in _of(collider, model.links[i].name, name, mu)]
+                out += [_with(c, how) for c in _of(collider, model.links[i].name, name, mu)]
     for (i, a), (j, b), how in paired:
         if wanted is None or {i, j} & wanted:
-            found = touching(a, b, how.friction if friction is None else friction)
-            out += [replace(c, **_turns(how)) for c in found]
+            out += [_with(c, how) for c in touching(a, b, how.friction if friction is None else friction)]
     return out
 
 
@@ -112,9 +112,12 @@ def _body(model: Model, link: int, collider: Collider) -> Body | None:
     return Block(frame, shape.size, X) if isinstance(shape, Box) else None
 
 
-def _turns(how: Partner) -> dict[str, float]:
-    """What a contact has besides its coefficient of friction."""
-    return {"torsion": how.torsion, "rolling": how.rolling, "margin": how.margin}
+Candidate = TypeVar("Candidate", Contact, Pair)
+
+
+def _with(c: Candidate, how: Partner) -> Candidate:
+    """A contact that resists turning, and has a margin, as a file says."""
+    return replace(c, torsion=how.torsion, rolling=how.rolling, margin=how.margin)
 
 
 def _friction(collider: Collider, given: float | None) -> float:

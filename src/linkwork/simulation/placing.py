@@ -8,10 +8,11 @@ import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Contact, Ground
+from linkwork.constraints.pair import Pair
 from linkwork.model import Model, Motion
 
 
-def on_ground(model: Model, q: np.ndarray, feet: Sequence[Contact], height: float = 0.0) -> np.ndarray:
+def on_ground(model: Model, q: np.ndarray, feet: Sequence[Contact | Pair], height: float = 0.0) -> np.ndarray:
     """The configuration with its free base, the first joint, raised until the lowest foot is this high."""
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
     out = q.copy()

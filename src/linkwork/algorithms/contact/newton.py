@@ -53,26 +53,21 @@ LOST = 1e30
 
 
 class Step(NamedTuple):
-    """Where a step leads: impulses p, velocities y of ports, and how far they are from the laws.
+    """Where a step leads: impulses, what of them is `inside` their cones, velocities of ports, violation of the laws.
 
-    Of the `raw` impulses and of what is `inside` their cones, p are those with the `least` violation; `error` is that
-    of what is inside.
+    The last two are those of what is inside.
     """
 
-    p: Array
-    y: Array
-    least: Array
     raw: Array
-    raw_y: Array
     inside: Array
-    inside_y: Array
+    y: Array
     error: Array
 
 
 class Newton:
     """The loop over steps. Impulses of joint limits are zero in it.
 
-    Its state has the impulses, what other solvers remember, the velocities y of ports, rho and the last violation.
+    Its state has the impulses, what other solvers remember, rho and the last violation.
     """
 
     anew = False
@@ -90,7 +85,7 @@ class Newton:
     @property
     def size(self) -> int:
         """How many numbers the state has."""
-        return int(self.kept + self.ports.rows + 2)
+        return int(self.kept + 2)
 
     def first(self) -> tuple[Array, Array]:
         """The state after one step from `start`, and its violation.
@@ -100,22 +95,29 @@ class Newton:
         xp, others = self.xp, self.problem.rows - self.rows
         p = [law.inside(x) for law, x in zip(self.laws, self._split(self.start), strict=True)]
         remembered = self.start[self.problem.rows :, :]
-        x = xp.vstack([*p, xp.zeros(others), remembered, *self._begun(self.ports.moved(p))])
+        x = xp.vstack([*p, xp.zeros(others), remembered, *self._begun()])
         pushed = [xp.where(a[-1, 0] > 0, threshold(xp, DAMPING), SOFT) for a in p]
-        return self._after(x, self._stepped(x, pushed))
+        near = self._stepped(x, pushed)
+        return self._after(x, near.raw, near.error, near.error)
 
     def enter(self, x: Array) -> Array:
         """The state from which it goes on where another loop ended."""
-        return self.xp.vstack([x[0 : self.kept, :], *self._begun(self.ports.moved(self._split(x)))])
+        return self.xp.vstack([x[0 : self.kept, :], *self._begun()])
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and its violation of the laws, relative to velocities."""
         xp, near = self.xp, self._stepped(x, [threshold(self.xp, DAMPING)] * len(self.laws))
-        p, u = self._split(near.inside), self._velocities(near.inside_y)
-        steps = [self._in_force(law, a, b) for law, a, b in zip(self.laws, p, u, strict=True)]
-        exact = self._solved(p, steps)
-        better = exact.least < near.least
-        return self._after(x, Step(*(xp.where(better, a, b) for a, b in zip(exact, near, strict=True))))
+        raw = self._split(near.raw)
+        outer = self.violation(raw, self.ports.moved(raw)) / self.speed
+        nearer = near.error < outer
+        p, least = xp.where(nearer, near.inside, near.raw), xp.where(nearer, near.error, outer)
+        # what is in force inside the cones
+        inside, u = self._split(near.inside), self._velocities(near.y)
+        held = [self._in_force(law, a, b) for law, a, b in zip(self.laws, inside, u, strict=True)]
+        exact = self._solved(inside, held, symmetric=True)
+        better = exact.error < least
+        p, least = xp.where(better, exact.raw, p), xp.where(better, exact.error, least)
+        return self._after(x, p, least, xp.where(better, exact.error, near.error))
 
     def finish(self, x: Array) -> tuple[list[Array], Array, Array]:
         """The impulses, the largest violation of any law, and the velocity that it is relative to."""
@@ -131,40 +133,36 @@ class Newton:
 
     def _stepped(self, x: Array, damping: list[Array]) -> Step:
         """A step on the laws as they are linearised at x."""
-        p, end = self._split(x), self.kept + self.ports.rows
-        u, rho = self._velocities(x[self.kept : end, :]), x[end, 0]
-        laws = zip(self.laws, p, u, damping, strict=True)
+        p, rho = self._split(x), x[self.kept, 0]
+        laws = zip(self.laws, p, self._velocities(self.ports.moved(p)), damping, strict=True)
         return self._solved(p, [self._linearised(law, a, b, rho, soft) for law, a, b, soft in laws])
 
-    def _solved(self, p: list[Array], steps: list[tuple[Array, Array]]) -> Step:
-        """Impulses with the changes that E and b of all laws lead to, and what of these is inside their cones."""
-        xp, dp = self.xp, self.ports.solve([E for E, _ in steps], [b for _, b in steps])[0]
+    def _solved(self, p: list[Array], steps: list[tuple[Array, Array]], symmetric: bool = False) -> Step:
+        """The step with the changes that E and b of all laws lead to."""
+        xp = self.xp
+        dp, _ = self.ports.solve([E for E, _ in steps], [b for _, b in steps], symmetric)
         new = [a + b for a, b in zip(p, dp, strict=True)]
         inside = [law.inside(a) for law, a in zip(self.laws, new, strict=True)]
-        y, inside_y = self.ports.moved(new), self.ports.moved(inside)
-        outer, error = (self.violation(a, b) / self.speed for a, b in ((new, y), (inside, inside_y)))
-        least, moved = xp.where(error < outer, error, outer), error < outer
-        kept, kept_y = xp.where(moved, xp.vstack(inside), xp.vstack(new)), xp.where(moved, inside_y, y)
-        return Step(kept, kept_y, least, xp.vstack(new), y, xp.vstack(inside), inside_y, error)
+        y = self.ports.moved(inside)
+        return Step(xp.vstack(new), xp.vstack(inside), y, self.violation(inside, y) / self.speed)
 
-    def _after(self, x: Array, step: Step) -> tuple[Array, Array]:
-        """The state after a step from x, and its violation."""
-        xp, end = self.xp, self.kept + self.ports.rows
-        rho, before = x[end, 0], x[end + 1 : end + 2, :]
+    def _after(self, x: Array, p: Array, least: Array, error: Array) -> tuple[Array, Array]:
+        """The state with impulses p after a step from x, and its violation; `least` is that of p as they are."""
+        xp, rho, before = self.xp, x[self.kept, 0], x[self.kept + 1 : self.kept + 2, :]
         # less of u in y if that was worse than before, and back if it was nothing at all
-        sane, smaller = step.error < LOST, xp.where(FALLS * rho > LEAST, FALLS * rho, LEAST)
-        rho = xp.where(step.least < before, rho, smaller) * xp.eye(1)
-        state = xp.where(sane, xp.vstack([step.p, x[self.rows : self.kept, :], step.y]), x[0:end, :])
-        least, error = (xp.where(sane, a, LOST) for a in (step.least, step.error))
+        sane, smaller = error < LOST, xp.where(FALLS * rho > LEAST, FALLS * rho, LEAST)
+        rho = xp.where(least < before, rho, smaller) * xp.eye(1)
+        state = xp.where(sane, xp.vstack([p, x[self.rows : self.kept, :]]), x[0 : self.kept, :])
+        least, error = (xp.where(sane, a, LOST) for a in (least, error))
         return xp.vstack([state, rho, least]), SAFE * error
 
     def _velocities(self, y: Array) -> list[Array]:
         """Those of contacts and joints, for velocities of ports."""
         return [self.problem.g[i] + self.ports.at(i, y) for i in range(len(self.laws))]
 
-    def _begun(self, y: Array) -> tuple[Array, Array, Array]:
+    def _begun(self) -> tuple[Array, Array]:
         """What is in the state besides impulses at the beginning."""
-        return y, RHO * self.xp.eye(1), LOST * self.xp.eye(1)
+        return RHO * self.xp.eye(1), LOST * self.xp.eye(1)
 
     def _linearised(self, law: Law, p: Array, u: Array, rho: Array, damping: Array) -> tuple[Array, Array]:
         """E and b: dp = b - E du."""

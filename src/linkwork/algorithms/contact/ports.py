@@ -119,8 +119,8 @@ class Ports:
             total[n] = total[n] + one
         return self.xp.vstack([self.xp.zeros(0), *total])
 
-    def solve(self, E: Sequence[Array], b: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """The dp of the two equations above, and du = B dy."""
+    def solve(self, E: Sequence[Array], b: Sequence[Array], symmetric: bool = False) -> tuple[list[Array], list[Array]]:
+        """The dp of the two equations above, and du = B dy; `symmetric` if all E are."""
         xp, A = self.xp, [[self.inverse[i, j] for j in range(self.rows)] for i in range(self.rows)]
         for i, (n, lever) in self.place.items():
             stiff, start = self._stiffness(E[i], lever), self.first[n]
@@ -128,7 +128,7 @@ class Ports:
                 for c in range(self.sizes[n]):
                     A[start + r][start + c] = A[start + r][start + c] + stiff[r, c]
         right = self.wrenches(b)
-        dy = xp.matrix([[x] for x in eliminated(A, [right[k, 0] for k in range(self.rows)])])
+        dy = xp.matrix([[x] for x in eliminated(A, [right[k, 0] for k in range(self.rows)], symmetric)])
         du = [self.at(i, dy) for i in range(len(b))]
         return [a - stiff @ x for a, stiff, x in zip(b, E, du, strict=True)], du
 
@@ -145,15 +145,15 @@ class Ports:
         return xp.vstack([xp.hstack([E, turned]), xp.hstack([xp.cross(lever, E), xp.cross(lever, turned)])])
 
 
-def eliminated(A: list[list[Array]], b: list[Array]) -> list[Array]:
-    """A^-1 b by LU without pivots, of scalars."""
+def eliminated(A: list[list[Array]], b: list[Array], symmetric: bool = False) -> list[Array]:
+    """A^-1 b by LU without pivots, of scalars; if A is symmetric, of the half above its diagonal."""
     n, x = len(b), list(b)
     A = [list(row) for row in A]
     for k in range(n):
         pivot = 1.0 / A[k][k]
         for i in range(k + 1, n):
-            l = A[i][k] * pivot
-            for j in range(k + 1, n):
+            l = (A[k][i] if symmetric else A[i][k]) * pivot
+            for j in range(i if symmetric else k + 1, n):
                 A[i][j] = A[i][j] - l * A[k][j]
             x[i] = x[i] - l * x[k]
         A[k][k] = pivot

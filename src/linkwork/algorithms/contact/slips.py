@@ -31,25 +31,25 @@ FASTER = 100.0
 class Slips(Newton):
     """The loop over steps.
 
-    Its state has impulses and what other solvers remember, the velocities y of ports, s of every contact and whether it
-    pushed, and at last whether the loop has begun.
+    Its state has impulses and what other solvers remember, s of every contact and whether it pushed, and whether the
+    loop has begun.
     """
 
     @property
     def size(self) -> int:
         """How many numbers the state has."""
-        return int(self.kept + self.ports.rows + 2 * len(self.laws) + 1)
+        return int(self.kept + 2 * len(self.laws) + 1)
 
     def enter(self, x: Array) -> Array:
         """The state from which it begins, whatever the impulses are."""
-        rest = self.xp.zeros(self.ports.rows + 2 * len(self.laws) + 1)
-        return self.xp.vstack([x[0 : self.kept, :], rest])
+        return self.xp.vstack([x[0 : self.kept, :], self.xp.zeros(2 * len(self.laws) + 1)])
 
     def next(self, x: Array) -> tuple[Array, Array]:
         """The state after one step more, and its violation of the laws, relative to velocities."""
-        xp, n, end = self.xp, len(self.laws), self.kept + self.ports.rows
-        begun, u = x[end + 2 * n, 0] > 0, self._velocities(x[self.kept : end, :])
+        xp, n, end = self.xp, len(self.laws), self.kept
+        begun = x[end + 2 * n, 0] > 0
         p = [xp.where(begun, a, 0.0 * a) for a in self._split(x)]
+        u = self._velocities(self.ports.moved(p))
         s, pushed = ([x[end + k * n + i, 0] for i in range(n)] for k in range(2))
         cones = [law for law in self.laws if isinstance(law, Cone)]
         # which contacts push and slip: at first all that would, then those that did
@@ -70,9 +70,9 @@ class Slips(Newton):
             p[i], u[i] = xp.where(begun, p[i], inside[i]), xp.where(begun, u[i], u_inside[i])
             held.append(given_slip(law, p[i], u[i], new, pushes, threshold(xp, DAMPING), xp))
             after.append([new, pushes])
-        step = self._solved(p, held)
+        step = self._solved(p, held, symmetric=True)
         columns = xp.matrix([[a[k]] for k in range(2) for a in after])
-        state = xp.vstack([step.raw, x[self.rows : self.kept, :], step.raw_y, columns, xp.eye(1)])
+        state = xp.vstack([step.raw, x[self.rows : self.kept, :], columns, xp.eye(1)])
         sane = step.error < LOST
         return xp.where(sane, state, x), SAFE * xp.where(sane, step.error, LOST)
 
