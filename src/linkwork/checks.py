@@ -275,7 +275,7 @@ ANY_POSITIONS, ANY_VELOCITIES = (Sized("finite numbers", _nothing, size, True, l
 
 def _matrix(value: Any) -> Any:
     """Of any backend; numbers are finite, symbols may be anything."""
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | list | tuple | memoryview):
         value = finite_array(value, float(np.finfo(float).max))
     shape = getattr(value, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:

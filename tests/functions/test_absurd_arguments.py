@@ -145,7 +145,7 @@ def variants(valid: Any) -> Iterator[tuple[str, Callable[[], Any], bool]]:
         yield "all truth values", lambda: x.astype(bool), True
         yield "dates", lambda: x.astype("M8[s]"), True
         yield "durations", lambda: x.astype("m8[s]"), True
-        yield "a matrix", lambda: np.matrix(x), False
+        yield "a matrix", lambda: x if x.ndim > 2 else np.asmatrix(x), False
         yield "read-only", lambda: np.broadcast_to(x, x.shape), False
         yield "backwards", lambda: x[..., ::-1], False
         yield "in the other byte order", lambda: x.astype(x.dtype.newbyteorder()), False
