@@ -54,8 +54,7 @@ def advance(
         return _Midpoint(model, method, prox, modes, backend, actuators)
     chosen = Choice("forward_dynamics", method, model, modes=modes, prox=prox)
     step = Step(model, chosen, integrator, prox, iterations, modes, extras=("lam",), actuators=actuators)
-    # a solver iteration takes little beside the Python of a step, and here is no second try
-    return _Explicit(step.retried or step, backend)
+    return _Explicit(step, backend)
 
 
 def driving(model: Model, drive: np.ndarray) -> dict[str, np.ndarray]:
