@@ -67,7 +67,7 @@ def test_penalties_through_linkages_lose_no_digits_of_forces() -> None:
     method, rng = methods("forward_dynamics")["c_lcaba"], np.random.default_rng(0)
     assert method.prox is not None
     assert penalty.fitted(method.prox, model, method).mu < 0.3 * method.prox.mu
-    q, v = closed_states(model, 24, 0)
+    q, v = closed_states(model, rng, 24)
     tau = rng.uniform(-1, 1, v.shape)
     found, judge = lw.forward_dynamics(model, method="c_lcaba")(q, v, tau), Judge(model)
     assert found.converged.all()
