@@ -176,15 +176,22 @@ SEED = Kind("a whole number of at least 0, or a numpy.random.Generator", _seed)
 # arrays
 
 
-def real_array(value: Any) -> np.ndarray:
-    """Anything array-like of real numbers, as an array of whatever real type; `Refused` otherwise."""
+WEIGHTS = "active"
+"""The one input of functions that may be truth values: which constraints hold."""
+
+
+def real_array(value: Any, name: str = "") -> np.ndarray:
+    """Anything array-like of real numbers, as an array of whatever real type; `Refused` otherwise.
+
+    Truth values are no numbers, unless it is the input of that `name`.
+    """
     if type(value) is not np.ndarray and _masked(value):
         raise Refused("entries are masked; fill them first")
     try:
         x = turns.as_array(value)
     except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
-    if x.dtype.kind not in "fiub":
+    if x.dtype.kind not in ("fiub" if name == WEIGHTS else "fiu"):
         raise Refused("it is complex" if x.dtype.kind == "c" else f"its entries are of type {x.dtype}")
     return x
 
@@ -217,9 +224,9 @@ def _as_double(x: np.ndarray) -> np.ndarray:
         return turns.copied(x, float)
 
 
-def finite_array(value: Any, size: float = LARGEST) -> np.ndarray:
+def finite_array(value: Any, size: float = LARGEST, name: str = "") -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
-    x = _as_double(real_array(value))
+    x = _as_double(real_array(value, name))
     if not turns.largest(x) <= size:  # NaN is not, either
         raise Refused(f"entries are larger than {size:g}" if turns.all_finite(x) else "entries are NaN or infinite")
     return x
@@ -274,7 +281,7 @@ ANY_POSITIONS, ANY_VELOCITIES = (Sized("finite numbers", _nothing, size, True, l
 
 def _matrix(value: Any) -> Any:
     """Of any backend; numbers are finite, symbols may be anything."""
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | list | tuple | memoryview):
         value = finite_array(value, float(np.finfo(float).max))
     shape = getattr(value, "shape", None)
     if not isinstance(shape, tuple) or len(shape) != 2:
@@ -294,6 +301,7 @@ def _numbers(value: Any) -> np.ndarray:
 
 NUMBERS = Kind("a list of finite numbers", _numbers)
 ARRAY = Kind("an array of finite numbers", finite_array)
+MODES = Kind("an array of weights, or of truth values", lambda value: finite_array(value, name=WEIGHTS))
 ANY_ARRAY = Kind("an array of finite numbers", lambda value: finite_array(value, float(np.finfo(float).max)))
 
 

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
 from inspect import signature
 from itertools import count
 from pathlib import Path
@@ -76,6 +78,14 @@ NOT_NUMBERS: dict[str, Callable[[], Any]] = {
     "an array of objects": lambda: np.array([1.0, None, 2.0]),
     "a masked number": lambda: np.ma.masked,
     "complex array": lambda: np.ones(2) * 1j,
+    "a truth value": lambda: np.True_,
+    "truth values": lambda: np.array([True, False, True]),
+    "a duration": lambda: np.timedelta64(1, "s"),
+    "a record": lambda: np.zeros(3, [("x", float)]),
+    "bytes as a memoryview": lambda: memoryview(b"abc").cast("c"),
+    "None in an array without axes": lambda: np.array(None),
+    "a fraction": lambda: Fraction(1, 2),
+    "a decimal": lambda: Decimal("0.5"),
 }
 """Never taken where the valid value is a number, or an array of them."""
 
@@ -132,6 +142,16 @@ def variants(valid: Any) -> Iterator[tuple[str, Callable[[], Any], bool]]:
         yield "one NaN", lambda: spoilt(np.nan), True
         yield "one infinity", lambda: spoilt(np.inf), True
         yield "complex", lambda: x.astype(complex), True
+        yield "all truth values", lambda: x.astype(bool), True
+        yield "dates", lambda: x.astype("M8[s]"), True
+        yield "durations", lambda: x.astype("m8[s]"), True
+        yield "a matrix", lambda: x if x.ndim > 2 else np.asmatrix(x), False
+        yield "read-only", lambda: np.broadcast_to(x, x.shape), False
+        yield "backwards", lambda: x[..., ::-1], False
+        yield "in the other byte order", lambda: x.astype(x.dtype.newbyteorder()), False
+        yield "a memoryview", lambda: memoryview(np.ascontiguousarray(x)), False
+        yield "long doubles", lambda: x.astype(np.longdouble), False
+        yield "unaligned", lambda: np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(float).reshape(x.shape), False
         yield "two rows", lambda: np.stack([x, x]), False
         yield "no rows", lambda: np.stack([x, x])[:0], False
         yield "a longer one", lambda: np.concatenate([x, x[:1]]), False
@@ -147,6 +167,8 @@ def excused(call: Call, argument: str, name: str) -> bool:
         return True
     if call.name == "Kernel()" and name.startswith(("NaN", "one ")):
         return True  # below the functions: it computes with what it is given
+    if argument == "active" and "truth value" in name:
+        return True  # contacts are on, or off
     return argument == "controller" and name == "a class"
 
 

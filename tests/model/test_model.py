@@ -14,6 +14,7 @@ from linkwork.joints import Revolute
 from linkwork.model import BodyInertia, Builder, Limits, Model, Placement
 from linkwork.model.builder import base_joint
 from linkwork.model.topology import Topology
+from linkwork.robots import mechanisms as mech
 
 BODY = BodyInertia(1.0, np.array([0.1, 0.0, 0.0]), np.eye(3) * 0.01)
 
@@ -356,3 +357,20 @@ def test_limits_that_leave_no_position_are_refused() -> None:
     with pytest.raises(lw.LinkworkError, match="lower limit 1 is above the upper limit -1"):
         Limits(1.0, -1.0)
     assert Limits(1.0, 1.0).lower == 1.0
+
+
+def test_quaternions_without_a_direction_are_refused_by_every_operation():
+    model = mech.quadruped()
+    q, v = model.neutral(), np.ones(model.nv)
+    none = np.where(np.isin(np.arange(model.nq), range(3, 7)), 0.0, q)
+    for call in (
+        lambda: model.integrate(none, v),
+        lambda: model.integrate(np.stack([q, none]), v),
+        lambda: model.difference(none, q),
+        lambda: model.difference(q, none),
+        lambda: model.interpolate(none, q, 0.5),
+        lambda: model.velocity(none, np.ones(model.nq)),
+        lambda: model.normalised(none),
+    ):
+        with pytest.raises(InputError, match="length zero"):
+            call()

@@ -66,7 +66,7 @@ class Arguments:
     def _checked(self, name: str, value: Any) -> np.ndarray:
         shape = self._shapes.get(name, (self.inputs[name],))
         try:
-            x = turns.typed(bare_as_entry(real_array(value), shape), self.dtype)
+            x = turns.typed(bare_as_entry(real_array(value, name), shape), self.dtype)
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:

@@ -25,12 +25,18 @@ from linkwork.model.digest import digest
 from linkwork.model.joint_forces import joint_forces
 from linkwork.model.memo import cached
 from linkwork.rewrite.rewritten import Rewritten
+from linkwork.structure.independent import samples
+from linkwork.structure.treatment import treated
 
 STATES = 2
-"""Random states in which it is measured: loops may be open there, the equation of motion holds nevertheless."""
+"""Random states in which it is measured. Loops may be open there, the equation of motion holds nevertheless; but where
+loops that are embedded are open there are no numbers, so methods that embed linkages get closed ones."""
 
 LOST, LEFT = 2e-8, 1e-9
 """Where more than the first is missing, relative to accelerations, the penalty is chosen for the second."""
+
+THROUGH = 3e-9
+"""The same where penalties pass through embedded linkages: 9e-9 in one state of Digit with a box is 6e-7 in another."""
 
 WEAK = 3e-10
 """The same for methods that penalise singular rows only. Rows that a joint hardly moves become inertia as penalties do,
@@ -55,7 +61,7 @@ def _share(model: Model, name: str) -> float:
     from linkwork.kernels import notes
 
     method = registry.methods("forward_dynamics")[name]
-    content = digest("penalty", model, method, STATES, LOST, LEFT, WEAK, LEAST)
+    content = digest("penalty", model, method, STATES, LOST, LEFT, THROUGH, WEAK, LEAST)
     found = (notes.get(content) or {}).get("share")
     if isinstance(found, float) and LEAST <= found <= 1:
         return found
@@ -67,7 +73,8 @@ def _measured(model: Model, method: registry.Method) -> float:
         missing = max((_missing(model, method, seed) for seed in range(STATES)), default=0.0)
     if method.damps == "singular":
         return 1.0 if missing <= WEAK else LEAST
-    return 1.0 if missing <= LOST else max(LEFT / missing, LEAST)
+    through = method.local and method.ways is not None and bool(treated(model, method.ways).strained)
+    return 1.0 if missing <= (THROUGH if through else LOST) else max(LEFT / missing, LEAST)
 
 
 def _missing(model: Model, method: registry.Method, seed: int) -> float:
@@ -77,7 +84,7 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
     """
     rng, xp, within = np.random.default_rng(seed), get("numpy"), Rewritten(model)
     length = np.where(model.sliding, max(model.reach) or 1.0, 1.0)[:, None]
-    q, v = model.random_q(rng)[:, None], rng.normal(size=(model.nv, 1)) * length
+    q, v = _position(model, method, rng, seed)[:, None], rng.normal(size=(model.nv, 1)) * length
     assert method.prox is not None
     try:
         motion = within.motion(q, v, xp)
@@ -95,3 +102,9 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
     off, free, a = (np.abs(x.ravel() / length[:, 0]).max(initial=0.0) for x in (off, free, a))
     found = off / max(a, free) if max(a, free) > 0 else 0.0
     return float(found) if np.isfinite(found) else 0.0
+
+
+def _position(model: Model, method: registry.Method, rng: np.random.Generator, seed: int) -> np.ndarray:
+    """A random configuration; a closed one for methods that embed linkages, where such are found."""
+    closed = samples(model, range(len(model.constraints)))[1:] if method.local else []
+    return np.asarray(closed[seed % len(closed)].q[:, 0]) if closed else model.random_q(rng)

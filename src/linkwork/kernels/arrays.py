@@ -47,7 +47,7 @@ def take_inputs(
     rows = []
     for port, values in zip(ports, given, strict=True):
         try:
-            x = bare_as_entry(real_array(values), port.shape)
+            x = bare_as_entry(real_array(values, port.name), port.shape)
         except Refused as why:
             raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
         if x.shape == port.shape:
@@ -72,7 +72,7 @@ def one_state(ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype
     arrays = []
     for port, values in zip(ports, given, strict=False):
         try:
-            x = bare_as_entry(real_array(values), port.shape)
+            x = bare_as_entry(real_array(values, port.name), port.shape)
         except Refused:
             return None
         if x.shape != port.shape:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import ARRAY, checked, instance, optional
+from linkwork.checks import ARRAY, MODES, checked, instance, optional
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.interop import to_pinocchio
 from linkwork.model import Model
@@ -53,7 +53,7 @@ class Horizon:
     those of the step's actuators, or the forces of all joints that are actuated.
     """
 
-    @checked(step=STEP, active=optional(ARRAY))
+    @checked(step=STEP, active=optional(MODES))
     def __init__(self, step: DiscreteStep, state: Any, costs: Sequence[Any], active: object = None) -> None:
         model, self.step, self.knots = step.model, step, len(costs) - 1
         if step.na:

@@ -151,13 +151,9 @@ class Configurations:
     @checked(q=ANY_POSITIONS)
     def normalised(self, q: np.ndarray) -> np.ndarray:
         """The nearest valid configuration: quaternions of length one."""
-        with np.errstate(all="ignore"):
-            found = self._by_joint("normalised", q)
+        found = self._by_joint("normalised", q)
         if not np.isfinite(found).all():
-            raise InputError(
-                "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
-                "no direction; model.neutral() gives a valid configuration"
-            )
+            raise _undirected()
         return found
 
     @cached_property
@@ -183,11 +179,28 @@ class Configurations:
         of_v = operation in ("integrate", "rate")  # the second argument is a velocity
         columns = [np.broadcast_to(x, (*(lead or (1,)), x.shape[-1])).T for x in given]
         parts = [np.zeros((0, columns[0].shape[1]))]
-        for joint, at, at_v in self._runs[operation]:
-            entries = at, at_v if of_v else at
-            parts.append(_each(joint, operation, [x[s, :] for x, s in zip(columns, entries, strict=False)]))
+        with np.errstate(all="ignore"):
+            for joint, at, at_v in self._runs[operation]:
+                entries = at, at_v if of_v else at
+                parts.append(_each(joint, operation, [x[s, :] for x, s in zip(columns, entries, strict=False)]))
         rows = np.ascontiguousarray(np.concatenate(parts).T)
+        unclear = operation == "difference" or np.isnan(rows).any()
+        if unclear and not all(self._directed(x) for x in given if x.shape[-1] == self.topology.nq):
+            raise _undirected()
         return rows if lead else np.asarray(rows[0])
+
+    def _directed(self, q: np.ndarray) -> bool:
+        """Whether no quaternion or pair [cos sin] has length zero."""
+        t = self.topology
+        units = ((q[..., t.q_slices[i]], part) for i in t.links for part in self.links[i].joint.units)
+        return all(bool((np.abs(own[..., part]).max(axis=-1) > 0).all()) for own, part in units)
+
+
+def _undirected() -> InputError:
+    return InputError(
+        "q has a quaternion, or a pair [cos sin], of length zero, or too large for one: it has "
+        "no direction; model.neutral() gives a valid configuration"
+    )
 
 
 def _is_vector(joint: Joint, operation: str) -> bool:

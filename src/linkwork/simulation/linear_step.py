@@ -26,6 +26,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import (
     ARRAY,
     FLAG,
+    MODES,
     NAME,
     TIME,
     Refused,
@@ -69,7 +70,7 @@ APART_FROM = 200_000
 
 STATELESS = "this step has no activations: only actuators with a state have, and only where actuators=True"
 
-STATE = {"q": ARRAY, "v": ARRAY, "u": ARRAY, "active": optional(ARRAY), "act": optional(ARRAY)}
+STATE = {"q": ARRAY, "v": ARRAY, "u": ARRAY, "active": optional(MODES), "act": optional(ARRAY)}
 WEIGHTED = {**STATE, "w_q": ARRAY, "w_v": ARRAY, "w_act": optional(ARRAY)}
 """What the arguments of a step, and of its products with weights, are."""
 

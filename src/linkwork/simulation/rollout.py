@@ -336,11 +336,12 @@ def rollout(
     """`run(q0, v0, tau) -> result`: many steps of many states in one native call; see `Rollout.__call__`.
 
     - `integrator` is "semi_implicit" (default) or "rk4"; `steps` and `every` can be given here or in the call.
-    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step (default: one,
-      and two in every stage of "rk4"), with the penalty of `prox`. They start from the forces of the last step, the
-      first from those that a step without such a start finds. How far they came is `result.residual`; states that have
-      not converged are rolled out once more, with four (in float64, if neither `iterations` nor `prox` are given).
-      Where that is not enough, `result.converged` is False and there is a ConvergenceWarning.
+    - `method` is one of forward dynamics; proximal ones do `iterations` solver iterations in every step, with the
+      penalty of `prox`. Those that sweep over links do one by default (two in every stage of "rk4"), from the forces of
+      the last step; those that solve for all rows at once two, from zero; for an overconstrained mechanism all do
+      three, from zero. How far they came is `result.residual`; states that have not converged are rolled out once more,
+      with four (in float64, if neither `iterations` nor `prox` are given). Where that is not enough, or rows are in
+      conflict, `result.converged` is False and there is a ConvergenceWarning.
     - `modes=True` adds the input `active`: one weight per constraint, which may change with time (contact schedules).
     - `pd=True` adds `kp`, `kd`, `target`, `target_v`: kp (target - q) + kd (target_v - v) + tau in actuated joints.
     - `stabilisation` (True: with a period of 30 steps, at most 0.1 s; or a `Stabilisation`) lets position errors of

@@ -113,7 +113,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
         x = value
     else:
         try:
-            x = turns.typed(real_array(value), dtype)
+            x = turns.typed(real_array(value, name), dtype)
         except Refused as why:
             raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
     if x.ndim == 0:

@@ -60,7 +60,7 @@ from linkwork.simulation.frictional import Scene, simulate_contacts
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
 from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
-from linkwork.simulation.step import stabilised, warn_of_friction
+from linkwork.simulation.step import RETRIED, stabilised, warn_of_friction
 from linkwork.simulation.trajectory import Trajectory, column_names, column_units
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
@@ -107,7 +107,7 @@ def simulate(
     integrator: str = "semi_implicit",
     method: str | None = None,
     prox: Prox | None = None,
-    iterations: int = 2,
+    iterations: int = RETRIED,
     stabilisation: Stabilisation | bool | None = None,
     projection: bool = False,
     contacts: Sequence[Contact | Pair] | None = None,
@@ -123,7 +123,7 @@ def simulate(
     """Simulate from `q0` (quaternions [x y z w]) and `v0` (default: 0), recording every `every` steps.
 
     - Steps take `dt` seconds, for `duration` seconds. `method` and `prox` are those of `forward_dynamics`, `iterations`
-      the solver iterations of a step.
+      the solver iterations of a step: four, because one takes little beside the Python of a step.
     - `controller(t, q, v)` gives the joint forces (nv,); none means zero. With `actuators=True` it gives the controls u
       (nu,) of the model's actuators instead, and the record has the joint forces that these make of them. Activations
       of those with a state start from zero, and are held over a step.
@@ -213,7 +213,7 @@ class _Options:
 
     def check_contacts(self, given: list[str]) -> None:
         """Raise for options that a simulation with friction does not have."""
-        unlike = {"integrator": "semi_implicit", "iterations": 2, "projection": False, "restitution": 0.0}
+        unlike = {"integrator": "semi_implicit", "iterations": RETRIED, "projection": False, "restitution": 0.0}
         given = given + [n for n, usual in unlike.items() if getattr(self, n) != usual]
         if given:
             raise InputError(

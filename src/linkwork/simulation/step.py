@@ -61,11 +61,11 @@ without bounds otherwise."""
 class Step:
     """One step of a model; the method is planned when it is first needed.
 
-    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. Those that sweep over links start from
-    the forces of the last step, unless the mechanism is overconstrained. By default they do one in semi-implicit steps,
-    and two where accelerations are used to a higher order; the others do two from zero, and three in overconstrained
-    mechanisms. With `modes` there is an input `active`, with `pd` there are gains and targets of joint control, and with
-    `actuators` controls u; `pushes` are forces on frames. `extras` are returned besides q and v.
+    Proximal methods do `iterations` solver iterations, with the penalty of `prox`. Those that sweep over links start
+    from the forces of the last step, unless the mechanism is overconstrained. By default they do one in semi-implicit
+    steps, and two where accelerations are used to a higher order; the others do two from zero, and three in
+    overconstrained mechanisms. With `modes` there is an input `active`, with `pd` there are gains and targets of joint
+    control, and with `actuators` controls u; `pushes` are forces on frames. `extras` are returned besides q and v.
     `audited` steps also sum up the work of joint and constraint forces, and its size. `parameters` names those that are
     inputs; with `softness` rows are soft. When traced, dynamics are computed `within` the rewritten model. With
     constraints, `worst` is the largest |J a - k| of any row in any step so far, relative to the size of the rows'
@@ -339,19 +339,19 @@ ITERATIONS = {"semi_implicit": 1, "rk4": 2}
 """Solver iterations in each solution within a step, from the forces of the one before."""
 
 AT_ONCE = 2
-"""The same from zero, by methods that solve for all rows at once. With their penalty, 1e10, that is as accurate as a start
-from the last step's forces, and shows in which directions rows are weak."""
+"""The same from zero, by methods that solve for all rows at once. With their penalty, 1e10, that is as accurate as a
+start from the last step's forces, and errors of regular rows are small enough to tell those of weak ones."""
 
 OPEN = 3
-"""The same from zero, where overconstrained loops drift open. Rows that were redundant are in conflict there; forces that
-add up over steps hold them, and act as far as loops are open (accelerations of Cassie were 1e-5 off, and are 5e-8)."""
+"""The same from zero, where overconstrained loops drift open. Rows that were redundant are in conflict there; forces
+that add up over steps hold them, and act as far as loops are open (Cassie's accelerations were 1e-5 off, now 1e-7)."""
 
 RETRIED = 4
 """Solver iterations of motions that are rolled out once more, because they have not converged with ITERATIONS."""
 
 CONVERGED = {"float64": 1e-6, "float32": 1e-4}
-"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, where rows are in conflict
-or solved directly, and in float32 wherever all are damped."""
+"""The largest |J a - k|, relative to the size of the rows' terms, of a step that has converged, where rows are in
+conflict or solved directly, and in float32 wherever all are damped."""
 
 ACCURATE = {"float64": 1e-6, "float32": 2e-4}
 """The relative error of accelerations in a step that has converged otherwise. What it leaves is left in directions in
@@ -359,7 +359,7 @@ which the rows' Delassus matrix, in units of effective inertia, is about 1 / mu:
 sqrt(mu) times as large as those of rows."""
 
 SOLVED = 5 * Prox.tolerance
-"""The least |J a - k| that is told from none, in the same units: iterations end at the tolerance, by the largest row."""
+"""The least |J a - k| that is told from none, in the same units: iterations end at the tolerance of the largest row."""
 
 STEP_PENALTY = 3e6
 """The largest penalty in time steps on links, and on rows of overconstrained mechanisms, which need huge forces to hold

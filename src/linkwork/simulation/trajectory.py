@@ -15,6 +15,7 @@ import numpy as np
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import (
     ANY_ARRAY,
+    MODES,
     NAME,
     NAMES,
     NUMBER,
@@ -72,7 +73,7 @@ TABLE = choice("table of a trajectory", TABLES)
     v=ANY_ARRAY,
     tau=ANY_ARRAY,
     lam=ANY_ARRAY,
-    active=ANY_ARRAY,
+    active=MODES,
     names=mapping(NAMES),
     events=several(instance(Event, "an Event")),
     model_name=NAME,
