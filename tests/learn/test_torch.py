@@ -204,7 +204,7 @@ def test_rows_of_batches_are_read_where_they_are(plain, fd, states):
 
 
 def test_without_functions_of_tensors_for_c_results_are_the_same(plain, states, monkeypatch):
-    """PyTorch before 2.10 does not have them."""
+    """Older versions of PyTorch do not have them."""
     monkeypatch.setattr(learn.tensor_calls, "_exchange", lambda: None)
     fd = learn.function(plain)
     for given in (states, [x[3] for x in states]):

@@ -92,7 +92,7 @@ def in_jax(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, roun
 
 
 def in_torch(f: Function[Any], inputs: tuple[np.ndarray, ...], kernel: float, rounds: int) -> list[Overhead]:
-    """A call, its operator alone, a call with its gradient, and an operator and a function that do nothing."""
+    """A call, its operator alone, a call with its gradient, and what does nothing beside each."""
     import torch
 
     from linkwork.learn import torch as learn

@@ -124,7 +124,7 @@ def _port(place: int, memory: int, kind: int, byte: int, shape: Sequence[int]) -
 
 @cache
 def _exchange() -> tuple[int, int] | None:
-    """The addresses of torch's VIEW and TO_OBJECT; None before PyTorch 2.10, or for another version of DLPack."""
+    """The addresses of torch's VIEW and TO_OBJECT; None if it has none, or those of another DLPack."""
     capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if capsule is None:
         return None

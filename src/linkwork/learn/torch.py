@@ -222,7 +222,10 @@ def _nothing(*tensors: Any) -> Any:
 
 
 class _Direct:
-    """Machine code that takes tensors and makes results; made once the kernel is compiled for a state or a batch."""
+    """Machine code that takes tensors and makes results.
+
+    It is there once the kernel is compiled for a state, or for a batch.
+    """
 
     def __init__(self, kernel: Kernel, places: Sequence[int], *how: Any) -> None:
         self._kernel, self._how = kernel, (places, *how)
@@ -328,7 +331,10 @@ def _differentiable(compute: Callable[..., Any], call: _Call) -> Any:
 
 
 def _recording(product: Any) -> Any:
-    """`apply` where no transform is on: that of the class inspects the signature of `forward`, which takes 40 us."""
+    """`apply` where no transform is on.
+
+    That of the class inspects the signature of `forward`, which takes 40 us.
+    """
     return super(torch.autograd.Function, product).apply
 
 
