@@ -56,9 +56,9 @@ LOST = 1e30
 
 
 class Step(NamedTuple):
-    """Where a step leads: impulses, what of them is `inside` their cones, velocities of ports, violation of the laws.
+    """Where a step leads: impulses, and what of them is `inside` their cones.
 
-    The last two are those of what is inside.
+    Velocities y of ports and the violation of laws are those of what is inside.
     """
 
     raw: Array
