@@ -96,7 +96,7 @@ class Visual:
 
 @dataclass(frozen=True)
 class Partner:
-    """A shape, by its name, with which another one touches as these figures say, whatever the kinds of the two are."""
+    """A shape, by its name, that another one touches as these figures say, whatever their kinds."""
 
     name: str
     friction: float

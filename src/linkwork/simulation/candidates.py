@@ -33,7 +33,7 @@ CORNERS = np.array(list(product((-1.0, 1.0), repeat=3)))
 def contacts(
     model: Model, links: Sequence[str] | None = None, *, friction: float | None = None
 ) -> list[Contact | Pair]:
-    """The candidates of contact that a model's collision shapes have: with the ground, and of <pair> of MJCF.
+    """The candidates of contact that a model's collision shapes have.
 
     | shape | contacts |
     |---|---|
