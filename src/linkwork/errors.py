@@ -135,7 +135,7 @@ def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
 
 
 def users_level() -> int:
-    """The `stacklevel` with which a warning of the calling function names a line of the user's, not of this package."""
+    """The `stacklevel` with which a warning of the calling function names a line of the user's."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "linkwork":
         frame, level = frame.f_back, level + 1

@@ -61,7 +61,7 @@ app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:
-    """Run the command line; errors of the user's making are one sentence and exit code 2, warnings one as well."""
+    """Run the command line; errors of the user's making are one sentence, with exit code 2."""
     warnings.showwarning = _told
     try:
         app(standalone_mode=True)

@@ -75,7 +75,7 @@ STRAIGHT, ENTRIES = "; straight-line code\n", "; entry points\n"
 
 
 def exchanged(shape: Shape, rows: list[str], distance: int, emit: Callable[[str], str]) -> list[str]:
-    """One round of a transposition: rows exchange what is off the diagonal of their blocks of twice this distance."""
+    """One round of a transposition: rows at this distance exchange halves of their blocks of twice that."""
     w, after = shape.lanes, list(rows)
     low = ", ".join(f"i32 {j if not j & distance else w + j - distance}" for j in range(w))
     high = ", ".join(f"i32 {j + distance if not j & distance else w + j}" for j in range(w))

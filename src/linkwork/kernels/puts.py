@@ -29,14 +29,14 @@ POINTER = 8
 
 
 class Put(NamedTuple):
-    """Where a put stores its values, as outputs and columns; and those that no other put has checked for NaN."""
+    """Outputs and columns in which a put stores its values; those that it alone checks for NaN."""
 
     targets: tuple[tuple[int, int], ...]
     checked: tuple[int, ...]
 
 
 class Outlet(NamedTuple):
-    """How outputs leave: puts by their nodes, blocks that are always zero, and what the workspace has for them."""
+    """How outputs leave: puts by their nodes, blocks of zeros, and what the workspace has for them."""
 
     puts: dict[int, Put]
     widths: tuple[int, ...]  # of the blocks of every output

@@ -319,7 +319,7 @@ exit:
 
 
 def rows_and_blanks(shape: Shape, widths: Iterable[int]) -> str:
-    """``find_rows``: pointers to W rows, of idle lanes to the last; ``blank{C}``: zeros in blocks of C columns."""
+    """``find_rows``: pointers to W rows, of idle lanes to the last; ``blank{C}``: zeros in C columns each."""
     w, numbers = shape.lanes, ", ".join(f"i64 {k}" for k in range(shape.lanes))
     v = f"<{w} x i64>"
 
