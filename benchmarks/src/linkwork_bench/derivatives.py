@@ -115,8 +115,8 @@ def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> 
         if task == "forward":
             solve = lw.forward_dynamics(model, threads=1, use="batch")
             calls = [_in_batches(g, robot) for g in (solve, solve.vjp())]
-            times = np.median([[_timed(call) / BATCH for call in calls] for _ in range(rounds)], axis=0)
-            found[-1].solve, found[-1].vjp = float(times[0]), float(times[1])
+            medians = np.median([[_timed(call) / BATCH for call in calls] for _ in range(rounds)], axis=0)
+            found[-1].solve, found[-1].vjp = float(medians[0]), float(medians[1])
     return found
 
 
