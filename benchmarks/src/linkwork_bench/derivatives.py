@@ -109,22 +109,24 @@ def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> 
                 times.append(_timed(call) / states)
             if theirs is not None:
                 peer.append(theirs.round(BUDGET).us)
-        model, us = robot.constrained(case), [float(np.median(x)) for x in took]
+        model, (one, batch, large) = robot.constrained(case), [float(np.median(x)) for x in took]
         beside = float(np.median(peer)) if peer else None
-        found.append(Figure(robot.name, case, task, model.rows, f.operations, compiled, *us, beside))
+        found.append(Figure(robot.name, case, task, model.rows, f.operations, compiled, one, batch, large, beside))
         if task == "forward":
             solve = lw.forward_dynamics(model, threads=1, use="batch")
-            found[-1].solve, found[-1].vjp = (_in_batches(g, robot, rounds) for g in (solve, solve.vjp()))
+            calls = [_in_batches(g, robot) for g in (solve, solve.vjp())]
+            medians = np.median([[_timed(call) / BATCH for call in calls] for _ in range(rounds)], axis=0)
+            found[-1].solve, found[-1].vjp = float(medians[0]), float(medians[1])
     return found
 
 
-def _in_batches(f: Function, robot: Robot, rounds: int) -> float:
-    """Processor time of a state in a batch; weights of a product are ones."""
+def _in_batches(f: Function, robot: Robot) -> Callable[[], Any]:
+    """A function on a batch; weights of a product are ones."""
     bound, rows = Kernel(f.program, threads=1, defaults=f.defaults).bind(BATCH), np.arange(BATCH) % len(robot.q)
     for name, buffer in zip(f.inputs, bound.inputs, strict=False):
         buffer[...] = getattr(robot, name)[rows] if name in ("q", "v", "tau") else 1.0
     bound()
-    return float(np.median([_timed(bound) / BATCH for _ in range(rounds)]))
+    return bound
 
 
 def _timed(call: Callable[[], Any]) -> float:

@@ -171,7 +171,10 @@ class _Columns:
         moving: bool = True,
         add: bool = False,
     ) -> None:
-        """x_l of one limb in some columns: from b_l in the matrix `own`, and from [x_t; lam], if that is not zero."""
+        """x_l of one limb in some columns.
+
+        From b_l in the matrix `own`, and from [x_t; lam] unless that is zero.
+        """
         limb = self.solved.limbs[k].limb
         felt = () if own is None else _rows(own, limb.dofs)
         held = (*_rows(names[0], [self.solved.trunk[c] for c in limb.carriers]), *_rows(names[1], limb.rows))

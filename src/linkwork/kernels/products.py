@@ -229,7 +229,10 @@ class ProductProgram:
         return known
 
     def output_slots(self, layout: Layout, mirrored: bool) -> tuple[tuple[int, ...], ...]:
-        """The slot of every element of each output; if `mirrored`, those of `last_mirrors` are where they come from."""
+        """The slot of every element of each output.
+
+        If `mirrored`, elements of `last_mirrors` are found where they come from.
+        """
         found = []
         for port in self.outputs:
             begin, wide = layout.named[port.name], _shape(port)[1]
