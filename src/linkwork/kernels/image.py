@@ -166,13 +166,10 @@ def lower_products(program: ProductProgram, options: Options, modules: Modules) 
     workspace = -(-layout.size * shape.bytes // 64) * 64
     write_chunks(start, "start", options, modules)
     calls: list[str | int] = [*step_calls(start, shape, options.register, "start")]
-    # in a batch, elements are moved out one by one: those that are equal to others need not be copied before
-    skipped = program.last_mirrors.values() if options.lanes > 1 else ()
     for k, part in enumerate(parts):
-        products = [p for p in part.products if p not in skipped]
-        modules.append(product_module(products, program.matrices, slots, tile_of(options), f"products{k}"))
+        modules.append(product_module(part.products, program.matrices, slots, tile_of(options), f"products{k}"))
         calls += [f"  call void @products{k}(ptr %ws, ptr %ws)", *part.done]
-    places = (*places_of(layout, program.inputs), *program.output_slots(layout, mirrored=options.lanes > 1))
+    places = (*places_of(layout, program.inputs), *places_of(layout, program.outputs))
     frame = Frame(program.inputs, program.outputs, places, shape, workspace)
     cost = cost_of([start], (*program.inputs, *program.outputs)) + sum(p.operations for p in program.products)
     modules.append(

@@ -170,13 +170,6 @@ class ProductProgram:
         ]
 
     @cached_property
-    def last_mirrors(self) -> dict[str, Mirror]:
-        """The mirrors of outputs that no later product reads or writes, by output."""
-        last = {n: p for p in self.products for n in p.matrices}
-        found = {port.name: last.get(port.name) for port in self.outputs}
-        return {n: p for n, p in found.items() if isinstance(p, Mirror) and self.products.count(p) == 1}
-
-    @cached_property
     def unstored(self) -> list[frozenset[int]]:
         """For each matrix of the start, the elements (flat) that nobody reads before products write them."""
         read, written = ({n: np.zeros(_shape(p), bool) for n, p in self.matrices.items()} for _ in range(2))
@@ -227,21 +220,6 @@ class ProductProgram:
         layout.size = max(layout.size, place)
         layout.named |= known
         return known
-
-    def output_slots(self, layout: Layout, mirrored: bool) -> tuple[tuple[int, ...], ...]:
-        """The slot of every element of each output.
-
-        If `mirrored`, elements of `last_mirrors` are found where they come from.
-        """
-        found = []
-        for port in self.outputs:
-            begin, wide = layout.named[port.name], _shape(port)[1]
-            slots = list(range(begin, begin + port.size))
-            if mirrored and port.name in self.last_mirrors:
-                for i, j in self.last_mirrors[port.name].entries:
-                    slots[i * wide + j] = begin + j * wide + i
-            found.append(tuple(slots))
-        return tuple(found)
 
     def interpret(self, *arrays: ArrayLike, dtype: str = "float64") -> tuple[Array, ...]:
         """The products in NumPy: the definition of what every kernel of this program computes."""
