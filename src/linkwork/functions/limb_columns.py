@@ -36,9 +36,9 @@ class Columns(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Columns from `start` to `stop` in which the same limbs are not zero (`used`), and the rows of S that they have.
+    """Columns from `start` to `stop` in which the same limbs are not zero (`used`).
 
-    These are of the trunk, and of constraints.
+    Their S has these rows of the trunk and of constraints.
     """
 
     start: int
