@@ -31,17 +31,22 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
-    """Errors of the rows for joint accelerations, k - J vdot, and the size of their terms."""
+    """Errors of the rows for joint accelerations, k - J vdot, and the size of their terms, also of those of k."""
     xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
-    for kc, columns in zip(k, (joint_columns(motion, r) for r in rows), strict=True):
-        terms = [kc, *(-(c.T * vdot[j, 0]) for j, c in columns.items())]
-        errors.append(sum(terms[1:], terms[0]))
-        squares = sum((x.T @ x for x in terms), squares)
+    for kc, known, r in zip(k, _known_terms(motion, rows), rows, strict=True):
+        moved = [-(c.T * vdot[j, 0]) for j, c in joint_columns(motion, r).items()]
+        errors.append(sum(moved, kc))
+        squares = sum((x.T @ x for x in (*known, *moved)), squares)
     return errors, xp.sqrt(squares)
 
 
 def joint_targets(motion: Motion, rows: list[ConstraintRows]) -> Array:
     """k of J vdot = k: the rows' right-hand side less their values with joints at rest."""
-    at_rest, xp = motion.accelerations(None), motion.xp
-    left = [r.k - sum((K @ at_rest[l] for l, K in r.links.items()), xp.zeros(r.k.shape[0])) for r in rows]
-    return xp.vstack([xp.zeros(0), *left])
+    left = [sum(known[1:], known[0]) for known in _known_terms(motion, rows)]
+    return motion.xp.vstack([motion.xp.zeros(0), *left])
+
+
+def _known_terms(motion: Motion, rows: list[ConstraintRows]) -> list[list[Array]]:
+    """For each constraint, the terms of k of J vdot = k: their sum may be much smaller."""
+    at_rest = motion.accelerations(None)
+    return [[r.k, *(-(K @ at_rest[l]) for l, K in r.links.items())] for r in rows]
