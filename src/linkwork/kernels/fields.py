@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 
 def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     """The lines that load ``name`` from behind ``base``."""
@@ -21,3 +23,20 @@ def stored(value: str, base: str, offset: int | str, name: str, kind: str = "ptr
     """The code that stores ``value`` behind ``base``; ``name`` is for its place."""
     return f"""  %to_{name} = getelementptr i8, ptr {base}, i64 {offset}
   store {kind} {value}, ptr %to_{name}, align 8"""
+
+
+_PLACES = count()
+
+
+def load(name: str, base: str, offset: int, kind: str = "ptr") -> str:
+    """`name = *(base + offset)`."""
+    place = f"%l{next(_PLACES)}"
+    return f"""  {place} = getelementptr i8, ptr {base}, i64 {offset}
+  {name} = load {kind}, ptr {place}, align {4 if kind == "i32" else 8}"""
+
+
+def store(base: str, offset: int, value: str, kind: str = "ptr") -> str:
+    """`*(base + offset) = value`."""
+    place = f"%s{next(_PLACES)}"
+    return f"""  {place} = getelementptr i8, ptr {base}, i64 {offset}
+  store {kind} {value}, ptr {place}, align {4 if kind == "i32" else 8}"""

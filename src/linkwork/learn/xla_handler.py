@@ -20,6 +20,7 @@ from linkwork.errors import UnsupportedError
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
+from linkwork.kernels.fields import load, store
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.native_calls import FRESH, FURTHER, HELPING, WORDS
@@ -27,7 +28,6 @@ from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import STACK_LIMIT
 from linkwork.kernels.target import Target
 from linkwork.kernels.task import PARALLEL, TAKEN
-from linkwork.learn.fields import load, store
 from linkwork.system.code import addresses
 
 MAJOR = 0
