@@ -76,8 +76,8 @@ def test_bare_numbers_that_machine_code_leaves_to_python() -> None:
     for number in (-1, np.float32(-1), np.int64(-1), np.array(-1), [-1], (-1.0,)):
         assert fd.kernel.finite()(number, number, number) is None
         np.testing.assert_array_equal(fd(number, number, number).a, expected)
-    np.testing.assert_array_equal(fd(-1, entry, True).a, fd(entry, entry, -entry).a)
-    for wrong in (10**400, "0.3", None, 1j, [0.1, 0.2]):
+    np.testing.assert_array_equal(fd(-1, entry, 1).a, fd(entry, entry, -entry).a)
+    for wrong in (10**400, "0.3", None, True, 1j, [0.1, 0.2]):
         with pytest.raises(InputError, match="'tau'"):
             fd(entry, entry, wrong)
 

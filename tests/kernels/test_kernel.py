@@ -115,7 +115,7 @@ def test_arrays_of_all_sorts_give_the_same(program: Program) -> None:
             np.testing.assert_array_equal(a, b)
     one = kernel(q[0].tolist(), tuple(v[0]), tau[::-1][-1])
     np.testing.assert_array_equal(one.a, expected.a[0])
-    whole = kernel(np.arange(LINKS), np.ones(LINKS, bool), np.zeros(LINKS, np.float32))
+    whole = kernel(np.arange(LINKS), np.ones(LINKS, np.int8), np.zeros(LINKS, np.float32))
     np.testing.assert_array_equal(whole.a, kernel(np.arange(LINKS) * 1.0, np.ones(LINKS), np.zeros(LINKS)).a)
 
 

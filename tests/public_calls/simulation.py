@@ -46,7 +46,7 @@ def motions(folder: Any) -> Iterator[Call]:
         "Contact",
         lambda **given: lw.step(robot(), [lw.Contact(**given)], backend="numpy"),
         {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.1, "friction": 0.5, "restitution": 0.0, "name": "ball"}
-        | {"torsion": 0.01, "rolling": 0.001},
+        | {"torsion": 0.01, "rolling": 0.001, "margin": 0.01},
     )
     yield Call(
         "Ground",
@@ -56,7 +56,7 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("Terrain", lw.Terrain, {"function": lambda x, y: 0.1 * x * y})
     yield Call("HeightField", lw.HeightField, {"heights": np.eye(3), "size": (2.0, 1.0), "centre": (0.0, 0.0)})
     on_tip = {"frame": "tip", "offset": (0, 0, 0.1), "radius": 0.0, "friction": 0.5, "restitution": 0.0, "name": "c"}
-    on_tip |= {"torsion": 0.0, "rolling": 0.0}
+    on_tip |= {"torsion": 0.0, "rolling": 0.0, "margin": 0.0}
     for made, more in (
         (lw.BoxContact, {"size": (1, 1, 1), "corner": 0, "placement": None}),
         (lw.RimContact, {"axis": "z", "rim": 0.1, "turn": 0.0}),
@@ -68,7 +68,7 @@ def motions(folder: Any) -> Iterator[Call]:
     yield Call("Block", lw.Block, {"frame": "tip", "size": (1, 1, 1), "placement": None})
     pair = {"a": lw.Ball("tip"), "b": lw.Block("world"), "friction": 0.5, "restitution": 0.0}
     pair |= {"torsion": 0.01, "rolling": 0.001}
-    yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p"})
+    yield Call("Pair", lw.Pair, pair | {"corner": 0, "name": "p", "margin": 0.01})
     yield Call("touching", lw.touching, pair)
     yield Call("ground", lw.ground, {"model": robot()})
     yield Call("contacts", lw.contacts, {"model": robot(), "links": None, "friction": 0.5})

@@ -76,7 +76,7 @@ def test_bytes_of_a_state_are_its_own_inputs_and_records():
         "dt": np.ones(1),
         "limit": np.ones(1),
     }
-    last = 1 + model.rows  # the largest error, and the forces to start from
+    last = 1  # the largest error; iterations start from zero forces
     recorded = 8 * (4 * (3 + 3 + 2 + model.rows) + last + 1)
     assert state_bytes(program, shared, 4, 8) == recorded
     own = {**shared, "q": np.zeros((50, 3)), "tau": np.zeros((50, 7, 3))}

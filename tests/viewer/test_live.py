@@ -14,6 +14,7 @@ import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError
 from linkwork.robots.mechanisms import chain, four_bar, planar_leg, quadruped, standing
+from linkwork.simulation.step import AT_ONCE, OPEN
 
 SECOND = """([tau, steps]) => { const l = linkwork.live;
   l.restart(); tau.forEach((x, k) => l.set("tau", k, x)); l.restart();
@@ -77,7 +78,7 @@ def test_a_loop_moves_as_in_a_rollout(page, tmp_path: Path) -> None:
     model = planar_leg()
     q = lw.assemble(model, model.neutral() + 0.2)
     file = lw.write_html(tmp_path / "leg.html", model, q=q, live=True)
-    agree(page, file, model, q, np.array([1.0, *np.zeros(model.nv - 1)]), iterations=1)
+    agree(page, file, model, q, np.array([1.0, *np.zeros(model.nv - 1)]), iterations=AT_ONCE)
 
 
 def test_contacts_push_as_in_a_rollout(page, tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_cassie_in_real_time(page, tmp_path: Path) -> None:
         pytest.skip(str(problem))
     q = lw.assemble(model, model.neutral())
     file = lw.write_html(tmp_path / "cassie.html", model, q=q, live=True)
-    agree(page, file, model, q, np.zeros(model.nv), iterations=1)
+    agree(page, file, model, q, np.zeros(model.nv), iterations=OPEN)
     times = page.evaluate("""() => { const l = linkwork.live, out = []; l.restart();
       for (let k = 0; k < 60; k++) {
         const t = performance.now(), steps = l.advance(1 / 60, 1);

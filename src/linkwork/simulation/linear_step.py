@@ -33,8 +33,8 @@ from linkwork.checks import (
     bare_as_entry,
     checked,
     either,
+    finite_array,
     optional,
-    real_array,
     shown,
     whole,
 )
@@ -282,7 +282,7 @@ class DiscreteStep:
                 raise not_found("parameter of this step", name, self.parameters)
             shape = self.dynamics.defaults[name].shape
             try:
-                x = bare_as_entry(real_array(value), shape)
+                x = bare_as_entry(finite_array(value), shape)
             except Refused as why:
                 raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
             out[name] = x if x.ndim <= len(shape) else _spread(name, x, (*lead, *shape)).reshape(-1, *shape)
