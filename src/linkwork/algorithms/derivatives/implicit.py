@@ -12,6 +12,11 @@ Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R th
 that is, from a pseudo-inverse without singular values; those of the solution from the sum of four such powers less four
 times the fifth, whose error is O((R / s^2)^4), unless only derivatives are wanted. With `softness`, R is that, and
 W = E.
+
+In float32 R must be so large that it may change the solution of rows that are not redundant. E R has the eigenvalues
+x = R / (s^2 + R): where one is neither small nor (redundant rows) near one, results are NaN, and float64 has to solve
+the state. Where rows are of unequal inertia, as those of surfaces are, R is in units of each row there, in which their
+multipliers would be shared by other weights than in float64: then redundant rows are NaN, too.
 """
 
 from __future__ import annotations
@@ -25,12 +30,16 @@ from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
-from linkwork.constraints.units import units
+from linkwork.constraints.units import row_units, units
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 REDUNDANT = 1e-9
 """Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
+
+UNRESOLVED = 0.02
+"""The largest eigenvalue x of E R, or x (1 - x), in float32: W is 3 x^2 off in its direction. Rounding of J M^-1 J^T
+leaves redundant rows 0.003 to 0.01."""
 
 
 class Multipliers:
@@ -112,8 +121,8 @@ class Implicit(Multipliers):
             return r
         if self.many:
             return self._W @ r
-        E, R = self.factor.constraints.solve, self.xp.vstack(damping(self.motion, self.rows, self.softness))
-        return E(r) if self.softness is not None else undamped(E, R, r, powers)
+        E = self.factor.constraints.solve
+        return E(r) if self.softness is not None else self._trust * undamped(E, self._R, r, powers)
 
     @cached_property
     def _W(self) -> Array:
@@ -121,9 +130,17 @@ class Implicit(Multipliers):
         E, xp = self.factor.constraints.inverse(), self.xp
         if self.softness is not None:
             return E
-        ER = E * xp.vstack(damping(self.motion, self.rows, self.softness)).T
+        ER = E * self._R.T
         second = xp.symmetric(ER @ E)
-        return E + second - 2 * xp.symmetric(ER @ second)
+        return self._trust * (E + second - 2 * xp.symmetric(ER @ second))
+
+    @cached_property
+    def _R(self) -> Array:
+        return self.xp.vstack(damping(self.motion, self.rows, self.softness))
+
+    @cached_property
+    def _trust(self) -> Array | float:
+        return trust(self.factor.constraints.inverse, self._R, self.roots, self.motion)
 
     def _through(self, b: Array) -> Array:
         """z = L^-T b; columns with few entries that are not zero by the rows of L^-1."""
@@ -160,9 +177,21 @@ def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Ar
     return total - powers * E(R * last)
 
 
+def trust(inverse: Callable[[], Array], R: Array, roots: Array, motion: Motion) -> Array | float:
+    """1, or NaN where float32 does not resolve the rows; `inverse` gives E. Rows that are switched off do not count."""
+    xp = motion.xp
+    if not xp.single:
+        return 1.0
+    E = inverse()
+    between = E * roots * roots.T if row_units(motion.model) else E - xp.symmetric((E * R.T) @ E)
+    return xp.where(R.T @ (between * between) @ R <= UNRESOLVED**2, 1.0, float("nan"))[0, 0]
+
+
 def damping(motion: Motion, rows: Sequence[ConstraintRows], softness: Sequence[Array] | None) -> list[Array]:
     """R of each constraint: its softness, or as little as redundant rows need."""
     if softness is not None:
         return list(softness)
-    least = threshold(motion.xp, REDUNDANT)
+    least, own = threshold(motion.xp, REDUNDANT), row_units(motion.model)
+    if motion.xp.single and own is not None:
+        return [motion.xp.constant(least / unit) for unit in own]
     return [motion.xp.zeros(r.k.shape[0]) + least / unit for r, unit in zip(rows, units(motion.model), strict=True)]

@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, damping, undamped
+from linkwork.algorithms.derivatives.implicit import Multipliers, damping, trust, undamped
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -87,7 +87,8 @@ class LimbSolution(Multipliers):
         self.A = LTL(A, _within(parent, self.trunk), xp).inverse()
         self.Q, roots = self.A @ HT, self.roots
         self.delassus = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
-        self.E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
+        E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
+        self.E = E if self.soft or not m else trust(lambda: E, self.R, self.roots, motion) * E
 
         # the solution
         r = joint_targets(motion, self.rows)
