@@ -178,7 +178,10 @@ def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Ar
 
 
 def trust(inverse: Callable[[], Array], R: Array, roots: Array, motion: Motion) -> Array | float:
-    """1, or NaN where float32 does not resolve the rows; `inverse` gives E. Rows that are switched off do not count."""
+    """1, or NaN where float32 does not resolve the rows.
+
+    `inverse` gives E. Rows that are switched off do not count.
+    """
     xp = motion.xp
     if not xp.single:
         return 1.0
