@@ -53,7 +53,8 @@ def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
 def row_units(model: Model) -> list[np.ndarray] | None:
     """The effective inertia of each row, a column for each constraint.
 
-    None if those of all are about `units`. Turning a foot takes 1e-4 of the inertia, in these units, of moving it: float32 needs units of its own for each.
+    None if those of all are about `units`. Turning a foot takes 1e-4 of the inertia, in these units, of moving it:
+    float32 needs units of its own for each.
     """
     own = [1 / f.rows[:, None] if f.moves and f.rows.min(initial=1.0) > 0 else None for f in _felt(model)]
     shared = units(model)

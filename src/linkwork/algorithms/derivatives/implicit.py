@@ -28,7 +28,8 @@ from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.kkt_factor import KKTFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.backends.ops import Array, threshold
+from linkwork.algorithms.tree.ltl import LTL
+from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.constraints.units import row_units, units
 from linkwork.lazy import cached_property
@@ -40,6 +41,10 @@ REDUNDANT = 1e-9
 UNRESOLVED = 0.02
 """The largest eigenvalue x of E R, or x (1 - x), in float32: W is 3 x^2 off in its direction. Rounding of J M^-1 J^T
 leaves redundant rows 0.003 to 0.01."""
+
+LOST = 1e-3
+"""The least pivot of M in float32, relative to its entry: 1e-4 of it is rounding, or more. Joints whose axes are in
+line, with links of hardly any mass between them, have such."""
 
 
 class Multipliers:
@@ -91,6 +96,7 @@ class Implicit(Multipliers):
         self.factor = KKTFactor(
             M, self.columns, damping(self.motion, self.rows, self.softness), motion.model.topology.dof_parent, self.xp
         )
+        self._regular = regular(self.factor.joints, M, self.xp)
         b, k = tau - c, joint_targets(motion, self.rows)
         if weights is not None:
             b, k = self.xp.hstack([b, weights[0]]), self.xp.hstack([k, -(weights[1] * self.roots)])
@@ -155,7 +161,7 @@ class Implicit(Multipliers):
     def _accelerations(self, z: Array, y: Array) -> Array:
         """x = L^-1 D^-1 (z + L^-T J^T y)."""
         f = self.factor
-        w = f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
+        w = self._regular * f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
         if not self.sparse:
             return f.joints.solve_L(w)
         x = [w[i : i + 1, :] for i in range(f.n)]
@@ -175,6 +181,15 @@ def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Ar
         last = E(R * last)
         total = total + last
     return total - powers * E(R * last)
+
+
+def regular(factor: LTL, M: Array, xp: Ops) -> Array | float:
+    """1, or NaN where float32 loses the inertia of a joint: a pivot beside its entry of M."""
+    flag: Array | float = 1.0
+    for i, inverse in enumerate(factor.pivots if xp.single else ()):
+        left = LOST * (inverse * M[i, i])
+        flag = flag * xp.where(left * left <= 1, 1.0, float("nan"))  # rounding has any sign
+    return flag
 
 
 def trust(inverse: Callable[[], Array], R: Array, roots: Array, motion: Motion) -> Array | float:
