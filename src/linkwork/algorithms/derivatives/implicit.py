@@ -42,8 +42,8 @@ UNRESOLVED = 0.02
 """The largest eigenvalue x of E R, or x (1 - x), in float32: W is 3 x^2 off in its direction. Rounding of J M^-1 J^T
 leaves redundant rows 0.003 to 0.01."""
 
-LOST = 1e-3
-"""The least pivot of M in float32, relative to its entry: 1e-4 of it is rounding, or more. Joints whose axes are in
+LOST = 3e-3
+"""The least pivot of M in float32, relative to its entry: 3e-5 of it is rounding, or more. Joints whose axes are in
 line, with links of hardly any mass between them, have such."""
 
 
