@@ -43,8 +43,8 @@ UNRESOLVED = 0.02
 x (1 - x) of about rounding over R, estimated at 0.003 to 0.01; not measured."""
 
 LOST = 3e-3
-"""The least pivot of M in float32, relative to its entry: about 2e-5 of it is rounding, or more; chosen on iCub. Joints whose axes are in
-line, with links of hardly any mass between them, have such."""
+"""The least pivot of M in float32, relative to its entry: about 2e-5 of it is rounding, or more; chosen on iCub.
+Joints whose axes are in line, with links of hardly any mass between them, have such."""
 
 
 class Multipliers:
