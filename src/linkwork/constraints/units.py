@@ -37,6 +37,9 @@ UNMOVED = 1e-10
 UNFELT = 1e-7
 """The unit of a constraint that no joint moves, in units of its levers: penalties are then as large as inertias are."""
 
+UNEQUAL = 10.0
+"""The ratio of rows' inertias from which they are not about the same."""
+
 POSTURES = 2
 """Random postures in which units are found, besides the neutral one."""
 
@@ -44,6 +47,22 @@ POSTURES = 2
 def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
     """The least effective inertia of the rows of each constraint, or of some, in units of these rows."""
     return _units(model, tuple(range(len(model.constraints)) if which is None else which))
+
+
+@cached
+def row_units(model: Model) -> list[np.ndarray] | None:
+    """The effective inertia of each row, a column for each constraint.
+
+    None if those of all are about `units`. Turning a foot takes 1e-4 of the inertia, in these units, of moving it:
+    float32 needs units of its own for each.
+    """
+    own = [1 / f.rows[:, None] if f.moves and f.rows.min(initial=1.0) > 0 else None for f in _felt(model)]
+    shared = units(model)
+    if not any(x is not None and x.max(initial=0.0) > UNEQUAL * unit for x, unit in zip(own, shared, strict=True)):
+        return None
+    counts = [c.rows for c in model.constraints]
+    each = zip(own, shared, counts, strict=True)
+    return [np.full((n, 1), unit) if x is None else x for x, unit, n in each]
 
 
 @cached
@@ -63,11 +82,16 @@ def least_inertias(model: Model) -> np.ndarray:
 
 
 class Felt(NamedTuple):
-    """The largest mobility of a constraint's rows, degrees of freedom that move any, whether one does."""
+    """The mobilities of a constraint's rows, degrees of freedom that move any, whether one does."""
 
-    mobility: float
+    rows: np.ndarray
     support: np.ndarray
     moves: bool
+
+    @property
+    def mobility(self) -> float:
+        """The largest one."""
+        return float(self.rows.max(initial=0.0))
 
 
 @cached
@@ -88,7 +112,7 @@ def _felt(model: Model) -> list[Felt]:
             support[n] |= (J != 0).any(axis=0)
     most = [np.maximum(f, np.where(m > 0, LEAST, 1.0) * l) for f, m, l in zip(felt, moves, levers, strict=True)]
     any_moves = [bool(m.any()) for m in moves]
-    return [Felt(float(x.max(initial=0.0)), s & m, m) for x, s, m in zip(most, support, any_moves, strict=True)]
+    return [Felt(x, s & m, m) for x, s, m in zip(most, support, any_moves, strict=True)]
 
 
 def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

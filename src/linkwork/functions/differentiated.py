@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
+from linkwork.functions.recipes import remade
 from linkwork.functions.row_slopes import configuration_seeds, put
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.kernels.differentiate import Tangent
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
+from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 Columns = dict[int, Tangent]
@@ -78,6 +80,30 @@ class Differentiated(Function[Any]):
         # the program may have been traced for an equal function
         self._shapes.update({port.name: port.shape for port in self.program.outputs})
         return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
+
+    # what float32 cannot resolve
+
+    def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
+        """The result; in states in which float32 finds none, that of float64."""
+        bad = self._odd(list(result), batch)
+        if not bad or self._in_double is None:
+            return super()._sound(result, arrays, batch)
+        of_these: Any = ... if batch is None else bad
+        given = [x if x.ndim == 1 else x[of_these] for x in arrays]
+        shapes = [self._shapes.get(n, x.shape[-1:]) for n, x in zip(self.inputs, given, strict=True)]
+        found = self._in_double(*(x.reshape(*x.shape[:-1], *s) for x, s in zip(given, shapes, strict=True)))
+        for part, x in zip(result, found, strict=True):
+            part[of_these] = x
+        return result
+
+    @cached_property
+    def _in_double(self) -> Function[Any] | None:
+        """The same derivatives in float64, of solutions in float32."""
+        if self.dtype == "float64" or not isinstance(self.of, SolverFunction) or not (self.recipe and self.of.recipe):
+            return None
+        module, name, args, named = self.of.recipe
+        of = remade(module, name, args, {**named, "dtype": "float64"}, None)
+        return cast(Function[Any], remade(*self.recipe[:2], (of, self.wrt), {}, None))
 
     def casadi(self) -> Any:
         raise UnsupportedError("derivatives have no CasADi form; differentiate the function's: f.casadi()")

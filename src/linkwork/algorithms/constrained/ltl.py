@@ -31,7 +31,7 @@ def ltl(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
 
 
 def row_errors(motion: Motion, rows: list[ConstraintRows], k: list[Array], vdot: Array) -> tuple[list[Array], Array]:
-    """Errors of the rows for joint accelerations, k - J vdot, and the size of their terms, also of those of k."""
+    """Errors k - J vdot of the rows for joint accelerations, and the size of their terms, with those of k."""
     xp, errors, squares = motion.xp, list[Array](), motion.xp.zeros(1)
     for kc, known, r in zip(k, _known_terms(motion, rows), rows, strict=True):
         moved = [-(c.T * vdot[j, 0]) for j, c in joint_columns(motion, r).items()]

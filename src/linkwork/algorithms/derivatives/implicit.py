@@ -12,6 +12,11 @@ Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R th
 that is, from a pseudo-inverse without singular values; those of the solution from the sum of four such powers less four
 times the fifth, whose error is O((R / s^2)^4), unless only derivatives are wanted. With `softness`, R is that, and
 W = E.
+
+In float32 R must be so large that it may change the solution of rows that are not redundant. E R has the eigenvalues
+x = R / (s^2 + R): where one is neither small nor (redundant rows) near one, results are NaN, and float64 has to solve
+the state. Where rows are of unequal inertia, as those of surfaces are, R is in units of each row there, in which their
+multipliers would be shared by other weights than in float64: then redundant rows are NaN, too.
 """
 
 from __future__ import annotations
@@ -23,14 +28,23 @@ from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.kkt_factor import KKTFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.backends.ops import Array, threshold
+from linkwork.algorithms.tree.ltl import LTL
+from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
-from linkwork.constraints.units import units
+from linkwork.constraints.units import row_units, units
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 REDUNDANT = 1e-9
 """Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
+
+UNRESOLVED = 0.02
+"""The largest eigenvalue x of E R, or x (1 - x), in float32: W is 3 x^2 off in its direction. Redundant rows have
+x (1 - x) of about rounding over R, estimated at 0.003 to 0.01; not measured."""
+
+LOST = 3e-3
+"""The least pivot of M in float32, relative to its entry: about 2e-5 of it is rounding, or more; chosen on iCub.
+Joints whose axes are in line, with links of hardly any mass between them, have such."""
 
 
 class Multipliers:
@@ -82,6 +96,7 @@ class Implicit(Multipliers):
         self.factor = KKTFactor(
             M, self.columns, damping(self.motion, self.rows, self.softness), motion.model.topology.dof_parent, self.xp
         )
+        self._regular = regular(self.factor.joints, M, self.xp)
         b, k = tau - c, joint_targets(motion, self.rows)
         if weights is not None:
             b, k = self.xp.hstack([b, weights[0]]), self.xp.hstack([k, -(weights[1] * self.roots)])
@@ -112,8 +127,8 @@ class Implicit(Multipliers):
             return r
         if self.many:
             return self._W @ r
-        E, R = self.factor.constraints.solve, self.xp.vstack(damping(self.motion, self.rows, self.softness))
-        return E(r) if self.softness is not None else undamped(E, R, r, powers)
+        E = self.factor.constraints.solve
+        return E(r) if self.softness is not None else self._trust * undamped(E, self._R, r, powers)
 
     @cached_property
     def _W(self) -> Array:
@@ -121,9 +136,17 @@ class Implicit(Multipliers):
         E, xp = self.factor.constraints.inverse(), self.xp
         if self.softness is not None:
             return E
-        ER = E * xp.vstack(damping(self.motion, self.rows, self.softness)).T
+        ER = E * self._R.T
         second = xp.symmetric(ER @ E)
-        return E + second - 2 * xp.symmetric(ER @ second)
+        return self._trust * (E + second - 2 * xp.symmetric(ER @ second))
+
+    @cached_property
+    def _R(self) -> Array:
+        return self.xp.vstack(damping(self.motion, self.rows, self.softness))
+
+    @cached_property
+    def _trust(self) -> Array | float:
+        return trust(self.factor.constraints.inverse, self._R, self.roots, self.motion)
 
     def _through(self, b: Array) -> Array:
         """z = L^-T b; columns with few entries that are not zero by the rows of L^-1."""
@@ -138,7 +161,7 @@ class Implicit(Multipliers):
     def _accelerations(self, z: Array, y: Array) -> Array:
         """x = L^-1 D^-1 (z + L^-T J^T y)."""
         f = self.factor
-        w = f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
+        w = self._regular * f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
         if not self.sparse:
             return f.joints.solve_L(w)
         x = [w[i : i + 1, :] for i in range(f.n)]
@@ -160,9 +183,33 @@ def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Ar
     return total - powers * E(R * last)
 
 
+def regular(factor: LTL, M: Array, xp: Ops) -> Array | float:
+    """1, or NaN where float32 loses the inertia of a joint: a pivot beside its entry of M."""
+    flag: Array | float = 1.0
+    for i, inverse in enumerate(factor.pivots if xp.single else ()):
+        left = LOST * (inverse * M[i, i])
+        flag = flag * xp.where(left * left <= 1, 1.0, float("nan"))  # rounding has any sign
+    return flag
+
+
+def trust(inverse: Callable[[], Array], R: Array, roots: Array, motion: Motion) -> Array | float:
+    """1, or NaN where float32 does not resolve the rows.
+
+    `inverse` gives E. Rows that are switched off do not count.
+    """
+    xp = motion.xp
+    if not xp.single:
+        return 1.0
+    E = inverse()
+    between = E * roots * roots.T if row_units(motion.model) else E - xp.symmetric((E * R.T) @ E)
+    return xp.where(R.T @ (between * between) @ R <= UNRESOLVED**2, 1.0, float("nan"))[0, 0]
+
+
 def damping(motion: Motion, rows: Sequence[ConstraintRows], softness: Sequence[Array] | None) -> list[Array]:
     """R of each constraint: its softness, or as little as redundant rows need."""
     if softness is not None:
         return list(softness)
-    least = threshold(motion.xp, REDUNDANT)
+    least, own = threshold(motion.xp, REDUNDANT), row_units(motion.model)
+    if motion.xp.single and own is not None:
+        return [motion.xp.constant(least / unit) for unit in own]
     return [motion.xp.zeros(r.k.shape[0]) + least / unit for r, unit in zip(rows, units(motion.model), strict=True)]

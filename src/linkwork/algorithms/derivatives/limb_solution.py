@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, damping, undamped
+from linkwork.algorithms.derivatives.implicit import Multipliers, damping, regular, trust, undamped
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -75,7 +75,7 @@ class LimbSolution(Multipliers):
         A, HT, own = _part(M, self.trunk, self.trunk), _part(JT, self.trunk, range(m)), xp.zeros(m, m)
         self.limbs = []
         for limb in found:
-            inverse = LTL(_part(M, limb.dofs, limb.dofs), _within(parent, limb.dofs), xp).inverse()
+            inverse = _inverse(_part(M, limb.dofs, limb.dofs), M, limb.dofs, parent, xp)
             F, J = _part(M, limb.dofs, [self.trunk[k] for k in limb.carriers]), _part(JT, limb.dofs, limb.rows)
             done = Eliminated(limb, inverse, -(inverse @ F).T, (inverse @ J).T)
             A = A + put(xp.symmetric(done.PT @ F), limb.carriers, limb.carriers, A.shape, xp)
@@ -84,10 +84,11 @@ class LimbSolution(Multipliers):
             self.limbs.append(done)
 
         # the trunk, then the rows
-        self.A = LTL(A, _within(parent, self.trunk), xp).inverse()
+        self.A = _inverse(A, M, self.trunk, parent, xp)
         self.Q, roots = self.A @ HT, self.roots
         self.delassus = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
-        self.E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
+        E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
+        self.E = E if self.soft or not m else trust(lambda: E, self.R, self.roots, motion) * E
 
         # the solution
         r = joint_targets(motion, self.rows)
@@ -123,6 +124,12 @@ class LimbSolution(Multipliers):
             moved = own + l.PT.T @ _part(x_t, l.limb.carriers, [0]) + l.NT.T @ _part(self.lam, l.limb.rows, [0])
             x = x + put(moved, l.limb.dofs, [0], (n, 1), self.xp)
         return x
+
+
+def _inverse(A: Array, M: Array, dofs: Sequence[int], parent: Sequence[int], xp: Ops) -> Array:
+    """A^-1 of some degrees of freedom, what is left of their part of M."""
+    factor = LTL(A, _within(parent, dofs), xp)
+    return regular(factor, _part(M, dofs, dofs), xp) * factor.inverse()
 
 
 def _part(x: Array, rows: Sequence[int], columns: Sequence[int]) -> Array:
