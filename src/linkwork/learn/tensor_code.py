@@ -1,4 +1,4 @@
-"""Machine code that takes tensors and makes new ones, by DLPack's structures for C (dlpack.h), as LLVM IR.
+"""Machine code that takes tensors and makes new ones, by DLPack's structures for C, as LLVM IR.
 
 `run(self, items, given)` reads tensors where they are and returns a tuple of new ones, or None for whatever it leaves
 to Python. One piece of machine code serves all kernels. Its `self` is a bytes object with the words below. A result is
