@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkwork.algorithms.contact.joint_space import JointPorts
 from linkwork.algorithms.contact.laws import Held
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops
@@ -24,12 +25,14 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     `s` are those that the laws remember. Laws other than `which` (all by default) keep their impulses.
     """
     solved = range(len(problem.laws)) if which is None else which
-    held, k = dict[int, Held](), 0
+    held, k, others = dict[int, Held](), 0, problem.without_own(p)
     for i, law in enumerate(problem.laws):
         if i in solved:
-            held[i] = law.given(p).held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0)
+            held[i] = law.given(p).held(p[i], others[i], s[k, 0] if law.memory else 0.0)
         k += law.memory
     given = [held[i].impulse if i in held else p[i] for i in range(len(p))]
+    if isinstance(problem.every, JointPorts):
+        return _by_joints(problem, p, held, given)
     H, b = [], []
     for n, (i, h) in enumerate(held.items()):
         scale = problem.laws[i].scale
@@ -44,3 +47,19 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
         out[i] = law.inside(h.impulse + x[start : start + law.rows, :])
         start += law.rows
     return out
+
+
+def _by_joints(problem: Problem, p: Sequence[Array], held: dict[int, Held], given: list[Array]) -> list[Array]:
+    """The same as p_A = D^-1 (velocity - u), D = diag(s, s, 0) and the damping: a system over joints."""
+    xp, u, E, b = problem.every.xp, problem.velocities(given), list[Array](), list[Array]()
+    for i, law in enumerate(problem.laws):
+        if i in held:
+            h, damping = held[i], DAMPING * law.scale
+            soft = [h.active / (h.slip[k, 0] + damping) for k in range(law.rows)]
+            E.append(xp.matrix([[soft[k] if k == j else 0.0 for j in range(law.rows)] for k in range(law.rows)]))
+            b.append(E[i] @ (h.velocity - u[i] + damping * p[i]))
+        else:
+            E.append(xp.zeros(law.rows, law.rows))
+            b.append(xp.zeros(law.rows))
+    x, _ = problem.every.solve(E, b, symmetric=True)
+    return [law.inside(given[i] + x[i]) if i in held else p[i] for i, law in enumerate(problem.laws)]
