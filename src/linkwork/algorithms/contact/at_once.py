@@ -32,7 +32,7 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
         k += law.memory
     given = [held[i].impulse if i in held else p[i] for i in range(len(p))]
     if isinstance(problem.every, JointPorts):
-        return _by_joints(problem, p, held, given)
+        return _by_joints(problem, problem.every, p, held, given)
     H, b = [], []
     for n, (i, h) in enumerate(held.items()):
         scale = problem.laws[i].scale
@@ -49,17 +49,23 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     return out
 
 
-def _by_joints(problem: Problem, p: Sequence[Array], held: dict[int, Held], given: list[Array]) -> list[Array]:
-    """The same as p_A = D^-1 (velocity - u), D = diag(s, s, 0) and the damping: a system over joints."""
-    xp, u, E, b = problem.every.xp, problem.velocities(given), list[Array](), list[Array]()
+def _by_joints(
+    problem: Problem, every: JointPorts, p: Sequence[Array], held: dict[int, Held], given: list[Array]
+) -> list[Array]:
+    """The same as p_A = D^-1 (target - u), D = diag(s, s, 0) and the damping: a system over joints.
+
+    D is small where contacts stick, and target - u are few digits then: what p_A leaves is solved for, too.
+    """
+    xp, u, soft, targets = every.xp, problem.velocities(given), list[Array](), list[Array]()
     for i, law in enumerate(problem.laws):
-        if i in held:
-            h, damping = held[i], DAMPING * law.scale
-            soft = [h.active / (h.slip[k, 0] + damping) for k in range(law.rows)]
-            E.append(xp.matrix([[soft[k] if k == j else 0.0 for j in range(law.rows)] for k in range(law.rows)]))
-            b.append(E[i] @ (h.velocity - u[i] + damping * p[i]))
-        else:
-            E.append(xp.zeros(law.rows, law.rows))
-            b.append(xp.zeros(law.rows))
-    x, _ = problem.every.solve(E, b, symmetric=True)
-    return [law.inside(given[i] + x[i]) if i in held else p[i] for i, law in enumerate(problem.laws)]
+        h = held.get(i, Held(xp.zeros(1)[0, 0], xp.zeros(law.rows), u[i], p[i]))
+        soft.append(h.slip + DAMPING * law.scale)
+        targets.append(h.active * (h.velocity - u[i] + DAMPING * law.scale * p[i]))
+    active = [held[i].active if i in held else 0.0 for i in range(len(p))]
+    E = [a * (xp.eye(d.shape[0]) * (1.0 / d)) for a, d in zip(active, soft, strict=True)]
+    solve = every.stiffened(E, symmetric=True)
+    x, _ = solve([e @ b for e, b in zip(E, targets, strict=True)])
+    y = every.moved(x)
+    left = [b - d * a - every.at(i, y) for i, (a, b, d) in enumerate(zip(x, targets, soft, strict=True))]
+    more, _ = solve([e @ b for e, b in zip(E, left, strict=True)])
+    return [law.inside(given[i] + x[i] + more[i]) if i in held else p[i] for i, law in enumerate(problem.laws)]

@@ -14,17 +14,20 @@ y = Y^T D^-1 w, and w follows when one impulse changes: a sweep is O(m d) instea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from linkwork.algorithms.contact.mobility import Mobility, Pairs
 from linkwork.algorithms.contact.ports import Port, Ports
 from linkwork.algorithms.delassus.ltl import Columns, scaled, through
 from linkwork.algorithms.tree.ltl import elimination_parents
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import Array
 from linkwork.lazy import cached_property
 
 FEWER = 2.0
 """Rows of ports for each joint velocity, from which on a system over joints takes fewer operations."""
+
+Changes = tuple[list[Array], list[Array]]
+"""dp and du of all laws."""
 
 
 def ports_on(mobility: Mobility, ports: Sequence[Port], J: Sequence[Columns]) -> Ports:
@@ -93,25 +96,36 @@ class JointPorts(Ports):
 
     def solve(self, E: Sequence[Array], b: Sequence[Array], symmetric: bool = False) -> tuple[list[Array], list[Array]]:
         """The dp of the equations above, and du = B dy; `symmetric` if all E are."""
-        zero, size = self.xp.zeros(1)[0, 0], len(self.ancestors)
-        A = [{j: self.mobility.H[i][j] for j in (i, *self.ancestors[i])} for i in range(size)]
-        above = [{} if symmetric else {j: row[j] for j in self.ancestors[i]} for i, row in enumerate(A)]  # A_ji
-        x, right = [zero] * size, self.wrenches(b)
+        return self.stiffened(E, symmetric)(b)
+
+    def stiffened(self, E: Sequence[Array], symmetric: bool = False) -> Callable[[Sequence[Array]], Changes]:
+        """What `solve` does with these E, as a function of b: for more than one of them."""
+        A = [{j: self.mobility.H[i][j] for j in (i, *ancestors)} for i, ancestors in enumerate(self.ancestors)]
+        above = [{j: A[i][j] for j in ancestors} for i, ancestors in enumerate(self.ancestors)]  # A_ji
         for n, columns in enumerate(self.columns):
-            stiff, wrench = self._summed(n, E), right[self.first[n] : self.first[n] + self.sizes[n], :]
+            stiff = self._summed(n, E)
             for k, c in columns.items():
-                x[k] = x[k] + (c @ wrench)[0, 0]
-                left, sides = c @ stiff, None if symmetric else stiff @ c.T
+                left, right = c @ stiff, None if symmetric else stiff @ c.T
                 for j, other in columns.items():
                     if j <= k:
                         A[k][j] = A[k][j] + (left @ other.T)[0, 0]
-                    if j < k and sides is not None:
-                        above[k][j] = above[k][j] + (other @ sides)[0, 0]
-        dv = eliminated(A, A if symmetric else above, x, self.ancestors)
-        parts = [sum((c.T * dv[j] for j, c in columns.items()), start=0.0) for columns in self.columns]
-        dy = self.xp.vstack(parts)
-        du = [self.at(i, dy) for i in range(len(b))]
-        return [a - stiff @ u for a, stiff, u in zip(b, E, du, strict=True)], du
+                    if j < k and right is not None:
+                        above[k][j] = above[k][j] + (other @ right)[0, 0]
+        factor = LU(A, A if symmetric else above, self.ancestors)
+
+        def solved(b: Sequence[Array]) -> Changes:
+            total, f = self.wrenches(b), [self.xp.zeros(1)[0, 0]] * len(self.ancestors)
+            for n, columns in enumerate(self.columns):
+                wrench = total[self.first[n] : self.first[n] + self.sizes[n], :]
+                for k, c in columns.items():
+                    f[k] = f[k] + (c @ wrench)[0, 0]
+            dv = factor.solve(f)
+            parts = [sum((c.T * dv[j] for j, c in columns.items()), start=0.0) for columns in self.columns]
+            dy = self.xp.vstack(parts)
+            du = [self.at(i, dy) for i in range(len(b))]
+            return [a - stiff @ u for a, stiff, u in zip(b, E, du, strict=True)], du
+
+        return solved
 
     @cached_property
     def ancestors(self) -> list[list[int]]:
@@ -130,22 +144,34 @@ class JointPorts(Ports):
         return sum((self._stiffness(E[i], lever) for i, lever in self.ports[n].laws), start=0.0)  # type: ignore[return-value]
 
 
-def eliminated(A: list[Columns], above: list[Columns], b: list[Array], ancestors: list[list[int]]) -> list[Array]:
-    """A^-1 b by LU without pivots, from the tips to the base; `above[i][j]` is A_ji."""
-    symmetric, x = A is above, list(b)
-    for k in reversed(range(len(b))):
-        pivot = 1.0 / A[k][k]
-        for i in ancestors[k]:
-            l = above[k][i] * pivot
-            for j in ancestors[k]:
-                if j <= i:
-                    A[i][j] = A[i][j] - l * A[k][j]
-                elif not symmetric:
-                    above[j][i] = above[j][i] - l * A[k][j]
-            x[i] = x[i] - l * x[k]
-        A[k][k] = pivot
-    for k in range(len(b)):
-        for j in ancestors[k]:
-            x[k] = x[k] - A[k][j] * x[j]
-        x[k] = x[k] * A[k][k]
-    return x
+class LU:
+    """A matrix with the pattern of a tree, factorised without pivots from the tips to the base.
+
+    `A[i][j]` are the diagonal and what is left of it, `above[i][j]` is A_ji: the same object if A is symmetric.
+    """
+
+    def __init__(self, A: list[Columns], above: list[Columns], ancestors: list[list[int]]) -> None:
+        self.ancestors, self.A, symmetric = ancestors, A, A is above
+        self.L = list[Columns]([{} for _ in A])
+        for k in reversed(range(len(A))):
+            pivot = 1.0 / A[k][k]
+            for i in ancestors[k]:
+                l = self.L[k][i] = above[k][i] * pivot
+                for j in ancestors[k]:
+                    if j <= i:
+                        A[i][j] = A[i][j] - l * A[k][j]
+                    elif not symmetric:
+                        above[j][i] = above[j][i] - l * A[k][j]
+            A[k][k] = pivot
+
+    def solve(self, b: Sequence[Array]) -> list[Array]:
+        """A^-1 b."""
+        x = list(b)
+        for k in reversed(range(len(x))):
+            for i in self.ancestors[k]:
+                x[i] = x[i] - self.L[k][i] * x[k]
+        for k, ancestors in enumerate(self.ancestors):
+            for j in ancestors:
+                x[k] = x[k] - self.A[k][j] * x[j]
+            x[k] = x[k] * self.A[k][k]
+        return x
