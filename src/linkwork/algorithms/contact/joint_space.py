@@ -105,12 +105,12 @@ class JointPorts(Ports):
         for n, columns in enumerate(self.columns):
             stiff = self._summed(n, E)
             for k, c in columns.items():
-                left, right = c @ stiff, None if symmetric else stiff @ c.T
+                left = c @ stiff
                 for j, other in columns.items():
                     if j <= k:
                         A[k][j] = A[k][j] + (left @ other.T)[0, 0]
-                    if j < k and right is not None:
-                        above[k][j] = above[k][j] + (other @ right)[0, 0]
+                    elif not symmetric:
+                        above[j][k] = above[j][k] + (left @ other.T)[0, 0]
         factor = LU(A, A if symmetric else above, self.ancestors)
 
         def solved(b: Sequence[Array]) -> Changes:
@@ -137,11 +137,11 @@ class JointPorts(Ports):
 
     def _port(self, n: int, w: Columns) -> Array:
         """y of one port."""
-        return sum((c.T * w[j][0, 0] for j, c in self.DY[n].items()), start=0.0)  # type: ignore[return-value]
+        return sum((c.T * w[j][0, 0] for j, c in self.DY[n].items()), start=0.0)
 
     def _summed(self, n: int, E: Sequence[Array]) -> Array:
         """B^T E B of all laws of a port."""
-        return sum((self._stiffness(E[i], lever) for i, lever in self.ports[n].laws), start=0.0)  # type: ignore[return-value]
+        return sum((self._stiffness(E[i], lever) for i, lever in self.ports[n].laws), start=0.0)
 
 
 class LU:
