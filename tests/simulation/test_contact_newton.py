@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Ground
-from linkwork.errors import InputError
+from linkwork.errors import CompilationWarning, InputError
 from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.robots.mechanisms import biped, quadruped
@@ -261,3 +262,14 @@ def touches(model: lw.Model, points: list[lw.Contact], q: np.ndarray) -> list[An
     """Contacts evaluated."""
     motion = Rewritten(model).motion(q[:, None], np.zeros((model.nv, 1)), NUMPY)
     return [c.evaluate(motion, Ground()) for c in points]
+
+
+def test_contacts_that_take_minutes_to_compile_are_told_of() -> None:
+    model = quadruped()
+    points = [lw.Contact(link.name, (0.01 * k, 0, 0)) for link in model.links[1:] for k in range(20)]
+    with pytest.warns(CompilationWarning, match=r"260 candidates .* lw.contacts\(model, \[...\]\)"):
+        lw.step(model, points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.step(model, points, backend="numpy")
+        lw.step(model, points[:100])

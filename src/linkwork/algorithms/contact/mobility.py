@@ -47,7 +47,7 @@ class Mobility:
         self.factor = LTL(self.xp.matrix(self.H) if self.H else self.xp.zeros(0, 0), self.parent, self.xp)
 
     def _matrix(self, M: Array, E: Sequence[Columns], sizes: Sequence[int]) -> tuple[list[list[Array]], list[int]]:
-        """The one above, in the order of `joints` and `rows`: its lower half, and the tree that is its pattern."""
+        """The lower half of the one above, ordered by `joints` and `rows`, and the tree that is its pattern."""
         n, at = len(self.joints) + len(self.rows), self.joints
         H = [[self.xp.zeros(1)[0, 0]] * n for _ in range(n)]
         parent, together, first = [-1] * n, list[set[int]](), 0
