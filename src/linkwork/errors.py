@@ -161,8 +161,8 @@ def warn_unsolved(function: str, converged: np.ndarray | bool) -> None:
 def warn_many(function: str, contacts: int) -> None:
     """Warn, once per place in the user's code as Python does, that so many contacts take long to compile."""
     warnings.warn(
-        f"{function}: {contacts} candidates for contact take a minute or more to compile, once. Name the links that may "
-        "touch, lw.contacts(model, [...]), or take backend='numpy', which compiles nothing",
+        f"{function}: {contacts} candidates for contact take a minute or more to compile, once. Name the links that "
+        "may touch, lw.contacts(model, [...]), or take backend='numpy', which compiles nothing",
         CompilationWarning,
         stacklevel=users_level(),
     )
