@@ -108,6 +108,10 @@ class ClusterError(LinkworkError):
     """A cluster that cannot be used: no scheduler, no workers, other versions there; says what to start."""
 
 
+class CompilationWarning(UserWarning):
+    """A function that will take minutes to compile; the message says what is less work."""
+
+
 class UnmodelledWarning(UserWarning):
     """Something of the model that a function leaves out; the message counts it and says which has it."""
 
@@ -150,6 +154,16 @@ def warn_unsolved(function: str, converged: np.ndarray | bool) -> None:
         f"{function}: the contact problem is not solved{where} (see result.converged and result.residual): take a "
         "shorter dt, or fewer contacts on one body",
         ConvergenceWarning,
+        stacklevel=users_level(),
+    )
+
+
+def warn_many(function: str, contacts: int) -> None:
+    """Warn, once per place in the user's code as Python does, that so many contacts take long to compile."""
+    warnings.warn(
+        f"{function}: {contacts} candidates for contact take a minute or more to compile, once. Name the links that "
+        "may touch, lw.contacts(model, [...]), or take backend='numpy', which compiles nothing",
+        CompilationWarning,
         stacklevel=users_level(),
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +11,19 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.algorithms.contact import joint_space
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.interior_point import InnerStop, InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.joint_space import JointPorts
 from linkwork.algorithms.contact.laws import Stop
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.contact import Ground
-from linkwork.errors import InputError
+from linkwork.errors import CompilationWarning, InputError
 from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
-from linkwork.robots.mechanisms import quadruped
+from linkwork.robots.mechanisms import biped, quadruped
 from linkwork.simulation.contact_step import MOST, Solving, contact_step
 from linkwork.simulation.placing import on_ground
 
@@ -189,3 +193,83 @@ def test_loops_that_few_states_need_are_compiled_when_one_does(tmp_path: Path, m
         assert rolled.ok
         assert rolled.v[0] == pytest.approx(again.v, abs=1e-9)
         assert ((1, True) in forms(run.kernel)) == whole
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, make: Callable[[], Any]) -> list[Any]:
+    """What is made with a system over joints, and with one over ports."""
+    out = []
+    for fewer in (0.0, np.inf):
+        monkeypatch.setattr(joint_space, "FEWER", fewer)
+        out.append(make())
+    return out
+
+
+def standing_biped() -> Solving:
+    """A biped with loops in its legs, on more points than it has joints."""
+    model, rng = biped(), np.random.default_rng(0)
+    links = [link.name for link in model.links[1:]]
+    points = [lw.Contact(name, 0.1 * rng.normal(size=3), friction=0.6) for name in links for _ in range(4)]
+    step = contact_step(model, points, Ground())
+    given = {"q": lw.random_state(model, 0)[0], "v": rng.normal(size=model.nv), "dt": [1e-3]}
+    given["friction"] = step.defaults["friction"]
+    given |= {n: np.zeros(k) for n, k in step.inputs.items() if n not in given}
+    return Solving(step, Rewritten(model), NUMPY, {n: np.asarray(x, float)[:, None] for n, x in given.items()})
+
+
+@pytest.mark.parametrize("make", [lambda: solving(0), standing_biped], ids=["quadruped", "with loops"])
+def test_a_system_over_joints_is_that_over_ports(make: Callable[[], Solving], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Velocities of impulses, mobilities, and steps on laws, symmetric or not."""
+    joints, ports = (case.problem for case in both_ways(monkeypatch, make))
+    assert isinstance(joints.every, JointPorts)
+    assert not isinstance(ports.every, JointPorts)
+    rng, laws = np.random.default_rng(0), range(len(ports.laws))
+    p = [rng.normal(size=(law.rows, 1)) for law in ports.laws]
+    size = np.abs(ports.every.moved(p)).max()
+    np.testing.assert_allclose(joints.every.moved(p), ports.every.moved(p), atol=1e-11 * size)
+    for one, other in zip(joints.without_own(p), ports.without_own(p), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-11 * size)
+    for i in laws:
+        np.testing.assert_allclose(joints.every.own(i), ports.every.own(i), atol=1e-11 * size)
+    for symmetric in (True, False):
+        E = [rng.normal(size=(law.rows, law.rows)) for law in ports.laws]
+        E = [(e @ e.T if symmetric else np.eye(len(e)) + 0.3 * e) / ports.every.own(i)[0, 0] for i, e in enumerate(E)]
+        dp, du = joints.every.solve(E, p, symmetric)
+        moved, fast = ports.velocities(dp), max(np.abs(x).max() for x in du)
+        for i in laws:  # against G itself: the inverse of Omega is damped
+            np.testing.assert_allclose(dp[i], p[i] - E[i] @ du[i], atol=1e-10 * np.abs(p[i]).max())
+            np.testing.assert_allclose(du[i], moved[i] - ports.g[i], atol=1e-9 * fast)
+
+
+@pytest.mark.parametrize("method", ["newton", "active_set", "gauss_seidel"])
+def test_many_contacts_are_solved_over_joints(method: str) -> None:
+    """A quadruped with points all over it: few operations, the laws hold, the kernel does as NumPy."""
+    model, rng = quadruped(), np.random.default_rng(0)
+    links = [link.name for link in model.links[1:]]
+    points = [lw.Contact(name, 0.05 * rng.normal(size=3), friction=0.6) for name in links for _ in range(2)]
+    step, judge = (lw.step(model, points, method=method, backend=backend) for backend in ("kernel", "numpy"))
+    of = contact_step(model, points, Ground(), method=method)
+    assert len(of.traced.start.nodes) + len(of.traced.iterate.nodes) < 130_000, "over contacts: several 100 000"
+    q, v = model.neutral(), rng.normal(size=model.nv)
+    heights = [x.gap for x in touches(model, points, q)]
+    q[2], v[2] = q[2] - min(heights), -1.0
+    after, by = step(q, v, np.zeros(model.nv), [1e-3]), judge(q, v, np.zeros(model.nv), [1e-3])
+    assert after.converged
+    assert np.abs(after.forces).max() > 0
+    np.testing.assert_allclose(after.v, by.v, atol=1e-8 * np.abs(by.v).max())
+
+
+def touches(model: lw.Model, points: list[lw.Contact], q: np.ndarray) -> list[Any]:
+    """Contacts evaluated."""
+    motion = Rewritten(model).motion(q[:, None], np.zeros((model.nv, 1)), NUMPY)
+    return [c.evaluate(motion, Ground()) for c in points]
+
+
+def test_contacts_that_take_minutes_to_compile_are_told_of() -> None:
+    model = quadruped()
+    points = [lw.Contact(link.name, (0.01 * k, 0, 0)) for link in model.links[1:] for k in range(20)]
+    with pytest.warns(CompilationWarning, match=r"260 candidates .* lw.contacts\(model, \[...\]\)"):
+        lw.step(model, points)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.step(model, points, backend="numpy")
+        lw.step(model, points[:100])

@@ -98,8 +98,11 @@ def test_nearest_points_of_rods() -> None:
         assert touched(model, pair, q, np.zeros(12))[0] == pytest.approx(apart - 0.3, abs=1e-4)
 
 
-@pytest.mark.parametrize(("count", "ratio"), [(2, 1e3), (2, 1e-3), (4, 1e3), (10, 1e3)])
-def test_stacks_rest(count: int, ratio: float) -> None:
+STACKS = [("numpy", 2, 1e3), ("numpy", 2, 1e-3), ("numpy", 4, 1e3), ("numpy", 10, 1e3), ("kernel", 3, 1e3)]
+
+
+@pytest.mark.parametrize(("backend", "count", "ratio"), STACKS)
+def test_stacks_rest(backend: str, count: int, ratio: float) -> None:
     """Cubes on each other, each a little aside, the upper ones up to 1000 times as heavy or light as the lowest."""
     model = bodies(count, ratio)
     blocks = [lw.Block(f"cube{i}", (SIDE,) * 3) for i in range(count)]
@@ -108,7 +111,7 @@ def test_stacks_rest(count: int, ratio: float) -> None:
     ]
     for low, high in pairwise(blocks):
         contacts += lw.touching(low, high, 0.5)
-    step = lw.step(model, contacts, backend="numpy")
+    step = lw.step(model, contacts, backend=backend)
     assert step.method == "active_set"
     q = np.concatenate([[0.01 * (i % 2), 0, SIDE * (i + 0.5), 0, 0, 0, 1] for i in range(count)])
     after = step(q, np.zeros(model.nv), np.zeros(model.nv), [1e-3])

@@ -16,8 +16,10 @@ from linkwork.algorithms.contact.active_set import ActiveSet
 from linkwork.algorithms.contact.admm import Admm
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
 from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.joint_space import FEWER
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
+from linkwork.algorithms.contact.ports import ground_rows
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
@@ -60,7 +62,6 @@ class ContactStep:
     contacts: tuple[Contact | Pair, ...]
     ground: Surface
     tolerance: float
-    max_iterations: int
     pd: bool = False
     extras: tuple[str, ...] = ()
     dtype: str = "float64"
@@ -170,14 +171,28 @@ class ContactStep:
     def chain(self) -> list[str]:
         """The solvers of its loops, one after the other, each for what those before have left.
 
-        The first three of "newton" know contacts, but not the limits of joints.
+        The first three of "newton" know contacts, but not the limits of joints. In a system over joints limits cost
+        nothing, so that for many contacts, whose programs are long, two of these are left out.
         """
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
+        if self.solver == "newton" and self._over_joints(len(stops)):
+            return ["newton", "whole_newton", "whole_interior_point"]
         if self.solver == "newton":
             whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
             return ["newton", "slips", "interior_point", *whole, *(["admm"] if few else [])]
         return [self.solver, *(["admm"] if self.tries_again and few else [])]
+
+    def _over_joints(self, stops: int) -> bool:
+        """Whether contacts with the ground are so many that joints are fewer."""
+        links = [self.model.frame(c.frame).link for c in self.contacts if isinstance(c, Contact)]
+        rows = sum(c.rows for c in self.model.constraints)
+        return ground_rows(links, self.ground) + stops > FEWER * (self.model.nv + rows)
+
+    @property
+    def max_iterations(self) -> int:
+        """Of the first loop."""
+        return MOST[self.chain[0]]
 
     @property
     def further(self) -> list[Further]:
@@ -376,7 +391,7 @@ def contact_step(
     again = method is None
     method = method or ("newton" if simple and contacts else "gauss_seidel" if few else "active_set")
     how = pd, extras, dtype, method, actuators, pushes, named, again, softness
-    return ContactStep(model, tuple(contacts), ground, tolerance, MOST[method], *how)
+    return ContactStep(model, tuple(contacts), ground, tolerance, *how)
 
 
 def only_cones(model: Model, contacts: Sequence[Contact | Pair], parameters: Sequence[str]) -> bool:

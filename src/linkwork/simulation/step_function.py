@@ -11,7 +11,7 @@ from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, checked, choice, optional
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.constraints.pair import CONTACTS, Pair
-from linkwork.errors import InputError, warn_unsolved
+from linkwork.errors import InputError, warn_many, warn_unsolved
 from linkwork.functions.actuation import activations
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 BACKEND = choice("backend for steps", ("kernel", "numpy"))
 METHOD = optional(choice("method for contacts", tuple(METHODS)))
+
+PATIENCE = 150
+"""Contacts that compile in less than half a minute."""
 
 
 @checked(
@@ -97,6 +100,8 @@ def step(
     model.check_forward()
     options = {"pd": pd, "dtype": dtype, "actuators": actuators, "parameters": parameters, "method": method}
     of = contact_step(model, contacts, ground or Ground(), softness=softness_of(model, R), **options)  # type: ignore[arg-type]
+    if backend == "kernel" and len(contacts) > PATIENCE:
+        warn_many("step", len(contacts))
     return StepFunction(of, backend, threads)
 
 

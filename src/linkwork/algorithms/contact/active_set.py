@@ -59,12 +59,12 @@ class ActiveSet(GaussSeidel):
         Contacts that could take each other's load share it then; sweeps would give all of it to the first.
         """
         xp, problem = self.xp, self.problem
-        u = [problem.others(i, p) for i in range(len(p))]
+        u = problem.without_own(p)
         alone = [law.given(p).solved(u[i], 0.0)[0] - p[i] for i, law in enumerate(problem.laws)]
         along = falls = xp.zeros(1)
-        for i, (d, x) in enumerate(zip(alone, p, strict=True)):
-            falls = falls - d.T @ (u[i] + problem.G[i, i] @ x)
-            along = along + d.T @ (problem.others(i, alone) - problem.g[i] + problem.G[i, i] @ d)
+        for i, (d, x, by) in enumerate(zip(alone, p, problem.velocities(alone), strict=True)):
+            falls = falls - d.T @ (u[i] + problem.every.own(i) @ x)
+            along = along + d.T @ (by - problem.g[i])
         most = xp.where(along > falls, along, falls)
         far = xp.where(falls > 0, falls / xp.where(falls > 0, most, 1.0), 0.0)
         return xp.vstack([xp.zeros(0), *(x + far[0, 0] * d for x, d in zip(p, alone, strict=True))])

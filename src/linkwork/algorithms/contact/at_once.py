@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from linkwork.algorithms.contact.joint_space import JointPorts
 from linkwork.algorithms.contact.laws import Held
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops
@@ -24,12 +25,14 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     `s` are those that the laws remember. Laws other than `which` (all by default) keep their impulses.
     """
     solved = range(len(problem.laws)) if which is None else which
-    held, k = dict[int, Held](), 0
+    held, k, others = dict[int, Held](), 0, problem.without_own(p)
     for i, law in enumerate(problem.laws):
         if i in solved:
-            held[i] = law.given(p).held(p[i], problem.others(i, p), s[k, 0] if law.memory else 0.0)
+            held[i] = law.given(p).held(p[i], others[i], s[k, 0] if law.memory else 0.0)
         k += law.memory
     given = [held[i].impulse if i in held else p[i] for i in range(len(p))]
+    if isinstance(problem.every, JointPorts):
+        return _by_joints(problem, problem.every, p, held, given)
     H, b = [], []
     for n, (i, h) in enumerate(held.items()):
         scale = problem.laws[i].scale
@@ -44,3 +47,25 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
         out[i] = law.inside(h.impulse + x[start : start + law.rows, :])
         start += law.rows
     return out
+
+
+def _by_joints(
+    problem: Problem, every: JointPorts, p: Sequence[Array], held: dict[int, Held], given: list[Array]
+) -> list[Array]:
+    """The same as p_A = D^-1 (target - u), D = diag(s, s, 0) and the damping: a system over joints.
+
+    D is small where contacts stick, and target - u are few digits then: what p_A leaves is solved for, too.
+    """
+    xp, u, soft, targets = every.xp, problem.velocities(given), list[Array](), list[Array]()
+    for i, law in enumerate(problem.laws):
+        h = held.get(i, Held(xp.zeros(1)[0, 0], xp.zeros(law.rows), u[i], p[i]))
+        soft.append(h.slip + DAMPING * law.scale)
+        targets.append(h.active * (h.velocity - u[i] + DAMPING * law.scale * p[i]))
+    active = [held[i].active if i in held else 0.0 for i in range(len(p))]
+    E = [a * (xp.eye(d.shape[0]) * (1.0 / d)) for a, d in zip(active, soft, strict=True)]
+    solve = every.stiffened(E, symmetric=True)
+    x, _ = solve([e @ b for e, b in zip(E, targets, strict=True)])
+    y = every.moved(x)
+    left = [b - d * a - every.at(i, y) for i, (a, b, d) in enumerate(zip(x, targets, soft, strict=True))]
+    more, _ = solve([e @ b for e, b in zip(E, left, strict=True)])
+    return [law.inside(given[i] + x[i] + more[i]) if i in held else p[i] for i, law in enumerate(problem.laws)]

@@ -100,19 +100,18 @@ class GaussSeidel:
     def _violation(self, p: list[Array]) -> Array:
         """The largest one of a law."""
         worst = self.xp.zeros(1)
-        for i, law in enumerate(self.problem.laws):
-            u = self.problem.others(i, p) + self.problem.G[i, i] @ p[i]
-            worst = larger(self.xp, worst, law.given(p).violation(p[i], u))
+        for law, a, u in zip(self.problem.laws, p, self.problem.velocities(p), strict=True):
+            worst = larger(self.xp, worst, law.given(p).violation(a, u))
         return worst
 
     def _swept(self, p: Array, s: Array) -> tuple[Array, Array, Array]:
         """Impulses and what laws remember after a sweep, and the largest change."""
         xp, parts, memory, k = self.xp, self._split(p), list[list[Array]](), 0
-        change = xp.zeros(1)
+        change, running = xp.zeros(1), self.problem.running(parts)
         for i, law in enumerate(self.problem.laws):
-            new, kept, off = law.given(parts).solved(self.problem.others(i, parts), s[k, 0] if law.memory else 0.0)
+            new, kept, off = law.given(parts).solved(running.others(i), s[k, 0] if law.memory else 0.0)
             change = larger(xp, change, law.scale * larger(xp, largest(xp, new - parts[i]), off))
-            parts[i] = new
+            running.put(i, new)
             if law.memory:
                 memory.append([kept])
                 k += 1

@@ -43,10 +43,11 @@ class Mobility:
         if R is not None:
             self.damping = [r[k, 0] for r in R for k in range(r.shape[0])]
         self.joints, self.rows = places([min(c) for c in E], sizes, self.model.nv)
-        self.factor = self._factorised(crba(motion), E, sizes)
+        self.H, self.parent = self._matrix(crba(motion), E, sizes)
+        self.factor = LTL(self.xp.matrix(self.H) if self.H else self.xp.zeros(0, 0), self.parent, self.xp)
 
-    def _factorised(self, M: Array, E: Sequence[Columns], sizes: Sequence[int]) -> LTL:
-        """Of the matrix above, in the order of `joints` and `rows`."""
+    def _matrix(self, M: Array, E: Sequence[Columns], sizes: Sequence[int]) -> tuple[list[list[Array]], list[int]]:
+        """The lower half of the one above, ordered by `joints` and `rows`, and the tree that is its pattern."""
         n, at = len(self.joints) + len(self.rows), self.joints
         H = [[self.xp.zeros(1)[0, 0]] * n for _ in range(n)]
         parent, together, first = [-1] * n, list[set[int]](), 0
@@ -62,7 +63,7 @@ class Mobility:
                     H[max(k, at[j])][min(k, at[j])] = c[0, r]
             together += [{*rows, at[j]} for j in columns]
             first += size
-        return LTL(self.xp.matrix(H) if n else self.xp.zeros(0, 0), elimination_parents(parent, together), self.xp)
+        return H, elimination_parents(parent, together)
 
     def accelerations(self, tau: Array) -> Array:
         """Those of the mechanism with its own constraints and no contacts."""

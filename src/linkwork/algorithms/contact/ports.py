@@ -13,6 +13,7 @@ the symmetric part is positive definite but for friction. O(k^3) for k rows of p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,12 @@ def ports_of(touches: Sequence[Touch], ground: Surface, xp: Ops) -> list[Port]:
             out.append(Port(6, {link: whole}, tuple((k, touches[k].lever) for k in members)))
             done.update(members)
     return out + [Port(3, touch.K, ((k, None),)) for k, touch in enumerate(touches) if k not in done]
+
+
+def ground_rows(links: Sequence[int], ground: Surface) -> int:
+    """How many rows the ports of contacts of these links with the ground have."""
+    counts = Counter(links).values()
+    return sum(6 if count >= MANY and not ground.curved else 3 * count for count in counts)
 
 
 class Ports:

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from linkwork.algorithms.contact.joint_space import JointPorts, ports_on
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
 from linkwork.algorithms.contact.ports import Port, Ports, ports_of
@@ -94,19 +95,56 @@ class Problem:
             worst = larger(xp, worst, law.given(p).violation(p[i], self.g[i] + self.every.at(i, y)))
         return worst
 
+    def velocities(self, p: Sequence[Array]) -> list[Array]:
+        """u of all contacts."""
+        if isinstance(self.every, JointPorts):
+            y = self.every.moved(p)
+            return [g + self.every.at(i, y) for i, g in enumerate(self.g)]
+        return [self.others(i, p) + self.G[i, i] @ p[i] for i in range(len(p))]
+
+    def without_own(self, p: Sequence[Array]) -> list[Array]:
+        """The velocity of each contact without its own impulse."""
+        if isinstance(self.every, JointPorts):
+            return [u - self.every.own(i) @ p[i] for i, u in enumerate(self.velocities(p))]
+        return [self.others(i, p) for i in range(len(p))]
+
     def others(self, i: int, p: Sequence[Array]) -> Array:
-        """The velocity of contact i without its own impulse."""
+        """The velocity of contact i without its own impulse, by G."""
         out = self.g[i]
         for j, pj in enumerate(p):
             if j != i and (min(i, j), max(i, j)) in self.G:
                 out = out + (self.G[i, j] @ pj if i < j else self.G[j, i].T @ pj)
         return out
 
+    def running(self, p: list[Array]) -> Running:
+        """These impulses, to be changed one after the other."""
+        return Running(self, p)
+
     def block(self, i: int, j: int, xp: Ops) -> Array:
         """G_ij."""
         if i <= j:
             return self.G[i, j] if (i, j) in self.G else xp.zeros(self.laws[i].rows, self.laws[j].rows)
         return self.block(j, i, xp).T
+
+
+class Running:
+    """Impulses that change one after the other, in place, and the velocities that they lead to."""
+
+    def __init__(self, problem: Problem, p: list[Array]) -> None:
+        self.problem, self.p, self.every = problem, p, problem.every
+        self.w = self.every.carried(p) if isinstance(self.every, JointPorts) else {}
+
+    def others(self, i: int) -> Array:
+        """The velocity of contact i without its own impulse."""
+        if isinstance(self.every, JointPorts):
+            return self.problem.g[i] + self.every.seen(self.w, i) - self.every.own(i) @ self.p[i]
+        return self.problem.others(i, self.p)
+
+    def put(self, i: int, new: Array) -> None:
+        """The impulse of contact i."""
+        if isinstance(self.every, JointPorts):
+            self.every.changed(self.w, i, new - self.p[i])
+        self.p[i] = new
 
 
 def contact_problem(
@@ -137,7 +175,7 @@ def contact_problem(
     J += [_columns(jacobian_blocks(motion, _spin(touches[k], axis, by, xp), {}), motion) for k, axis, by in turns]
     J += [{motion.model.topology.v_slices[i].start: xp.eye(1)} for i in joints]
     ports += [Port(1, {}, ((k, None),)) for k in range(n, n + len(turns) + len(joints))]
-    every = Ports(ports, mobility.gram(J, [port.rows for port in ports]), xp)
+    every = ports_on(mobility, ports, J)
 
     def of_ports(v: Array) -> Array:
         return xp.vstack([xp.zeros(0), *(times([c], v, xp) for c in J)])
