@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from linkwork.algorithms.contact.joint_space import JointPorts
 from linkwork.algorithms.contact.laws import Held
 from linkwork.algorithms.contact.problem import Problem
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import Array, Ops, threshold
 
 DAMPING = 1e-9
 """Of the way from the impulses at which laws are looked at, relative to what rows feel: contacts of one body may be
@@ -59,13 +59,14 @@ def _by_joints(
     xp, u, soft, targets = every.xp, problem.velocities(given), list[Array](), list[Array]()
     for i, law in enumerate(problem.laws):
         h = held.get(i, Held(xp.zeros(1)[0, 0], xp.zeros(law.rows), u[i], p[i]))
-        soft.append(h.slip + DAMPING * law.scale)
-        targets.append(h.active * (h.velocity - u[i] + DAMPING * law.scale * p[i]))
+        damping = threshold(xp, DAMPING) * law.scale
+        soft.append(h.slip + damping)
+        targets.append(h.active * (h.velocity - u[i] + damping * p[i]))
     active = [held[i].active if i in held else 0.0 for i in range(len(p))]
     E = [a * (xp.eye(d.shape[0]) * (1.0 / d)) for a, d in zip(active, soft, strict=True)]
     solve = every.stiffened(E, symmetric=True)
     x, _ = solve([e @ b for e, b in zip(E, targets, strict=True)])
     y = every.moved(x)
-    left = [b - d * a - every.at(i, y) for i, (a, b, d) in enumerate(zip(x, targets, soft, strict=True))]
-    more, _ = solve([e @ b for e, b in zip(E, left, strict=True)])
+    left = [e @ (targets[i] - every.at(i, y)) - active[i] * x[i] for i, e in enumerate(E)]
+    more, _ = solve(left)
     return [law.inside(given[i] + x[i] + more[i]) if i in held else p[i] for i, law in enumerate(problem.laws)]
