@@ -17,6 +17,8 @@ export LINKWORK_ROBOTS ?= $(if $(ROBOTS),$(abspath $(ROBOTS)))
 demo: $(VENV)/.core
 	$(BIN)/linkwork demo
 
+# with byte code, whatever the environment says: the tests start hundreds of processes
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(PYTEST)
 
