@@ -14,7 +14,7 @@ import threading
 import time
 from _imp import acquire_lock, release_lock
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from linkwork.system.processes import at_fork
@@ -30,13 +30,26 @@ OURS = {"linkwork", "llvmlite", "casadi", "numpy", "distributed", *sys.stdlib_mo
 PATIENCE = 10.0
 """Seconds that a fork waits for an import, which takes less than one."""
 
+TURN = 0.05
+"""Seconds of a wait, after which Python handles signals."""
+
 _UNDER_WAY: set[Future[Any]] = set()
 """Work on other threads, which may go on for a moment after an interrupt."""
 
 
 def apart(function: Callable[..., Found], *arguments: Any) -> Found:
     """The result of a function called on another thread; an interrupt does not wait for it."""
-    return begun(function, *arguments).result()
+    return result_of(begun(function, *arguments))
+
+
+def result_of(work: Future[Found]) -> Found:
+    """The result of work on another thread, waited for in turns.
+
+    A signal that comes just before a wait does not end it: Python would see it when the work is done.
+    """
+    while not wait([work], TURN).done:
+        pass
+    return work.result()
 
 
 def begun(function: Callable[..., Found], *arguments: Any) -> Future[Found]:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future, wait
 
 import casadi as ca
 import numpy as np
 import pytest
 
+from linkwork import forks
 from linkwork.kernels import IterativeProgram, Kernel
 from linkwork.kernels.from_casadi import read_iteration, read_program
 from linkwork.kernels.pool import Pool, nothing
@@ -136,6 +138,22 @@ def test_a_compilation_does_not_wait_for_one_that_was_interrupted() -> None:
     began = time.perf_counter()
     assert numbers(AFTERWARDS, "waited") == [0.0]
     assert time.perf_counter() - began < 20
+
+
+def test_a_wait_for_work_is_made_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes between two of them is handled; before a single wait it would not be."""
+    work, waits = Future[int](), list[float]()
+
+    def waiting(works: list[Future[int]], seconds: float) -> object:
+        waits.append(seconds)
+        if len(waits) == 3:
+            work.set_result(7)
+        return wait(works, 0)
+
+    monkeypatch.setattr(forks, "wait", waiting)
+    assert forks.result_of(work) == 7
+    assert len(waits) == 3
+    assert max(waits) <= HEARD / 2
 
 
 ENDS = (

@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi, object_file
 
 from linkwork.errors import KernelError
-from linkwork.forks import BUSY, apart, begun, submitted
+from linkwork.forks import BUSY, apart, begun, result_of, submitted
 from linkwork.kernels.cores import cores
 from linkwork.kernels.lower import ENTRIES, STRAIGHT
 from linkwork.kernels.object_code import complete
@@ -60,7 +60,7 @@ class Emitter:
         self._work.append(submitted(self._pool, emit_one, module, self._target))
 
     def objects(self) -> list[bytes]:
-        return [work.result() for work in self._work]
+        return [result_of(work) for work in self._work]
 
     def cancel(self) -> None:
         """Cancel what has not begun."""
@@ -78,7 +78,7 @@ def emitter(target: Target) -> Iterator[Emitter]:
     """
     with BUSY:
         while _RESTORING:
-            _RESTORING[-1].result()
+            result_of(_RESTORING[-1])
             _RESTORING.pop()
         pool = ThreadPoolExecutor(cores(), "linkwork")
         try:
