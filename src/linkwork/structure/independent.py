@@ -23,6 +23,8 @@ from linkwork.model.motion import Motion
 ZERO = 1e-9
 """Entries and singular values of rows below this, relative to the largest in any sample, count as zero."""
 
+DISTANCES = 0.0, 0.2, 0.4, 0.4
+"""How far from neutral (rad, m) sampled configurations are before their loops are closed."""
 
 OPENED = 0.1
 """How far joints are moved (rad, m) to open loops."""
@@ -43,7 +45,7 @@ class Choice(NamedTuple):
 
 def samples(model: Model, constraints: Sequence[int]) -> list[Motion]:
     """The model at rest in some configurations in which these constraints are closed."""
-    closed = _closed_positions(replace(model, constraints=tuple(model.constraints[n] for n in constraints)))
+    closed = _closed_positions(model, tuple(constraints))
     return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
 
 
@@ -153,10 +155,12 @@ def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]
     return tuple(out)
 
 
-def _closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4, 0.4)) -> list[np.ndarray]:
-    """Closed positions this far from neutral, by Gauss-Newton; the first is kept even if open."""
+@cached
+def _closed_positions(model: Model, constraints: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Positions at DISTANCES that close these constraints, by Gauss-Newton; the first is kept even if open."""
+    model = replace(model, constraints=tuple(model.constraints[n] for n in constraints))
     rng, out = np.random.default_rng(0), list[np.ndarray]()
-    for size in distances:
+    for size in DISTANCES:
         q = model.integrate(model.neutral(), size * rng.normal(size=model.nv))
         for _ in range(30 if model.constraints else 0):
             motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
@@ -168,4 +172,4 @@ def _closed_positions(model: Model, distances: Sequence[float] = (0.0, 0.2, 0.4,
             if model.constraints and out:
                 continue
         out.append(q)
-    return out
+    return tuple(out)
