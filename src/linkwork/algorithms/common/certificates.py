@@ -98,19 +98,24 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
 
     For results without forces. Dependent joints must follow from the rows (P has numbers), the rows must not restrict
     ydot (K G = 0), nor depend on the motion of a body that carries all of their links, as those of two points that are
-    apart do.
+    apart do. Zeros are looked for along one direction in general position, which other matrices map to zero by chance only:
+    one product instead of one for each column.
     """
     xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
         e = embedding(motion, c)
-        for d in range(e.P.shape[0]):
-            guard = guard + xp.where(e.P[d : d + 1, :] @ e.P[d : d + 1, :].T >= 0, 0.0, NAN)
+        for rows, columns in c.blocks:
+            # a factor without numbers leaves none in any column; cofactors have zeros, which stay
+            some = rows if len(rows) == len(columns) <= 3 else rows[:1]
+            P = xp.vstack([e.P[d : d + 1, r : r + 1] for d in columns for r in some])
+            guard = guard + xp.where(P.T @ P >= 0, 0.0, NAN)
         if c.independent and (spare := _spare(motion, c)):
             every = local_rows(motion, c.bodies, c.constraints)[0]
             K = xp.vstack([every[r : r + 1, :] for r in spare])
-            lost, squares = threshold(xp, ROUNDING) * c.size, e.G * e.G
+            lost, w = threshold(xp, ROUNDING) * c.size, _direction(len(c.independent))
+            squares = (e.G * e.G) @ xp.constant(w * w)
             size = (threshold(xp, FOLLOWING) ** 2 * (K * K) + xp.constant(np.full(K.shape, lost**2))) @ squares
-            guard = guard + _zero(motion, K @ e.G, size)
+            guard = guard + _zero(motion, K @ (e.G @ xp.constant(w)), size)
         guard = guard + _relative(motion, c)
     return guard
 
@@ -122,20 +127,25 @@ def _relative(motion: Motion, c: Cluster) -> Array:
         root, parent = t.common_ancestor(*rows.links) if rows.links else 0, t.parent
         if rows.relative or not any(motion.model.links[i].joint.nv for i in t.supports[root]):
             continue
-        KT = {l: K.T for l, K in rows.links.items()}
-        for i in (i for i in reversed(c.bodies) if i in KT and i != root):
-            KT[parent[i]] = motion.X[i].T @ KT[i] + (KT[parent[i]] if parent[i] in KT else xp.zeros(6, KT[i].shape[1]))
+        w = _direction(rows.drift.shape[0])
+        force = {l: K.T @ xp.constant(w) for l, K in rows.links.items()}
+        for i in (i for i in reversed(c.bodies) if i in force and i != root):
+            force[parent[i]] = motion.X[i].T @ force[i] + (force[parent[i]] if parent[i] in force else xp.zeros(6))
         arm = threshold(xp, FOLLOWING) * sum(motion.model.reach[l] for l in (c.output, *c.bodies))
-        squares = sum((K[:, 0:3].T * K[:, 0:3].T for K in rows.links.values()), xp.zeros(3, KT[root].shape[1]))
-        along = xp.constant(np.full((3, 3), arm**2)) @ squares
-        guard = guard + _zero(motion, KT[root][3:6, :], along)
+        turning = (K[:, 0:3].T for K in rows.links.values())
+        squares = sum(((K * K) @ xp.constant(w * w) for K in turning), xp.zeros(3))
+        guard = guard + _zero(motion, force[root][3:6, :], xp.constant(np.full((3, 3), arm**2)) @ squares)
     return guard
 
 
-def _zero(motion: Motion, A: Array, squares: Array) -> Array:
-    """0, or NaN if the square of an entry of A is above its bound."""
-    bad, ones = motion.xp.where(squares >= A * A, 0.0, NAN), motion.xp.constant(np.ones((A.shape[1], 1)))
-    return (bad @ ones).T @ motion.xp.constant(np.ones((A.shape[0], 1)))
+def _direction(n: int) -> np.ndarray:
+    """A direction in general position, n x 1, with entries of about 1."""
+    return np.random.default_rng(n).uniform(0.5, 1.5, (n, 1))
+
+
+def _zero(motion: Motion, x: Array, squares: Array) -> Array:
+    """0, or NaN if the square of an entry of x is above its bound."""
+    return motion.xp.where(squares >= x * x, 0.0, NAN).T @ motion.xp.constant(np.ones((x.shape[0], 1)))
 
 
 def unmet(motion: Motion, tree: ClusterTree, vdot: Array) -> tuple[Array, Array]:
