@@ -98,8 +98,8 @@ def determined(motion: Motion, tree: ClusterTree) -> Array:
 
     For results without forces. Dependent joints must follow from the rows (P has numbers), the rows must not restrict
     ydot (K G = 0), nor depend on the motion of a body that carries all of their links, as those of two points that are
-    apart do. Zeros are looked for along one direction in general position, which other matrices map to zero by chance only:
-    one product instead of one for each column.
+    apart do. Zeros are looked for along one direction in general position, which other matrices map to zero by chance
+    only: one product instead of one for each column.
     """
     xp, guard = motion.xp, motion.xp.zeros(1)
     for c in tree.clusters:
