@@ -100,8 +100,13 @@ QUESTIONS = {
     "the penalty of a row": ("algorithms/common/penalties.py", "def penalties"),
     "the stabilisation of rows": ("constraints/base.py", "class Stabilisation"),
     "the length of quaternions": ("functions/traced.py", "def unit_guard"),
-    "a batch split over threads": ("kernels/task.py", "class Task"),
+    "a batch split over threads": ("kernels/batch_run.py", "class Task"),
     "made cheaper before": ("rewrite/frames.py", "def reframed"),
+    "from files that others planted": ("kernels/cache_folder.py", "def usable"),
+    "a Ctrl-C heard": ("kernels/batch_run.py", "def _work"),
+    "rotors lumped": ("structure/rotor_lumping.py", "def freeze_rotors"),
+    "two bodies that touch": ("constraints/collisions.py", "def nearest_points"),
+    "the dense reference": ("algorithms/constrained/kkt.py", "def kkt"),
 }
 """What somebody new asks for, the file that has it, and what it is called there."""
 

@@ -24,7 +24,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.errors import InputError, LinkworkError, not_found
 
 LARGEST, SMALLEST = 1e30, 1e-30
@@ -188,7 +188,7 @@ def real_array(value: Any, name: str = "") -> np.ndarray:
     if type(value) is not np.ndarray and _masked(value):
         raise Refused("entries are masked; fill them first")
     try:
-        x = turns.as_array(value)
+        x = interruptible.as_array(value)
     except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
     if x.dtype.kind not in ("fiub" if name == WEIGHTS else "fiu"):
@@ -219,16 +219,18 @@ def _masked(value: Any) -> bool:
 def _as_double(x: np.ndarray) -> np.ndarray:
     """A new array of float64; long doubles that are too large for it become infinite, without a warning."""
     if x.dtype.itemsize <= 8:
-        return turns.copied(x, float)
+        return interruptible.copied(x, float)
     with np.errstate(over="ignore"):
-        return turns.copied(x, float)
+        return interruptible.copied(x, float)
 
 
 def finite_array(value: Any, size: float = LARGEST, name: str = "") -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
     x = _as_double(real_array(value, name))
-    if not turns.largest(x) <= size:  # NaN is not, either
-        raise Refused(f"entries are larger than {size:g}" if turns.all_finite(x) else "entries are NaN or infinite")
+    if not interruptible.largest(x) <= size:  # NaN is not, either
+        raise Refused(
+            f"entries are larger than {size:g}" if interruptible.all_finite(x) else "entries are NaN or infinite"
+        )
     return x
 
 

@@ -295,11 +295,11 @@ def test_a_choice_is_one_of_the_registry(model) -> None:
 
 WAIT = """
 import sys, time
-from linkwork import waiting
-waiting.PATIENCE = 0.05
-with waiting.waiting("compiling"):
+from linkwork import progress_line
+progress_line.PATIENCE = 0.05
+with progress_line.waiting("compiling"):
     time.sleep(0.3)
-with waiting.waiting("nothing"):
+with progress_line.waiting("nothing"):
     pass
 time.sleep(0.2)
 """

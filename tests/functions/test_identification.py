@@ -14,7 +14,7 @@ from linkwork.functions.physical_fit import from_log_cholesky_slope
 from linkwork.io.zoo import find
 from linkwork.model.body import Moments
 from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
-from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.inertia_lumping import lumped
 from linkwork.robots import mechanisms
 
 GROUPS = ("inertia", "damping", "joint_friction")

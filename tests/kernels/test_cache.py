@@ -18,7 +18,7 @@ import pytest
 from kernels_examples import chain, states
 
 from linkwork.errors import CacheWarning
-from linkwork.kernels import Kernel, Program, Target, cache, folder, image
+from linkwork.kernels import Kernel, Program, Target, cache, cache_folder, image
 from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.image import Options
 from surroundings import Environment
@@ -184,7 +184,7 @@ def test_processes_share_it(empty_cache: Path) -> None:
 
 def refused(compiled: list[str], match: str) -> None:
     """Kernels are compiled as if there were no cache, and a warning says why, once."""
-    folder._told.clear()
+    cache_folder._told.clear()
     with pytest.warns(CacheWarning, match=match):
         evaluate()
     with warnings.catch_warnings(action="error"):
@@ -224,7 +224,7 @@ def test_a_file_that_others_can_write_to_is_not_used(empty_cache: Path, compiled
     first = evaluate()
     (file,) = files(empty_cache)
     file.chmod(mode)
-    folder._told.clear()
+    cache_folder._told.clear()
     with pytest.warns(CacheWarning, match="others may write to"):
         np.testing.assert_array_equal(evaluate(), first)
     assert len(compiled) == 2
@@ -243,8 +243,8 @@ def test_a_file_of_another_user_is_not_used(
         fields[stat.ST_UID] += 1
         return os.stat_result(fields)
 
-    monkeypatch.setattr(folder.os, "fstat", theirs)
-    folder._told.clear()
+    monkeypatch.setattr(cache_folder.os, "fstat", theirs)
+    cache_folder._told.clear()
     with pytest.warns(CacheWarning, match="belongs to user"):
         evaluate()
     assert len(compiled) == 2
@@ -277,7 +277,7 @@ def test_neither_links_nor_pipes_are_read(empty_cache: Path, compiled: list[str]
     assert not file.is_symlink()
     file.unlink()
     os.mkfifo(file, 0o600)
-    folder._told.clear()
+    cache_folder._told.clear()
     with pytest.warns(CacheWarning, match="is not a file"):
         evaluate()  # and does not wait for a writer
     assert len(compiled) == 3
@@ -317,7 +317,7 @@ def test_a_user_without_a_home_has_no_cache(
 def sealed(path: Path, payload: bytes) -> None:
     """Put this into a file, with all that makes it look right."""
     head = cache.MAGIC + bytes.fromhex(path.stem)
-    path.write_bytes(head + (folder.seal(head + payload) or b"") + payload)
+    path.write_bytes(head + (cache_folder.seal(head + payload) or b"") + payload)
 
 
 def nonsense(payload: bytes) -> dict[str, bytes]:
@@ -383,7 +383,7 @@ def test_a_file_without_the_secret_is_foreign(empty_cache: Path, compiled: list[
     file.write_bytes(bytes(data))
     np.testing.assert_array_equal(evaluate(), first)
     assert len(compiled) == 2
-    (empty_cache / folder.SECRET).write_bytes(b"short")
+    (empty_cache / cache_folder.SECRET).write_bytes(b"short")
     evaluate()
     evaluate()
     assert len(compiled) == 3, "a new secret, with which files are sealed from now on"
@@ -396,5 +396,5 @@ def test_notes_of_nonsense_are_ignored(empty_cache: Path) -> None:
     (file,) = files(empty_cache)
     for payload in (b"", b"{", b"[1]", b"\xff", b"[" * 100_000):
         head = cache.NOTE + bytes.fromhex(key)
-        file.write_bytes(head + (folder.seal(head + payload) or b"") + payload)
+        file.write_bytes(head + (cache_folder.seal(head + payload) or b"") + payload)
         assert cache.load_note(key) is None

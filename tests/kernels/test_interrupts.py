@@ -288,7 +288,7 @@ def test_memory_lives_as_long_as_its_writers() -> None:
     import gc
     import weakref
 
-    from linkwork.kernels.task import Task
+    from linkwork.kernels.batch_run import Task
 
     x = ca.SX.sym("x", 2)
     kernel = Kernel(read_program(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))

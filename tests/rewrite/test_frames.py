@@ -16,7 +16,7 @@ from linkwork.io.zoo import find
 from linkwork.model.body import Moments
 from linkwork.rewrite.frame_choice import choose
 from linkwork.rewrite.frames import moved, operations, reframed
-from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.inertia_lumping import lumped
 from linkwork.robots.mechanisms import random_mechanism
 
 CHANGES = {"lumped": lumped, "moved": lambda m: moved(m, choose(m)), "both": lambda m: lumped(moved(m, choose(m)))}

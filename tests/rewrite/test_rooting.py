@@ -18,7 +18,7 @@ from linkwork.io.zoo import find
 from linkwork.model import Motion
 from linkwork.rewrite.frame_choice import choose
 from linkwork.rewrite.frames import moved, operations, reframed
-from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.inertia_lumping import lumped
 from linkwork.rewrite.rooting import Based, based, operations_based
 
 

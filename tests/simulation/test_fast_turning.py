@@ -12,7 +12,7 @@ import linkwork as lw
 from linkwork.errors import StepError, StepWarning
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
 from linkwork.simulation.energy import Ledger, energies_of
-from linkwork.simulation.turning import turns
+from linkwork.simulation.gyroscopic import turns
 
 
 def heavy_top(joint: str = "spherical") -> lw.Model:

@@ -16,9 +16,9 @@ from linkwork.closure.random_states import closed_states
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, UnsupportedError, not_found
 from linkwork.model import Frame, Link, Model, Placement
+from linkwork.progress_line import waiting
 from linkwork.robots.mechanisms import chain
 from linkwork.robots.scenarios import SCENARIOS, scenario
-from linkwork.waiting import waiting
 from linkwork_bench.inputs import SEED, Robot, read_robot
 from linkwork_bench.mjcf import mjcf_text
 from linkwork_bench.peers import LARGEST, Peers

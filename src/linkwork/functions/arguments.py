@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.algorithms.registry import FD, check_modes
 from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, not_found
@@ -66,14 +66,14 @@ class Arguments:
     def _checked(self, name: str, value: Any) -> np.ndarray:
         shape = self._shapes.get(name, (self.inputs[name],))
         try:
-            x = turns.typed(bare_as_entry(real_array(value, name), shape), self.dtype)
+            x = interruptible.typed(bare_as_entry(real_array(value, name), shape), self.dtype)
         except Refused as why:
             raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
         x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
-        if not turns.all_finite(x):
+        if not interruptible.all_finite(x):
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")
         if name in ("q", "q0"):
             self.model.check_position(x)

@@ -4,7 +4,7 @@
 
 Columns of Y that depend on others in every state, Y_d = Y_b K, give beta = pi_b + K pi_d. They are found in random
 states: Y is analytic, so that what depends there depends everywhere. Columns are taken from the base to the tips: the
-mass of a link on a hinge goes to parameters of the link that carries it, as lumping does (rewrite/lumping.py).
+mass of a link on a hinge goes to parameters of the link that carries it, as lumping does (rewrite/inertia_lumping.py).
 Gautier, "Numerical calculation of the base inertial parameters of robots", 1991.
 """
 

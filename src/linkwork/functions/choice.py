@@ -10,7 +10,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.planner.plan import Plan
 from linkwork.planner.rules import Asked, reasons
-from linkwork.waiting import waiting
+from linkwork.progress_line import waiting
 
 
 class Choice:

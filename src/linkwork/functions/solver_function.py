@@ -14,7 +14,7 @@ from linkwork.errors import warn_unconverged
 from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function, R
 from linkwork.functions.judge import Judge, Rows, Verdict
-from linkwork.functions.penalty import fitted
+from linkwork.functions.penalty_fit import fitted
 from linkwork.functions.results import Solution
 from linkwork.functions.solver import Solved
 from linkwork.lazy import cached_property

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, listing
+from linkwork.interruptible import copied, packed
 from linkwork.kernels.program import Port
-from linkwork.turns import copied, packed
 
 Array = NDArray[Any]
 CACHE_LINE, LONG_ROW = 64, 1024

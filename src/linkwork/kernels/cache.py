@@ -2,10 +2,10 @@
 
 A file is named by its key: a digest of the program, the options, the CPU with its features, the version of LLVM
 and the source of this package. It holds the key, a keyed digest of what follows (its seal, see
-:mod:`linkwork.kernels.folder`), and the object code. Files are written under another name and moved into place, so that
-readers see all or nothing; a file whose key or seal does not match, or whose content is malformed, is never used. The
-least recently used files are deleted when the cache exceeds its limit. Whether it does is looked up once in a while:
-with many files that takes longer than to write one.
+:mod:`linkwork.kernels.cache_folder`), and the object code. Files are written under another name and moved into place,
+so that readers see all or nothing; a file whose key or seal does not match, or whose content is malformed, is never
+used. The least recently used files are deleted when the cache exceeds its limit. Whether it does is looked up once in a
+while: with many files that takes longer than to write one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-from linkwork.kernels import folder
+from linkwork.kernels import cache_folder as folder
+from linkwork.kernels.cache_folder import SECRET, TEMPORARY, directory
 from linkwork.kernels.compile import linkable
-from linkwork.kernels.folder import SECRET, TEMPORARY, directory
 from linkwork.kernels.image import Image, Options
 
 MAGIC, NOTE = b"LINKWORK-KERNEL2", b"LINKWORK-NOTE-02"

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from linkwork.kernels.fields import field_of
+from linkwork.kernels.lane_transpose import rows_and_blanks, transposition
 from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Port
 from linkwork.kernels.puts import Outlet
 from linkwork.kernels.schedule import Code, Schedule
-from linkwork.kernels.transpose import rows_and_blanks, transposition
 
 TURN = 64
 """Bytes of a turn, after the workspace."""

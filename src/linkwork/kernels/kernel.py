@@ -18,6 +18,7 @@ from linkwork.errors import InputError, KernelError
 from linkwork.forks import BUSY
 from linkwork.kernels import cache as disk
 from linkwork.kernels.arrays import Rows, empty_lines, one_state, separate, table_of, take_inputs, take_outputs
+from linkwork.kernels.batch_run import Task
 from linkwork.kernels.cores import cores
 from linkwork.kernels.executable import Executable, Workspace, loaded
 from linkwork.kernels.image import Options, build
@@ -26,8 +27,7 @@ from linkwork.kernels.native_calls import FURTHER, ZEROED
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_layout import ITEMS, Places, object_words, slots_in, words_for_results
 from linkwork.kernels.target import Target
-from linkwork.kernels.task import Task
-from linkwork.waiting import waiting
+from linkwork.progress_line import waiting
 
 if TYPE_CHECKING:
     import casadi as ca

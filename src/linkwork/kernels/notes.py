@@ -67,9 +67,9 @@ TRACING = (
     "checks.py",
     "forks.py",
     "lazy.py",
-    "turns.py",
+    "interruptible.py",
     "values.py",
-    "waiting.py",
+    "progress_line.py",
 )
 """Packages and modules that run when something is traced or planned."""
 

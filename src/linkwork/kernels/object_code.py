@@ -1,7 +1,7 @@
 """Whether object code is valid for a linker: LLVM's aborts the process on what is not.
 
 Everything that the linker reads is checked: sections, names, symbols and relocations. Instructions are not: files are
-sealed (see :mod:`linkwork.kernels.folder`), and this check is against accidental damage.
+sealed (see :mod:`linkwork.kernels.cache_folder`), and this check is against accidental damage.
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.forks import BUSY
 from linkwork.kernels import cache
 from linkwork.kernels.arrays import CACHE_LINE, Array, address
+from linkwork.kernels.batch_run import Task
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.cores import cores
 from linkwork.kernels.driver import (
@@ -52,7 +53,6 @@ from linkwork.kernels.program import Node, Port, Program
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
-from linkwork.kernels.task import Task
 from linkwork.lazy import cached_property
 
 _ONE = (1,)
@@ -413,5 +413,5 @@ class RolloutKernel(TimedKernel):
 
     def _rows(self, values: ArrayLike, ndim: int) -> tuple[Array, int]:
         """An array of contiguous rows, and how many elements they are apart."""
-        x = turns.packed(np.asarray(values), self.dtype)
+        x = interruptible.packed(np.asarray(values), self.dtype)
         return x, math.prod(x.shape[1:]) if x.ndim > ndim else 0

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwork.interruptible import copied, typed
 from linkwork.kernels.arrays import Array
+from linkwork.kernels.batch_run import Task
 from linkwork.kernels.driver import Frame, chunk_names, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Modules, Needs, Options, cost_of, places_of, sine_module, tile_of, write_chunks
@@ -24,8 +26,6 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.rollout import TimedKernel, time_driver
 from linkwork.kernels.schedule import Layout, Schedule, schedule
-from linkwork.kernels.task import Task
-from linkwork.turns import copied, typed
 
 
 class Copy(NamedTuple):

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import FLAG, Kind, Refused, checked, choice, finite_array, like, optional, several, shown, whole
+from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground
-from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.functions.kinematics import forward_kinematics
 from linkwork.interop.mujoco_ import mujoco as coordinates

@@ -22,6 +22,7 @@ import numpy as np
 from linkwork.checks import Refused, bare_as_entry, checked, real_array, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
+from linkwork.interruptible import copied
 from linkwork.kernels.cores import cores
 from linkwork.kernels.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
@@ -29,7 +30,6 @@ from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, ar
 from linkwork.model.digest import digest
 from linkwork.simulation.linear_step import DiscreteStep
 from linkwork.simulation.rollout import Rollout
-from linkwork.turns import copied
 
 try:
     import torch

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 from linkwork.errors import UnsupportedError
+from linkwork.kernels.batch_run import PARALLEL, TAKEN
 from linkwork.kernels.compile import Linked, emit
 from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
@@ -27,7 +28,6 @@ from linkwork.kernels.native_calls import FRESH, FURTHER, HELPING, WORDS
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import STACK_LIMIT
 from linkwork.kernels.target import Target
-from linkwork.kernels.task import PARALLEL, TAKEN
 from linkwork.system.code import addresses
 
 MAJOR = 0

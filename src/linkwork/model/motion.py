@@ -10,8 +10,8 @@ hold angular velocities only: no linear velocity is ever propagated, which saves
 The recursions themselves do not change: a_i = X_i a_p + S_i vdot_i + c_i and f_i = I_i a_i + b_i.
 
 The linear part of c_i, summed along the tree, is `known` before any acceleration is. For links without mass (most are,
-where rewrite/lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that makes up for
-it is a torque alone, h x known, and costs less than propagating c_i through an articulated inertia.
+where rewrite/inertia_lumping.py moved masses to the base) it is left out of c and a: the force I_i [known; 0] that
+makes up for it is a torque alone, h x known, and costs less than propagating c_i through an articulated inertia.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from linkwork.joints import Cylindrical, Helical, Joint, Prismatic, Revolute, Un
 from linkwork.model import Model, Placement
 from linkwork.model.body import Moments
 from linkwork.model.memo import cached
-from linkwork.rewrite.lumping import shared_moments
+from linkwork.rewrite.inertia_lumping import shared_moments
 from linkwork.spatial.inertia import OTHER_AXES
 from linkwork.spatial.transforms import is_permutation
 

@@ -24,7 +24,7 @@ from linkwork.model import Frame, Model, Motion, Placement
 from linkwork.model.body import Moments
 from linkwork.model.memo import cached
 from linkwork.rewrite.frame_choice import between, choose, turned
-from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.inertia_lumping import lumped
 
 if TYPE_CHECKING:
     from linkwork.kernels.trace import Symbol

@@ -1,7 +1,7 @@
 """The rewritten model: the user's mechanism as kernels compute with it, in fewer operations.
 
-Inertias are lumped, link frames and the origin of a free base chosen (lumping.py, frames.py, rooting.py). Inputs
-and outputs are converted: those of a moved free base, and inertias that are inputs. Found once for each model.
+Inertias are lumped, link frames and the origin of a free base chosen (inertia_lumping.py, frames.py, rooting.py).
+Inputs and outputs are converted: those of a moved free base, and inertias that are inputs. Found once for each model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linkwork.model.body import TRIANGLE
 from linkwork.model.memo import cached
 from linkwork.model.motion import NOTHING, Given, motion_of
 from linkwork.rewrite.frames import reframed
-from linkwork.rewrite.lumping import lump
+from linkwork.rewrite.inertia_lumping import lump
 from linkwork.rewrite.rooting import Based, based
 from linkwork.spatial import RigidInertia, Transform
 from linkwork.spatial.transforms import constant_moves

@@ -22,7 +22,7 @@ from linkwork.joints import Free
 from linkwork.model import Model, Motion
 from linkwork.rewrite.frame_choice import choose
 from linkwork.rewrite.frames import KEPT, moved, operations, reframed
-from linkwork.rewrite.lumping import lumped
+from linkwork.rewrite.inertia_lumping import lumped
 from linkwork.spatial.rotations import quaternion_matrix
 
 if TYPE_CHECKING:

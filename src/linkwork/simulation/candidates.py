@@ -11,9 +11,9 @@ from typing import TypeVar
 import numpy as np
 
 from linkwork.checks import NAMES, NOT_NEGATIVE, checked, optional
+from linkwork.constraints.collisions import Ball, Block, Body, Pair, Rod, touching
 from linkwork.constraints.contact import Contact
-from linkwork.constraints.pair import Ball, Block, Body, Pair, Rod, touching
-from linkwork.constraints.shapes import BoxContact, EllipsoidContact, RimContact
+from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.errors import LoadError, users_level
 from linkwork.io.mesh_paths import locate
 from linkwork.io.meshes import read_mesh

@@ -23,8 +23,8 @@ from linkwork.algorithms.contact.ports import ground_rows
 from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface
-from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError, warn_unsolved
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.parameters import BY_CONTACT, BY_CONTROL, Inputs

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface
-from linkwork.constraints.pair import Pair
 from linkwork.model import Model
 from linkwork.simulation.advance import driving
 from linkwork.simulation.progress import bar

@@ -5,7 +5,7 @@ velocity exactly, on the manifold. Runge-Kutta methods add rates dq/dt instead a
 is invariant under the exact flow, so the normalisation is as small as the step's error and keeps its order.
 
     semi_implicit    v+ = v + h a(q, v),            q+ = q (+) h v+                            order 1
-                     with momentum in place of v for joints that turn in space (turning.py)
+                     with momentum in place of v for joints that turn in space (gyroscopic.py)
     rk4              the classical four stages on (q, v), then normalised                      order 4
     midpoint         w = v + h/2 a(q (+) h/2 w, w),  v+ = 2 w - v,  q+ = q (+) h w             order 2, implicit
     dormand_prince   stages of order 5 with an error estimate and dense output, see dormand_prince.py
@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.errors import SingularError
 from linkwork.model import Model
-from linkwork.simulation.turning import turned, turns
+from linkwork.simulation.gyroscopic import turned, turns
 
 Acceleration = Callable[[Array, Array], Array]
 """a(q, v), of columns."""
@@ -44,7 +44,7 @@ def by_joint(model: Model, operation: str, q: Array, x: Array | None, xp: Ops) -
 def semi_implicit(model: Model, a: Acceleration, q: Array, v: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
     """One semi-implicit (symplectic) Euler step.
 
-    Joints that turn in space keep their momentum (turning.py).
+    Joints that turn in space keep their momentum (gyroscopic.py).
     """
     t, rate = model.topology, a(q, v)
     positions, speeds = [xp.zeros(0)], [xp.zeros(0)]

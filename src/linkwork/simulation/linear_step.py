@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import (
     ARRAY,
@@ -194,7 +194,7 @@ class DiscreteStep:
             states.append(x)
             x = self._after(x, forces[t], modes[t], parameters)
         kind = NextActivatedState if self.na else NextState
-        return kind(*(turns.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
+        return kind(*(interruptible.stacked(np.broadcast_arrays(*y)) for y in zip(*states, x, strict=True)))
 
     @checked(**WEIGHTED, stored=optional(whole(1)))
     def rollout_vjp(
@@ -234,7 +234,7 @@ class DiscreteStep:
 
         start, each = pulled_back(first, len(forces), step, back, weight, stored)
         total = {name: np.sum([g[name] for g in each], axis=0) for name in self.parameters}
-        return StepGradient(start[0], start[1], turns.stacked([g["u"] for g in each]), total, *start[2:])
+        return StepGradient(start[0], start[1], interruptible.stacked([g["u"] for g in each]), total, *start[2:])
 
     def _start(self, q: Any, v: Any, act: Any) -> tuple[np.ndarray, ...]:
         """A state as its parts: activations, too, where actuators have them."""
@@ -313,7 +313,7 @@ class DiscreteStep:
             raise InputError(
                 f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
             ) from None
-        whole = (turns.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
+        whole = (interruptible.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
         return {n: x.reshape(-1, x.shape[-1]) for n, x in zip(given, whole, strict=True)}, lead
 
 

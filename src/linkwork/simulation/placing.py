@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Ground
-from linkwork.constraints.pair import Pair
 from linkwork.model import Model, Motion
 
 

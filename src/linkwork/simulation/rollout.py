@@ -33,8 +33,8 @@ from linkwork.checks import (
 )
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
+from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
-from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.choice import Choice

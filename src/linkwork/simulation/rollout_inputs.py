@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
 from linkwork.functions.parameters import GROUPS, impossible
@@ -89,7 +89,7 @@ def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, 
 
 def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
     """Refuse numbers that this input cannot have."""
-    if name in ("q", "v") and turns.largest(x) > LARGEST:
+    if name in ("q", "v") and interruptible.largest(x) > LARGEST:
         raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
     if name == "friction" and (x < 0).any():
         raise InputError("'friction' has negative entries")
@@ -113,7 +113,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
         x = value
     else:
         try:
-            x = turns.typed(real_array(value, name), dtype)
+            x = interruptible.typed(real_array(value, name), dtype)
         except Refused as why:
             raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
     if x.ndim == 0:
@@ -124,7 +124,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
     if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
         shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"
         raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
-    if not turns.all_finite(x):
+    if not interruptible.all_finite(x):
         raise InputError(f"'{name}' has entries that are NaN or infinite")
     return x
 

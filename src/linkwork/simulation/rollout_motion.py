@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact
-from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.simulation.trajectory import Event, Trajectory, column_names, column_units

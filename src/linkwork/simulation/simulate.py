@@ -41,8 +41,8 @@ from linkwork.checks import (
 from linkwork.closure.velocities import idle_joints
 from linkwork.constraints import Stabilisation
 from linkwork.constraints.base import STABILISATION
+from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
-from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, SingularError, StepError, UnsupportedError, listing
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.dynamics import forward_dynamics

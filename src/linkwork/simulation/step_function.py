@@ -9,8 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops, get
 from linkwork.checks import ARRAY, FLAG, checked, choice, optional
+from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
-from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError, warn_many, warn_unsolved
 from linkwork.functions.actuation import activations
 from linkwork.functions.function import Function

@@ -22,7 +22,7 @@ from linkwork.model.model import MODEL, Model
 from linkwork.model.motion import Motion
 from linkwork.structure.independent import choose, samples
 from linkwork.structure.local_loops import local_loops
-from linkwork.structure.rotors import rotors, spinning_only
+from linkwork.structure.rotor_lumping import rotors, spinning_only
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ClusterTree:
     """A model as a tree of clusters, each after its parent; `outer` constraints are in none of them.
 
     `rotors` are bodies on whose joint angle the dynamics do not depend; `links` are the model's, with all of a rotor
-    but its spin moved to the link that carries it (rotors.py).
+    but its spin moved to the link that carries it (rotor_lumping.py).
     """
 
     model: Model

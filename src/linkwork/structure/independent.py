@@ -157,7 +157,7 @@ def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]
 
 @cached
 def _closed_positions(model: Model, constraints: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Positions at DISTANCES that close these constraints, by Gauss-Newton; the first is kept even if open."""
+    """Positions that close these constraints, by Gauss-Newton; the first is kept even if open."""
     model = replace(model, constraints=tuple(model.constraints[n] for n in constraints))
     rng, out = np.random.default_rng(0), list[np.ndarray]()
     for size in DISTANCES:

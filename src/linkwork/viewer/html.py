@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import FLAG, NAME, PATH, POSITIONS, TIME, checked, instance, number, optional, whole, written
+from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
-from linkwork.constraints.pair import CONTACTS, Pair
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.model.model import MODEL

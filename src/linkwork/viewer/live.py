@@ -15,8 +15,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.constraints import Stabilisation
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Ground, Surface
-from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError
 from linkwork.kernels.trace import Symbol, trace
 from linkwork.kernels.wasm import Module, wasm_module

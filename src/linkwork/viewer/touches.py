@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
-from linkwork.constraints.pair import Pair
 from linkwork.errors import InputError
 from linkwork.model import Model, Motion
 from linkwork.simulation.trajectory import Trajectory

@@ -8,7 +8,7 @@ positions and velocities that do not are taken as they are, and the constraints 
 Beyond the paper: contacts and long loops, which are in no cluster, are eliminated by the PV recursion on the cluster
 tree (sathya2023_pv_lqr, algorithm 1); their rows must be independent. The forces of local loops come from the
 dependent joints, K_D^T lam = (force that moves them) - tau. Rotors are frozen, their mass lumped into the links that
-carry them (structure/rotors.py): exact dynamics cost hardly more than those of a robot without rotors.
+carry them (structure/rotor_lumping.py): exact dynamics cost hardly more than those of a robot without rotors.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     tau_ind = G^T (M vdot + c)        the forces of the independent joints alone that cause the motion
 
 chignoli2023_clusters, section VI: the joint forces of each cluster are projected where they arise, O(n). (q, v, vdot)
-satisfy the loops' constraints. Rotors are frozen (structure/rotors.py): the dynamics do not depend on their angles.
+satisfy the loops' constraints. Rotors are frozen (structure/rotor_lumping.py): the dynamics do not depend on their
+angles.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, clusters
-from linkwork.structure.rotors import freeze_rotors
+from linkwork.structure.rotor_lumping import freeze_rotors
 
 
 def c_rnea(motion: Motion, vdot: Array | None, fext: Array | None = None, applied: Array | None = None) -> Array:

@@ -25,8 +25,8 @@ ROUNDING, SINGLE = 2e5, 1e-6
 float32. Reflections keep K1 right to all digits, so that for accelerations a pivot of 1e-13 is as good as one of 1. But
 lam1 is a difference, divided by p, and loses the digits of p: forces were 9e-6 off at 6e-13. And 1/p is inertia: where
 bodies are much smaller than their distances, accelerations lose the digits of p, too, and such models have a smaller mu
-(functions/penalty.py). Penalised rows take a second solver iteration; one state of humanoids in ten has a pivot below
-1e-9. In float32 pivots below ten roundings cost three digits of accelerations."""
+(functions/penalty_fit.py). Penalised rows take a second solver iteration; one state of humanoids in ten has a pivot
+below 1e-9. In float32 pivots below ten roundings cost three digits of accelerations."""
 
 
 @dataclass(frozen=True)

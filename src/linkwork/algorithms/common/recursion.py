@@ -25,7 +25,7 @@ from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.elimination import ordered
-from linkwork.structure.rotors import freeze_rotors
+from linkwork.structure.rotor_lumping import freeze_rotors
 
 
 @dataclass(frozen=True)

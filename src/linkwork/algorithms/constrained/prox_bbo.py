@@ -25,7 +25,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, holders
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
-from linkwork.structure.rotors import freeze_rotors
+from linkwork.structure.rotor_lumping import freeze_rotors
 from linkwork.structure.treatment import Mixture
 
 

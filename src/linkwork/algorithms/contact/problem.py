@@ -24,8 +24,8 @@ from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transpo
 from linkwork.algorithms.contact.ports import Port, Ports, ports_of
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
+from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
-from linkwork.constraints.pair import Pair
 from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
 from linkwork.lazy import cached_property

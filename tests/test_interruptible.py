@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork import turns
+from linkwork import interruptible
 from linkwork.robots.mechanisms import chain
 
 SHAPES = [(), (0,), (7,), (0, 3), (3, 0), (100, 3), (2, 50), (3, 4, 5), (2, 1, 70)]
@@ -14,8 +14,8 @@ SHAPES = [(), (0,), (7,), (0, 3), (3, 0), (100, 3), (2, 50), (3, 4, 5), (2, 1, 7
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TURN", 64)
-    monkeypatch.setattr(turns, "ENTRIES", 4)
+    monkeypatch.setattr(interruptible, "TURN", 64)
+    monkeypatch.setattr(interruptible, "ENTRIES", 4)
 
 
 @pytest.mark.usefixtures("short")
@@ -23,32 +23,32 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_as_numpy(shape: tuple[int, ...]) -> None:
     x = np.asarray(np.random.default_rng(0).normal(size=shape))
     for y in (x, x.T, x.astype("f4"), np.stack([x, x], axis=-1)[..., 0]):
-        assert all(y[at].nbytes <= turns.TURN for at in turns.pieces(y))
-        copy = turns.copied(y, float)
+        assert all(y[at].nbytes <= interruptible.TURN for at in interruptible.pieces(y))
+        copy = interruptible.copied(y, float)
         assert np.array_equal(copy, y)
         assert copy.flags.c_contiguous
         assert not np.shares_memory(copy, y)
-        assert np.array_equal(turns.packed(y), y)
-        assert np.array_equal(turns.typed(y, "f4"), y.astype("f4"))
-        assert turns.largest(y) == np.abs(y).max(initial=0.0)
-        assert turns.all_finite(y)
-        assert np.array_equal(turns.stacked([y, 2 * y]), np.stack([y, 2 * y]))
-        assert np.array_equal(turns.as_array(y.tolist()), np.asarray(y.tolist()))
-    assert turns.packed(x) is x
-    assert turns.typed(x, float) is x
+        assert np.array_equal(interruptible.packed(y), y)
+        assert np.array_equal(interruptible.typed(y, "f4"), y.astype("f4"))
+        assert interruptible.largest(y) == np.abs(y).max(initial=0.0)
+        assert interruptible.all_finite(y)
+        assert np.array_equal(interruptible.stacked([y, 2 * y]), np.stack([y, 2 * y]))
+        assert np.array_equal(interruptible.as_array(y.tolist()), np.asarray(y.tolist()))
+    assert interruptible.packed(x) is x
+    assert interruptible.typed(x, float) is x
     if x.size:
         x.flat[-1] = np.nan
-        assert np.isnan(turns.largest(x))
-        assert not turns.all_finite(x)
+        assert np.isnan(interruptible.largest(x))
+        assert not interruptible.all_finite(x)
 
 
 @pytest.mark.usefixtures("short")
 def test_lists_keep_their_types_and_are_refused_as_before() -> None:
-    assert turns.as_array([1] * 10).dtype == int
-    assert turns.as_array([1] * 9 + [0.5]).dtype == float
+    assert interruptible.as_array([1] * 10).dtype == int
+    assert interruptible.as_array([1] * 9 + [0.5]).dtype == float
     for ragged in ([[1, 2]] * 9 + [[1]], [[1] * 9, [1] * 8]):
         with pytest.raises(ValueError):
-            turns.as_array(ragged)
+            interruptible.as_array(ragged)
 
 
 @pytest.mark.usefixtures("short")

@@ -18,8 +18,8 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, array, checked, checked_class, instance, optional, several, whole
 from linkwork.constraints.contact import RESTITUTION, Contact, Ground, Surface, Touch, check_sizes
+from linkwork.constraints.ground_shapes import lowest_corner
 from linkwork.constraints.rows import rows_jacobian
-from linkwork.constraints.shapes import lowest_corner
 from linkwork.errors import InputError
 from linkwork.model.body import PLACEMENT, Placement
 from linkwork.model.motion import Motion

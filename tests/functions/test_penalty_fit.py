@@ -10,7 +10,7 @@ import pytest
 import linkwork as lw
 from linkwork.algorithms.registry import methods
 from linkwork.closure.random_states import closed_states
-from linkwork.functions import penalty
+from linkwork.functions import penalty_fit
 from linkwork.functions.judge import Judge
 from linkwork.kernels import notes
 from linkwork.model import Model
@@ -29,7 +29,7 @@ def test_usual_mechanisms_keep_the_usual_penalty(make) -> None:
     model = make()
     for method in methods("forward_dynamics").values():
         if method.prox is not None and not method.soft and not method.refusal(model):
-            assert penalty.fitted(method.prox, model, method) == method.prox, method.name
+            assert penalty_fit.fitted(method.prox, model, method) == method.prox, method.name
 
 
 def test_what_was_measured_is_found_by_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,11 +42,11 @@ def test_what_was_measured_is_found_by_the_next_process(tmp_path: Path, monkeypa
     def held() -> Model:
         return chain(2).with_constraints(lw.point("link2"))
 
-    monkeypatch.setattr(penalty, "_missing", lambda *_: 1e-6)
-    lowered = penalty.fitted(method.prox, held(), method)
+    monkeypatch.setattr(penalty_fit, "_missing", lambda *_: 1e-6)
+    lowered = penalty_fit.fitted(method.prox, held(), method)
     assert lowered.mu == pytest.approx(1e-3 * method.prox.mu)
-    monkeypatch.setattr(penalty, "_missing", lambda *_: pytest.fail("measured again"))
-    assert penalty.fitted(method.prox, held(), method) == lowered
+    monkeypatch.setattr(penalty_fit, "_missing", lambda *_: pytest.fail("measured again"))
+    assert penalty_fit.fitted(method.prox, held(), method) == lowered
 
 
 @pytest.mark.parametrize("note", [{}, {"share": "1"}, {"share": -1.0}, {"share": float("nan")}, {"share": 1e9}])
@@ -55,7 +55,7 @@ def test_notes_with_nonsense_are_measured_anew(note: dict[str, object], monkeypa
     monkeypatch.setattr(notes, "get", lambda _: note)
     monkeypatch.setattr(notes, "put", lambda _, made: made)
     assert method.prox is not None
-    assert penalty.fitted(method.prox, four_bar(), method) == method.prox
+    assert penalty_fit.fitted(method.prox, four_bar(), method) == method.prox
 
 
 def test_penalties_through_linkages_lose_no_digits_of_forces() -> None:
@@ -66,7 +66,7 @@ def test_penalties_through_linkages_lose_no_digits_of_forces() -> None:
         pytest.skip("digit_v3.xml is not installed")
     method, rng = methods("forward_dynamics")["c_lcaba"], np.random.default_rng(0)
     assert method.prox is not None
-    assert penalty.fitted(method.prox, model, method).mu < 0.3 * method.prox.mu
+    assert penalty_fit.fitted(method.prox, model, method).mu < 0.3 * method.prox.mu
     q, v = closed_states(model, rng, 24)
     tau = rng.uniform(-1, 1, v.shape)
     found, judge = lw.forward_dynamics(model, method="c_lcaba")(q, v, tau), Judge(model)
