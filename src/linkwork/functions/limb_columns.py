@@ -23,7 +23,7 @@ from typing import NamedTuple
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution, put
 from linkwork.backends import Array
 from linkwork.kernels.matrices import Matrix
-from linkwork.kernels.products import Factor, Mirror, Product, Rows
+from linkwork.kernels.products import Factor, Product, Rows, Transfer, mirror
 from linkwork.kernels.program import Port
 
 
@@ -31,7 +31,7 @@ class Columns(NamedTuple):
     """Matrices that the start gives, products of them, and what these fill."""
 
     given: dict[str, Matrix]
-    products: list[Product | Mirror]
+    products: list[Product | Transfer]
     further: list[Port]
 
 
@@ -69,7 +69,7 @@ class _Columns:
     def __init__(self, solved: LimbSolution) -> None:
         self.solved, self.xp = solved, solved.xp
         self.given: dict[str, Matrix] = {}
-        self.products: list[Product | Mirror] = []
+        self.products: list[Product | Transfer] = []
         self.further: list[Port] = []
         self.t, self.m = len(solved.trunk), solved.R.shape[0]
         weighed = any(r != s for r, s in zip(solved.roots.refs, (0 * solved.roots + 1).refs, strict=True))
@@ -127,7 +127,7 @@ class _Columns:
             )
         above = tuple((first + i, first + j) for i in range(m) for j in range(i // BAND * BAND + BAND, m))
         if above:
-            self.products.append(Mirror(C, above))
+            self.products.append(mirror(C, above))
 
     def invert(self, first: str, second: str) -> None:
         """The columns of joint forces: b is the unit matrix, and what it becomes is symmetric."""
@@ -153,7 +153,7 @@ class _Columns:
             here = Rows(joined, s.trunk[begin])
             self.product(here, Factor("B", *_all(t + self.m, t)), unit, end - begin)
         if above:
-            self.products.append(Mirror(first, tuple(above)))
+            self.products.append(mirror(first, above))
 
     def _reducing(self, k: int) -> tuple[str, range]:
         """The matrix and its rows that have [P^T; s N^T] of a limb."""

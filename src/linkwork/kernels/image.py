@@ -12,7 +12,8 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
-from linkwork.kernels.products import ProductProgram, Tile, product_module
+from linkwork.kernels.product_code import Tile, product_module
+from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.puts import ZEROS, with_puts
 from linkwork.kernels.python_calls import object_module
