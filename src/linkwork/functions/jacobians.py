@@ -17,7 +17,7 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.differentiated import Differentiated, by_columns
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
-from linkwork.functions.limb_columns import Columns, limb_columns
+from linkwork.functions.limb_columns import Columns, Side, limb_columns
 from linkwork.functions.motion_equations import MotionEquations
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -163,12 +163,12 @@ class Jacobians(Differentiated):
         solved, s = forward_derivatives(*given, solver=solver)
         passive = self._slopes_of(xp, p.passive, inputs)
         sides = {
-            "q": lambda: (passive("q") - s.force_q, -s.row_q),
-            "v": lambda: (passive("v") - s.force_v, -s.row_v),
-            "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
-            "u": lambda: (passive("u"), xp.zeros(m, self.model.nu)),
-            "act": lambda: (passive("act"), xp.zeros(m, self.model.na)),
-            "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
+            "q": lambda: Side(passive("q") - s.force_q, -s.row_q, -s.known_q),
+            "v": lambda: Side(passive("v") - s.force_v, -s.row_v, -s.known_v),
+            "tau": lambda: Side(xp.eye(n), xp.zeros(m, n)),
+            "u": lambda: Side(passive("u"), xp.zeros(m, self.model.nu)),
+            "act": lambda: Side(passive("act"), xp.zeros(m, self.model.na)),
+            "fext": lambda: Side(_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
         return self._solutions(p, solved, {w: sides[w]() for w in self.wrt}, symbol)
 
@@ -182,19 +182,19 @@ class Jacobians(Differentiated):
         seeds.update({r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None})
         found = tangents(xp.values, [r >> 1 for x in (needed, residual) for r in x.refs], seeds)
         sides = {
-            w: (-by_columns(xp, found, needed, place), -by_columns(xp, found, residual, place))
+            w: Side(-by_columns(xp, found, needed, place), -by_columns(xp, found, residual, place))
             for w, place in places.items()
             if w != "tau"
         }
         if "tau" in places:
-            sides["tau"] = xp.eye(self.model.nv), xp.zeros(self.model.rows, self.model.nv)
+            sides["tau"] = Side(xp.eye(self.model.nv), xp.zeros(self.model.rows, self.model.nv))
         return self._solutions(p, solved, {w: sides[w] for w in self.wrt}, symbol)
 
     def _solutions(
         self,
         p: MotionEquations,
         solved: Implicit | LimbSolution,
-        sides: Mapping[str, tuple[Array, Array]],
+        sides: Mapping[str, Side],
         symbol: Symbol,
     ) -> dict[str, Array]:
         """The solution, and what it becomes for each of these right-hand sides: by products, or all at once."""
@@ -205,8 +205,9 @@ class Jacobians(Differentiated):
             self._shapes.update({n: x.shape for n, x in self._columns.given.items()})
             return {**out, **self._columns.given}
         firsts, seconds = dict[str, Array](), dict[str, Array]()
-        for w, (b, r) in sides.items():
+        for w, (b, r, known) in sides.items():
             x, y = solved.solve(b, r)
+            x = x if known is None else x + known
             firsts[f"d{first}_d{w}"] = x + xp.eye(self.model.nv) if p.jump and w == "v" else x
             seconds[f"d{second}_d{w}"] = y * solved.roots
         return {**out, **firsts, **seconds}

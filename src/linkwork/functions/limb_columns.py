@@ -25,6 +25,15 @@ from linkwork.backends import Array
 from linkwork.kernels.matrices import Matrix
 from linkwork.kernels.products import Factor, Product, Rows, Transfer, mirror
 from linkwork.kernels.program import Port
+from linkwork.kernels.values import ZERO
+
+
+class Side(NamedTuple):
+    """Right-hand sides b (nv x k) and r (m x k), and a part of x that is `known` besides what they give, if any."""
+
+    b: Array
+    r: Array
+    known: Array | None = None
 
 
 class Columns(NamedTuple):
@@ -52,16 +61,18 @@ BAND = 6
 """Rows of symmetric matrices that are computed together, up to the diagonal of the last one."""
 
 
-def limb_columns(solved: LimbSolution, sides: Mapping[str, tuple[Array, Array]], first: str, second: str) -> Columns:
-    """The derivatives d{first}_d{w} and d{second}_d{w}, for right-hand sides b and r of each w."""
+def limb_columns(solved: LimbSolution, sides: Mapping[str, Side], first: str, second: str) -> Columns:
+    """The derivatives d{first}_d{w} and d{second}_d{w}, for the right-hand sides of each w."""
     made = _Columns(solved)
     made.inverse()
-    for w, (b, r) in sides.items():
+    for w, (b, r, known) in sides.items():
         names = f"d{first}_d{w}", f"d{second}_d{w}"
         if w == "tau":
             made.invert(*names)
         else:
             made.solve(w, b, r, names)
+        if known is not None:
+            made.add(known, f"known_{w}", names[0])
     return Columns({n: x for n, x in made.given.items() if x.refs}, made.products, made.further)
 
 
@@ -101,7 +112,10 @@ class _Columns:
         if t:
             across = Factor("B", tuple(rows), tuple(rows))
             self.product(Rows(_rows("B", rows)), across, Rows(_rows("sQT", range(m))), t)
-            self.product(Rows(_rows("B", trunk), t), Factor("Q", *_all(t, m)), Rows(_rows("B", rows), t), m)
+            if self.weighed:
+                self.product(Rows(_rows("B", trunk), t), Factor("Q", *_all(t, m)), Rows(_rows("B", rows), t), m)
+            else:
+                self.products.append(mirror("B", ((i, j) for i in trunk for j in rows)))
             self.product(Rows(_rows("B", trunk)), Factor("Q", *_all(t, m)), Rows(_rows("B", rows)), t, add=True)
 
     def solve(self, w: str, b: Matrix, r: Matrix, names: tuple[str, str]) -> None:
@@ -115,6 +129,14 @@ class _Columns:
             for (own, moving), run in groupby(groups, partial(_reached, k)):
                 parts = list(run)
                 self._back(k, names, parts[0].start, parts[-1].stop, f"b_{w}" if own else None, moving)
+
+    def add(self, x: Matrix, name: str, to: str) -> None:
+        """Add the entries of x that are not zero to a matrix of its shape."""
+        filled = [k for k, ref in enumerate(x.refs) if ref != ZERO]
+        if filled:
+            self.given[name] = Matrix(x.values, (len(filled), 1), [x.refs[k] for k in filled])
+            at = (divmod(k, x.shape[1]) for k in filled)
+            self.products.append(Transfer(to, name, tuple((*ij, n, 0) for n, ij in enumerate(at)), add=True))
 
     def symmetric(self, C: str, first: int, A: Factor, B: str, add: bool = False) -> None:
         """A symmetric product A B in C, from row and column `first` on."""
@@ -147,11 +169,9 @@ class _Columns:
                     self._back(other, (first, second), to, to + count, add=other == k)
             above += [(i, j) for o in s.limbs[k + 1 :] for i in l.limb.dofs for j in o.limb.dofs]
             above += [(i, j) for i in l.limb.dofs for j in s.trunk]
-        self.given["unit"] = xp.eye(t)
-        for begin, end in _runs(s.trunk):
-            unit = Rows(_rows("unit", range(t)), begin)
-            here = Rows(joined, s.trunk[begin])
-            self.product(here, Factor("B", *_all(t + self.m, t)), unit, end - begin)
+        own = tuple((i, j, row, column) for row, i in enumerate(s.trunk) for column, j in enumerate(s.trunk))
+        held = tuple((k, j, t + k, column) for k in range(self.m) for column, j in enumerate(s.trunk))
+        self.products += [Transfer(to, "B", entries) for to, entries in ((first, own), (second, held)) if entries]
         if above:
             self.products.append(mirror(first, above))
 
