@@ -12,6 +12,13 @@ from linkwork.kernels.schedule import Layout
 from linkwork.kernels.trace import trace
 
 
+@pytest.fixture(autouse=True)
+def loops(monkeypatch):
+    """Loops, however small the products are."""
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", 0)
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", 0)
+
+
 def products(rows: int, inner: int, width: int) -> ProductProgram:
     """x = A B in every second row and from the second column on, y += A^T[1:] x, and s = A A^T by its lower half."""
 
@@ -84,6 +91,22 @@ def test_machine_code(sizes, lanes, dtype):
         scale = max(1.0, np.abs(theirs).max())
         first = 1 if rows.step else 0
         np.testing.assert_allclose(mine[rows][..., first:], theirs[7][rows][..., first:], atol=tolerance * scale)
+
+
+def test_small_programs_become_straight_lines(monkeypatch):
+    """Where these are faster, for batches and for one state: the same results, by other machine code."""
+    looped, u = products(5, 3, 8), np.random.default_rng(1).normal(size=(19, 3))
+    expected, name = looped.interpret(u), looped.digest
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [False, False]
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", looped.operations)
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, False]
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", looped.operations)
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, True]
+    assert looped.digest != name, "or loops would be found in the cache"
+    kernel = Kernel(looped, threads=1)
+    for mine, one, theirs in zip(kernel(u), kernel(u[0]), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(one, theirs[0], rtol=1e-12, atol=1e-12)
 
 
 def test_operations_and_c():

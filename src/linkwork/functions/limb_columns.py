@@ -35,6 +35,10 @@ class Side(NamedTuple):
     r: Array
     known: Array | None = None
 
+    def times(self, P: Array) -> Side:
+        """The columns of products with P."""
+        return Side(self.b @ P, self.r @ P, None if self.known is None else self.known @ P)
+
 
 class Columns(NamedTuple):
     """Matrices that the start gives, products of them, and what these fill."""

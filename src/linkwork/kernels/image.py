@@ -77,6 +77,8 @@ class Image:
 def build(program: Program | IterativeProgram | ProductProgram, options: Options) -> Image:
     """Fuse, schedule and lower; modules are compiled as soon as they are written."""
     with emitter(options.target) as modules, collector_paused():
+        if isinstance(program, ProductProgram) and program.is_faster_straight(options.lanes):
+            program = program.unrolled()
         if isinstance(program, IterativeProgram):
             needs = lower_iterative(program, options, modules)
         elif isinstance(program, ProductProgram):
