@@ -101,12 +101,12 @@ def test_columns_by_products_of_matrices(monkeypatch: pytest.MonkeyPatch) -> Non
     """As larger robots have them: the same derivatives as by straight-line code."""
     model = flier()
     fd, x = lw.forward_dynamics(model, modes=True), state(model)
-    straight = EntryJacobians(fd, ("q", "v", "tau"))(*x)
-    monkeypatch.setattr("linkwork.functions.jacobians.PRODUCTS_FROM", 0)
-    other = EntryJacobians(fd, ("q", "v", "tau"))
-    other._identity = None  # not that from the cache
-    assert other._by_products
-    products = other(*x)
+    made = []
+    for by_products in (False, True):
+        monkeypatch.setattr(EntryJacobians, "_by_products", by_products)
+        made.append(EntryJacobians(fd, ("q", "v", "tau")))
+        made[-1]._identity = None  # not that from the cache
+    straight, products = (d(*x) for d in made)
     assert products.da_dq.shape == (model.nv, model.nq)
     for name in straight._fields:
         assert close(getattr(products, name), getattr(straight, name), 1e3), name

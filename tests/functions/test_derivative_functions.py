@@ -137,11 +137,15 @@ def test_products_of_matrices_equal_straight_lines(model, fd, monkeypatch):
     from linkwork.kernels.products import ProductProgram
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
-    straight = fd.derivatives()
-    monkeypatch.setattr(jacobians, "PRODUCTS_FROM", 0)
-    products = fd.derivatives()
-    products._identity = None  # or the program of the other one is found by its content
-    assert isinstance(products.program, ProductProgram)
+    made = []
+    for by_products in (False, True):
+        monkeypatch.setattr(jacobians.Jacobians, "_by_products", by_products)
+        made.append(fd.derivatives())
+        made[-1]._identity = None  # or the program of the other one is found by its content
+        assert isinstance(made[-1].program, ProductProgram) == by_products
+    straight, products = made
+    for least in ("STRAIGHT_BATCH", "STRAIGHT_PRODUCT"):
+        monkeypatch.setattr(f"linkwork.kernels.products.{least}", 0)
     for one in (states, [x[0] for x in states]):
         for mine, theirs in zip(products(*one), straight(*one), strict=True):
             assert_close(mine, theirs, 1e4, scale=float(np.abs(theirs).max()))
@@ -168,8 +172,8 @@ def test_trunk_and_limbs(held, base, monkeypatch):
     state = random_state(model, 5)
     given = (*state, np.array([1.0, 0.3][: len(model.constraints)])) if modes else state
     made = []
-    for least in (0, 10**12):
-        monkeypatch.setattr(jacobians, "PRODUCTS_FROM", least)
+    for by_products in (True, False):
+        monkeypatch.setattr(jacobians.Jacobians, "_by_products", by_products)
         f = lw.forward_dynamics(model, backend="numpy", modes=modes, method="prox_ltl" if model.rows else None)
         d = f.derivatives(("q", "v", "tau"))
         d._identity = None

@@ -7,9 +7,16 @@ import pytest
 
 from linkwork.kernels import Kernel, Port, Program
 from linkwork.kernels.c_source import c_source
-from linkwork.kernels.products import Factor, Mirror, Product, ProductProgram, Rows
+from linkwork.kernels.products import Factor, Product, ProductProgram, Rows, Transfer, mirror
 from linkwork.kernels.schedule import Layout
 from linkwork.kernels.trace import trace
+
+
+@pytest.fixture(autouse=True)
+def loops(monkeypatch):
+    """Loops, however small the products are."""
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", 0)
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", 0)
 
 
 def products(rows: int, inner: int, width: int) -> ProductProgram:
@@ -31,7 +38,7 @@ def products(rows: int, inner: int, width: int) -> ProductProgram:
             Product(Rows((("s", i),)), Factor("A", (i,), across), Rows(tuple(("AT", k) for k in across)), i + 1)
             for i in whole
         ),
-        Mirror("s", tuple((i, j) for i in whole for j in whole[i + 1 :])),
+        mirror("s", ((i, j) for i in whole for j in whole[i + 1 :])),
         Product(Rows((("x", 1),), 0), Factor("A", (0,), ()), Rows(()), width + 1),
     ]
     further = [Port("x", (2 * rows, width + 1)), Port("s", (rows, rows))]
@@ -86,6 +93,22 @@ def test_machine_code(sizes, lanes, dtype):
         np.testing.assert_allclose(mine[rows][..., first:], theirs[7][rows][..., first:], atol=tolerance * scale)
 
 
+def test_small_programs_become_straight_lines(monkeypatch):
+    """Where these are faster, for batches and for one state: the same results, by other machine code."""
+    looped, u = products(5, 3, 8), np.random.default_rng(1).normal(size=(19, 3))
+    expected, name = looped.interpret(u), looped.digest
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [False, False]
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", looped.operations)
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, False]
+    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", looped.operations)
+    assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, True]
+    assert looped.digest != name, "or loops would be found in the cache"
+    kernel = Kernel(looped, threads=1)
+    for mine, one, theirs in zip(kernel(u), kernel(u[0]), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(one, theirs[0], rtol=1e-12, atol=1e-12)
+
+
 def test_operations_and_c():
     program = products(5, 3, 8)
     assert program.operations == program.start.operations + sum(p.operations for p in program.products)
@@ -127,7 +150,7 @@ def test_outputs_that_are_complete_make_place_for_others(monkeypatch):
         np.testing.assert_allclose(mine, theirs, rtol=1e-13, atol=1e-13)
 
 
-def given_and_written(products: list[Product | Mirror]) -> ProductProgram:
+def given_and_written(products: list[Product | Transfer]) -> ProductProgram:
     """3 x 3 matrices A, B and C of a start; C is the output."""
 
     def body(xp, symbol):
@@ -160,8 +183,25 @@ def test_elements_that_nobody_reads_are_not_stored():
 
 @pytest.mark.parametrize("again", [True, False])
 def test_mirrored_elements_may_be_read_before_they_are_mirrored_again(again):
-    mirror, A = Mirror("C", ((0, 1), (0, 2))), Factor("A", (0, 1), (0, 1))
+    mirrored, A = mirror("C", ((0, 1), (0, 2))), Factor("A", (0, 1), (0, 1))
     added = Product(Rows((("C", 1), ("C", 2))), A, Rows((("C", 0), ("B", 0))), 3, add=True)
-    program = given_and_written([mirror, added, mirror] if again else [mirror, added])
+    program = given_and_written([mirrored, added, mirrored] if again else [mirrored, added])
     assert_kernels_agree(program)
-    assert_kernels_agree(given_and_written([added, mirror]))
+    assert_kernels_agree(given_and_written([added, mirrored]))
+
+
+def test_entries_of_one_matrix_are_copied_or_added_to_another():
+    """C: one entry is copied over, one added to, which is all of the start's C that is read but for the output."""
+    entries = ((0, 1, 2, 0), (1, 1, 0, 2))
+    moved = [Transfer("C", "A", entries[:1]), Transfer("C", "B", entries[1:], add=True)]
+    program = given_and_written(moved)
+    assert program.operations == program.start.operations + 1
+    assert program.unstored == [{*range(9)} - {6}, {*range(9)} - {2}, {1}]
+    u = np.array([2.0, 3.0, 5.0])
+    expected = np.column_stack([u, u, u + 7])
+    expected[0, 1], expected[1, 1] = u[2], expected[1, 1] + u[0]
+    np.testing.assert_allclose(program.interpret(u)[0], expected)
+    np.testing.assert_allclose(program.unrolled().interpret(u)[0], expected)
+    assert_kernels_agree(program)
+    with pytest.raises(AssertionError, match="no such entry"):
+        given_and_written([Transfer("C", "A", ((0, 3, 0, 0),))])

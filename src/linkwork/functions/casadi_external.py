@@ -25,6 +25,7 @@ from linkwork.errors import InputError, MissingExtra
 from linkwork.functions.differentiated import Differentiated
 from linkwork.functions.function import Function
 from linkwork.functions.jacobians import Jacobians, Symbol
+from linkwork.functions.limb_columns import Side
 from linkwork.functions.motion_equations import MotionEquations
 from linkwork.functions.solver_function import SolverFunction
 from linkwork.kernels.casadi_abi import Argument, External, Externals, argument, jacobian, zeros_of
@@ -56,9 +57,9 @@ class EntryJacobians(Jacobians):
         return found
 
     def _solutions(
-        self, p: MotionEquations, solved: Any, sides: Mapping[str, tuple[Array, Array]], symbol: Symbol
+        self, p: MotionEquations, solved: Any, sides: Mapping[str, Side], symbol: Symbol
     ) -> dict[str, Array]:
-        by_entries = {w: (b @ self._P, r @ self._P) if w == "q" else (b, r) for w, (b, r) in sides.items()}
+        by_entries = {w: side.times(self._P) if w == "q" else side for w, side in sides.items()}
         return super()._solutions(p, solved, by_entries, symbol)
 
 

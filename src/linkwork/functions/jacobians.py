@@ -17,7 +17,7 @@ from linkwork.functions.choice import Choice
 from linkwork.functions.differentiated import Differentiated, by_columns
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
-from linkwork.functions.limb_columns import Columns, limb_columns
+from linkwork.functions.limb_columns import Columns, Side, limb_columns
 from linkwork.functions.motion_equations import MotionEquations
 from linkwork.functions.parameters import GROUPS
 from linkwork.functions.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -32,6 +32,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.structure.limbs import independent
 
 if TYPE_CHECKING:
     from linkwork.kernels.kernel import Results
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
 Symbol = Callable[[str, int], Array]
 
 PRODUCTS_FROM = 50_000
-"""Operations of all solves for columns from which these are products of matrices (kernels/products.py). Measured on a
-quadruped with no to four feet on the ground: with 40 000, straight-line code takes 0.8 of their time in batches and as
-much for one state; with 60 000 1.1 and 1.3 of it; on a humanoid on two feet 2.1 and 1.2, and twice as long to
-compile."""
+"""Operations of all solves for columns from which mechanisms in parts that nothing connects, as fingers are, are solved
+by trunk and limbs, too. These take the rows of all parts together: on a hand with four fingers (up to 37 000) 1.00 to
+1.08 times as many operations as factors of the whole matrix do. On other robots they take 0.81 to 1.07 times as many,
+most on an arm."""
 
 
 class Jacobians(Differentiated):
@@ -77,8 +78,15 @@ class Jacobians(Differentiated):
 
     @cached_property
     def _by_products(self) -> bool:
-        """Whether columns are products of matrices: many of them, each with many operations, and no jump."""
-        return self.solving > PRODUCTS_FROM
+        """Whether columns are products of matrices, by trunk and limbs: not those of jumps, nor of small parts."""
+        model = self.model
+        held = []
+        for n, c in enumerate(model.constraints):
+            at = {i for l in c.original.touches(model) for i in model.topology.supports[l]}
+            spans = [range(*model.topology.v_slices[i].indices(model.nv)) for i in at]
+            held.append((range(*model.row_span(n)), {k for span in spans for k in span}))
+        whole = len(independent(model.topology.dof_parent, held)) == 1
+        return self.solving > (0 if whole else PRODUCTS_FROM)
 
     @cached_property
     def solving(self) -> int:
@@ -163,12 +171,12 @@ class Jacobians(Differentiated):
         solved, s = forward_derivatives(*given, solver=solver)
         passive = self._slopes_of(xp, p.passive, inputs)
         sides = {
-            "q": lambda: (passive("q") - s.force_q, -s.row_q),
-            "v": lambda: (passive("v") - s.force_v, -s.row_v),
-            "tau": lambda: (xp.eye(n), xp.zeros(m, n)),
-            "u": lambda: (passive("u"), xp.zeros(m, self.model.nu)),
-            "act": lambda: (passive("act"), xp.zeros(m, self.model.na)),
-            "fext": lambda: (_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
+            "q": lambda: Side(passive("q") - s.force_q, -s.row_q, -s.known_q),
+            "v": lambda: Side(passive("v") - s.force_v, -s.row_v, -s.known_v),
+            "tau": lambda: Side(xp.eye(n), xp.zeros(m, n)),
+            "u": lambda: Side(passive("u"), xp.zeros(m, self.model.nu)),
+            "act": lambda: Side(passive("act"), xp.zeros(m, self.model.na)),
+            "fext": lambda: Side(_pushes(Rooted(p.motion)), xp.zeros(m, 6 * self.model.nlinks)),
         }
         return self._solutions(p, solved, {w: sides[w]() for w in self.wrt}, symbol)
 
@@ -182,19 +190,19 @@ class Jacobians(Differentiated):
         seeds.update({r >> 1: {} for r in [*solved.a.refs, *solved.multipliers.refs] if xp.values.value(r) is None})
         found = tangents(xp.values, [r >> 1 for x in (needed, residual) for r in x.refs], seeds)
         sides = {
-            w: (-by_columns(xp, found, needed, place), -by_columns(xp, found, residual, place))
+            w: Side(-by_columns(xp, found, needed, place), -by_columns(xp, found, residual, place))
             for w, place in places.items()
             if w != "tau"
         }
         if "tau" in places:
-            sides["tau"] = xp.eye(self.model.nv), xp.zeros(self.model.rows, self.model.nv)
+            sides["tau"] = Side(xp.eye(self.model.nv), xp.zeros(self.model.rows, self.model.nv))
         return self._solutions(p, solved, {w: sides[w] for w in self.wrt}, symbol)
 
     def _solutions(
         self,
         p: MotionEquations,
         solved: Implicit | LimbSolution,
-        sides: Mapping[str, tuple[Array, Array]],
+        sides: Mapping[str, Side],
         symbol: Symbol,
     ) -> dict[str, Array]:
         """The solution, and what it becomes for each of these right-hand sides: by products, or all at once."""
@@ -205,8 +213,9 @@ class Jacobians(Differentiated):
             self._shapes.update({n: x.shape for n, x in self._columns.given.items()})
             return {**out, **self._columns.given}
         firsts, seconds = dict[str, Array](), dict[str, Array]()
-        for w, (b, r) in sides.items():
+        for w, (b, r, known) in sides.items():
             x, y = solved.solve(b, r)
+            x = x if known is None else x + known
             firsts[f"d{first}_d{w}"] = x + xp.eye(self.model.nv) if p.jump and w == "v" else x
             seconds[f"d{second}_d{w}"] = y * solved.roots
         return {**out, **firsts, **seconds}

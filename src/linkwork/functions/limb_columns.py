@@ -23,15 +23,28 @@ from typing import NamedTuple
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution, put
 from linkwork.backends import Array
 from linkwork.kernels.matrices import Matrix
-from linkwork.kernels.products import Factor, Mirror, Product, Rows
+from linkwork.kernels.products import Factor, Product, Rows, Transfer, mirror
 from linkwork.kernels.program import Port
+from linkwork.kernels.values import ZERO
+
+
+class Side(NamedTuple):
+    """Right-hand sides b (nv x k) and r (m x k), and a part of x that is `known` besides what they give, if any."""
+
+    b: Array
+    r: Array
+    known: Array | None = None
+
+    def times(self, P: Array) -> Side:
+        """The columns of products with P."""
+        return Side(self.b @ P, self.r @ P, None if self.known is None else self.known @ P)
 
 
 class Columns(NamedTuple):
     """Matrices that the start gives, products of them, and what these fill."""
 
     given: dict[str, Matrix]
-    products: list[Product | Mirror]
+    products: list[Product | Transfer]
     further: list[Port]
 
 
@@ -52,16 +65,18 @@ BAND = 6
 """Rows of symmetric matrices that are computed together, up to the diagonal of the last one."""
 
 
-def limb_columns(solved: LimbSolution, sides: Mapping[str, tuple[Array, Array]], first: str, second: str) -> Columns:
-    """The derivatives d{first}_d{w} and d{second}_d{w}, for right-hand sides b and r of each w."""
+def limb_columns(solved: LimbSolution, sides: Mapping[str, Side], first: str, second: str) -> Columns:
+    """The derivatives d{first}_d{w} and d{second}_d{w}, for the right-hand sides of each w."""
     made = _Columns(solved)
     made.inverse()
-    for w, (b, r) in sides.items():
+    for w, (b, r, known) in sides.items():
         names = f"d{first}_d{w}", f"d{second}_d{w}"
         if w == "tau":
             made.invert(*names)
         else:
             made.solve(w, b, r, names)
+        if known is not None:
+            made.add(known, f"known_{w}", names[0])
     return Columns({n: x for n, x in made.given.items() if x.refs}, made.products, made.further)
 
 
@@ -69,7 +84,7 @@ class _Columns:
     def __init__(self, solved: LimbSolution) -> None:
         self.solved, self.xp = solved, solved.xp
         self.given: dict[str, Matrix] = {}
-        self.products: list[Product | Mirror] = []
+        self.products: list[Product | Transfer] = []
         self.further: list[Port] = []
         self.t, self.m = len(solved.trunk), solved.R.shape[0]
         weighed = any(r != s for r, s in zip(solved.roots.refs, (0 * solved.roots + 1).refs, strict=True))
@@ -101,7 +116,10 @@ class _Columns:
         if t:
             across = Factor("B", tuple(rows), tuple(rows))
             self.product(Rows(_rows("B", rows)), across, Rows(_rows("sQT", range(m))), t)
-            self.product(Rows(_rows("B", trunk), t), Factor("Q", *_all(t, m)), Rows(_rows("B", rows), t), m)
+            if self.weighed:
+                self.product(Rows(_rows("B", trunk), t), Factor("Q", *_all(t, m)), Rows(_rows("B", rows), t), m)
+            else:
+                self.products.append(mirror("B", ((i, j) for i in trunk for j in rows)))
             self.product(Rows(_rows("B", trunk)), Factor("Q", *_all(t, m)), Rows(_rows("B", rows)), t, add=True)
 
     def solve(self, w: str, b: Matrix, r: Matrix, names: tuple[str, str]) -> None:
@@ -116,6 +134,14 @@ class _Columns:
                 parts = list(run)
                 self._back(k, names, parts[0].start, parts[-1].stop, f"b_{w}" if own else None, moving)
 
+    def add(self, x: Matrix, name: str, to: str) -> None:
+        """Add the entries of x that are not zero to a matrix of its shape."""
+        filled = [k for k, ref in enumerate(x.refs) if ref != ZERO]
+        if filled:
+            self.given[name] = Matrix(x.values, (len(filled), 1), [x.refs[k] for k in filled])
+            at = (divmod(k, x.shape[1]) for k in filled)
+            self.products.append(Transfer(to, name, tuple((*ij, n, 0) for n, ij in enumerate(at)), add=True))
+
     def symmetric(self, C: str, first: int, A: Factor, B: str, add: bool = False) -> None:
         """A symmetric product A B in C, from row and column `first` on."""
         m = len(A.rows)
@@ -127,7 +153,7 @@ class _Columns:
             )
         above = tuple((first + i, first + j) for i in range(m) for j in range(i // BAND * BAND + BAND, m))
         if above:
-            self.products.append(Mirror(C, above))
+            self.products.append(mirror(C, above))
 
     def invert(self, first: str, second: str) -> None:
         """The columns of joint forces: b is the unit matrix, and what it becomes is symmetric."""
@@ -147,13 +173,11 @@ class _Columns:
                     self._back(other, (first, second), to, to + count, add=other == k)
             above += [(i, j) for o in s.limbs[k + 1 :] for i in l.limb.dofs for j in o.limb.dofs]
             above += [(i, j) for i in l.limb.dofs for j in s.trunk]
-        self.given["unit"] = xp.eye(t)
-        for begin, end in _runs(s.trunk):
-            unit = Rows(_rows("unit", range(t)), begin)
-            here = Rows(joined, s.trunk[begin])
-            self.product(here, Factor("B", *_all(t + self.m, t)), unit, end - begin)
+        own = tuple((i, j, row, column) for row, i in enumerate(s.trunk) for column, j in enumerate(s.trunk))
+        held = tuple((k, j, t + k, column) for k in range(self.m) for column, j in enumerate(s.trunk))
+        self.products += [Transfer(to, "B", entries) for to, entries in ((first, own), (second, held)) if entries]
         if above:
-            self.products.append(Mirror(first, tuple(above)))
+            self.products.append(mirror(first, above))
 
     def _reducing(self, k: int) -> tuple[str, range]:
         """The matrix and its rows that have [P^T; s N^T] of a limb."""

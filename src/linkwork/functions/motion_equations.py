@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from linkwork.algorithms.derivatives.implicit import Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
+from linkwork.algorithms.derivatives.swept import Swept
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
@@ -42,10 +43,12 @@ class MotionEquations:
             return {}
         return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
 
-    def solved(self, weights: tuple[Array, Array] | None = None) -> Implicit:
+    def solved(self, weights: tuple[Array, Array] | None = None) -> Swept:
         """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
-        c, M = rnea(self.motion, None, self.fext, self.passive), crba(self.motion)
-        return Implicit(self.motion, M, c, self.tau, self.softness, self.active, powers=2, weights=weights)
+        m, at_rest, b = self.motion, self.motion.accelerations(None), self.motion.bias(self.fext)
+        forces = {i: -(m.I[i] @ at_rest[i] + b[i]) for i in m.model.topology.links}
+        tau = self.tau if self.passive is None else self.tau + self.passive
+        return Swept(m, tau, forces, self.softness, self.active, weights)
 
     def solved_by(self, solver: type[S]) -> S:
         """The solution by one of the solvers, with M and c by link recursions."""

@@ -7,6 +7,8 @@ V x x that of its spatial acceleration (both for a change of q, or for one of v)
 place, all in link coordinates:
 
     dV = x,    da = [y_lin + 2 w_x x v;  y_ang - w x w_x]  (classical),    dg = g x w_s,    dR = R w_s^,    dp = R v_s
+
+Accelerations of joints are fixed, but for those of free bases (`of_base`).
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def row_slopes(
     lam: Sequence[Array],
     v: Array | None = None,
 ) -> RowSlopes:
-    """The derivatives of traced rows for fixed accelerations and multipliers.
+    """The derivatives of traced rows for fixed multipliers, and accelerations as above.
 
     `v` are the velocities to differentiate by, if the motion has others (impacts).
     """
@@ -63,6 +65,7 @@ def row_slopes(
             seeds.of_pose(other, one)
             seeds.of_pose(one, other)
     seeds.fixed(vdot, *lam)
+    seeds.of_bases(vdot)
     whole = xp.vstack(residual)
     n = motion.model.nv
     found = seeds.differentiated([whole, *links.values(), *joints.values()])
@@ -119,6 +122,14 @@ class Seeds:
             for x in value.refs:
                 if value.values.value(x) is None:
                     self.inputs[x >> 1] = {}
+
+    def of_bases(self, vdot: Matrix) -> None:
+        """The accelerations of free bases, which take what is known of their columns."""
+        t, n = self.motion.model.topology, self.motion.model.nv
+        for i, (by_q, by_v) in self.d.of_base.items():
+            for offset, known in ((0, by_q), (n, by_v)):
+                for k in range(known.shape[1]):
+                    put(self.inputs, vdot[t.v_slices[i], :], offset + t.v_slices[i].start + k, -known[:, k : k + 1])
 
     def of_link(self, l: int) -> None:
         """The velocity, acceleration and gravity of a link, by all joints that carry it."""

@@ -23,6 +23,7 @@ from linkwork.kernels.fields import stored
 from linkwork.kernels.kernel import Kernel
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.native_calls import FRESH, FURTHER
+from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.puts import ZEROS
 from linkwork.kernels.target import Target
@@ -93,6 +94,8 @@ def zeros_of(content: str | None, kernel: Kernel) -> dict[str, frozenset[int]]:
 
     def found() -> dict[str, Any]:
         program = getattr(kernel.program, "whole", kernel.program)
+        if isinstance(program, ProductProgram):
+            program = program.unrolled()
         if not isinstance(program, Program):
             return {}
         nodes = program.nodes

@@ -12,7 +12,8 @@ from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.lower import ATTRIBUTES, Shape, lower_chunk
-from linkwork.kernels.products import ProductProgram, Tile, product_module
+from linkwork.kernels.product_code import Tile, product_module
+from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.puts import ZEROS, with_puts
 from linkwork.kernels.python_calls import object_module
@@ -76,6 +77,8 @@ class Image:
 def build(program: Program | IterativeProgram | ProductProgram, options: Options) -> Image:
     """Fuse, schedule and lower; modules are compiled as soon as they are written."""
     with emitter(options.target) as modules, collector_paused():
+        if isinstance(program, ProductProgram) and program.is_faster_straight(options.lanes):
+            program = program.unrolled()
         if isinstance(program, IterativeProgram):
             needs = lower_iterative(program, options, modules)
         elif isinstance(program, ProductProgram):

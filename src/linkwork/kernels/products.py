@@ -1,29 +1,25 @@
-"""Programs that end in products of matrices: a start, then small loops over blocks of registers.
+"""Programs that end in products of matrices.
 
     start:      inputs -> outputs, matrices
     products:   C = A B  or  C += A B,   one after another, for rows of these matrices and of further ones
 
-and entries of symmetric matrices that are copied instead of computed.
+and entries of matrices that are copied instead of computed, or added.
 
-Derivatives by a hundred columns are mostly products. As straight-line code these take megabytes, and every operand is
-read again for every operation; as loops they take a few hundred bytes, and some 24 sums stay in registers, so that an
-operand that is read serves several of them. In a batch the numbers of a matrix are vectors over states; for one state,
-vectors hold columns.
-
-The rows of B and C, and the rows and columns of A, may be any, in any order: which they are is in tables of offsets.
+Derivatives by a hundred columns are mostly products. As straight-line code these take megabytes; as loops they take a
+few hundred bytes (kernels/product_code.py). This is what such a program says, interpreted by NumPy, and what it would
+be as straight-line code. The rows of B and C, and the rows and columns of A, may be any, in any order.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwork.kernels.lower import ATTRIBUTES, Shape
 from linkwork.kernels.program import Array, Port, Program, broadcast
 from linkwork.kernels.schedule import Layout
 from linkwork.kernels.simplify import finished
@@ -31,7 +27,7 @@ from linkwork.kernels.values import ZERO, Values
 from linkwork.lazy import cached_property
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import casadi as ca
 
@@ -76,28 +72,45 @@ class Product(NamedTuple):
         return max(2 * len(self.B.rows) - (not self.add), 0) * len(self.C.rows) * self.width
 
 
-class Mirror(NamedTuple):
-    """Entries (i, j) of a matrix become its entries (j, i)."""
+class Transfer(NamedTuple):
+    """Entries of `source` become entries of `target`, or with `add` are added to them.
 
-    matrix: str
-    entries: tuple[tuple[int, int], ...]
+    Each is given by its row and column in the target, and those in the source.
+    """
+
+    target: str
+    source: str
+    entries: tuple[tuple[int, int, int, int], ...]
+    add: bool = False
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """The matrix."""
-        return (self.matrix,)
+        """The matrices that it reads or writes."""
+        return (self.target, self.source)
 
     @property
     def operations(self) -> int:
-        """None."""
-        return 0
+        """Additions."""
+        return len(self.entries) if self.add else 0
+
+
+def mirror(matrix: str, entries: Iterable[tuple[int, int]]) -> Transfer:
+    """Entries (j, i) of a matrix become its entries (i, j)."""
+    return Transfer(matrix, matrix, tuple((i, j, j, i) for i, j in entries))
 
 
 class Part(NamedTuple):
     """Products, and the outputs, by number, that are complete after them."""
 
-    products: Sequence[Product | Mirror]
+    products: Sequence[Product | Transfer]
     done: tuple[int, ...]
+
+
+STRAIGHT_BATCH, STRAIGHT_PRODUCT = 75_000, 180
+"""Up to so many operations batches, and up to so many of a product in the mean one state, are faster in straight-line
+code. Measured on a quadruped, no to four feet on the ground, and Cassie: in batches that takes 0.86 to 0.94 of the time
+of loops (18 000 to 70 000 operations; Talos, 101 000, 0.97 to 1.04, and three times as long to compile); for one state
+0.92 with 172 operations a product, 0.97 with 209, 1.07 with 347. On arms loops take 0.9 with 194."""
 
 
 class ProductProgram:
@@ -109,7 +122,7 @@ class ProductProgram:
     rarely = False  # its products are always needed
 
     def __init__(
-        self, start: Program, products: Sequence[Product | Mirror], further: Sequence[Port], outputs: Sequence[str]
+        self, start: Program, products: Sequence[Product | Transfer], further: Sequence[Port], outputs: Sequence[str]
     ) -> None:
         self.start, self.products, self.further = start, tuple(products), tuple(further)
         self.matrices = {port.name: port for port in (*start.outputs, *further)}
@@ -122,8 +135,9 @@ class ProductProgram:
 
     @property
     def digest(self) -> str:
-        """A name for the content."""
-        parts = [self.start.digest, repr((self.products, self.further, self.outputs))]
+        """A name for the content, and for what becomes loops of it."""
+        loops = STRAIGHT_BATCH, STRAIGHT_PRODUCT
+        parts = [self.start.digest, repr((self.products, self.further, self.outputs, loops))]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
@@ -142,16 +156,18 @@ class ProductProgram:
         """Check the start, and that products stay inside of their matrices."""
         self.start.check()
         for p in self.products:
-            if isinstance(p, Mirror):
-                assert all(max(at) < min(_shape(self.matrices[p.matrix])) for at in p.entries), "no such entry"
+            if isinstance(p, Transfer):
+                for name, at in ((p.target, [e[:2] for e in p.entries]), (p.source, [e[2:] for e in p.entries])):
+                    rows, columns = shape_of(self.matrices[name])
+                    assert all(i < rows and j < columns for i, j in at), "no such entry"
                 continue
             assert (len(p.A.rows), len(p.A.columns)) == (len(p.C.rows), len(p.B.rows)), "factors that do not fit"
-            rows, columns = _shape(self.matrices[p.A.matrix])[:: -1 if p.A.transposed else 1]
+            rows, columns = shape_of(self.matrices[p.A.matrix])[:: -1 if p.A.transposed else 1]
             assert {*p.A.rows} <= {*range(rows)}, "a row of A that is not there"
             assert {*p.A.columns} <= {*range(columns)}, "a column of A that is not there"
             for part in (p.B, p.C):
                 for name, row in part.rows:
-                    rows, columns = _shape(self.matrices[name])
+                    rows, columns = shape_of(self.matrices[name])
                     assert row < rows, "a row that is not there"
                     assert part.first + p.width <= columns, "columns that are not there"
         return self
@@ -172,16 +188,18 @@ class ProductProgram:
     @cached_property
     def unstored(self) -> list[frozenset[int]]:
         """For each matrix of the start, the elements (flat) that nobody reads before products write them."""
-        read, written = ({n: np.zeros(_shape(p), bool) for n, p in self.matrices.items()} for _ in range(2))
+        read, written = ({n: np.zeros(shape_of(p), bool) for n, p in self.matrices.items()} for _ in range(2))
 
         def reads(name: str, rows: Any, columns: Any) -> None:
             read[name][rows, columns] |= ~written[name][rows, columns]
 
         for p in self.products:
-            if isinstance(p, Mirror):
-                for i, j in p.entries:
-                    reads(p.matrix, j, i)
-                    written[p.matrix][i, j] = True
+            if isinstance(p, Transfer):
+                for i, j, row, column in p.entries:
+                    reads(p.source, row, column)
+                    if p.add:
+                        reads(p.target, i, j)
+                    written[p.target][i, j] = True
                 continue
             at = (p.A.columns, p.A.rows) if p.A.transposed else (p.A.rows, p.A.columns)
             reads(p.A.matrix, *np.ix_(*at))
@@ -228,11 +246,12 @@ class ProductProgram:
         given = [np.broadcast_to(x, (states, *x.shape[1:])) for x in inputs]
         known = dict(zip((p.name for p in self.start.outputs), self.start.interpret(*given, dtype=dtype), strict=True))
         known |= {p.name: np.zeros((states, *p.shape), dtype) for p in self.further}
-        flat = {n: x.reshape(states, *_shape(self.matrices[n])).copy() for n, x in known.items()}
+        flat = {n: x.reshape(states, *shape_of(self.matrices[n])).copy() for n, x in known.items()}
         for p in self.products:
-            if isinstance(p, Mirror):
-                for i, j in p.entries:
-                    flat[p.matrix][:, i, j] = flat[p.matrix][:, j, i]
+            if isinstance(p, Transfer):
+                for i, j, row, column in p.entries:
+                    x, moved = flat[p.target], flat[p.source][:, row, column]
+                    x[:, i, j] = x[:, i, j] + moved if p.add else moved
                 continue
             here = slice(p.C.first, p.C.first + p.width)
             there = slice(p.B.first, p.B.first + p.width)
@@ -245,18 +264,25 @@ class ProductProgram:
         out = [flat[p.name].reshape(states, *p.shape) for p in self.outputs]
         return tuple(x[0] if batch is None else x for x in out)
 
+    def is_faster_straight(self, lanes: int) -> bool:
+        """Whether straight-line code takes less time, for one state or for a batch."""
+        if lanes > 1:
+            return self.operations <= STRAIGHT_BATCH
+        counts = [p.operations for p in self.products if p.operations]
+        return sum(counts) <= STRAIGHT_PRODUCT * len(counts)
+
     def unrolled(self) -> Program:
         """The same function as straight-line code."""
         values = Values()
         signed = values.replay(self.start.nodes, lambda node: 2 * values.number(node))
         known = {p.name: [signed[v] for v in r] for p, r in zip(self.start.outputs, self.start.results, strict=True)}
         known |= {p.name: [ZERO] * p.size for p in self.further}
-        wide = {n: _shape(p)[1] for n, p in self.matrices.items()}
+        wide = {n: shape_of(p)[1] for n, p in self.matrices.items()}
         for p in self.products:
-            if isinstance(p, Mirror):
-                whole = known[p.matrix]
-                for i, j in p.entries:
-                    whole[i * wide[p.matrix] + j] = whole[j * wide[p.matrix] + i]
+            if isinstance(p, Transfer):
+                for i, j, row, column in p.entries:
+                    at, moved = i * wide[p.target] + j, known[p.source][row * wide[p.source] + column]
+                    known[p.target][at] = values.add(known[p.target][at], moved) if p.add else moved
                 continue
             for i, (n, row) in enumerate(p.C.rows):
                 for j in range(p.width):
@@ -274,242 +300,6 @@ class ProductProgram:
         return finished(empty, values, [known[port.name] for port in self.outputs])
 
 
-def _shape(port: Port) -> tuple[int, int]:
+def shape_of(port: Port) -> tuple[int, int]:
     """Rows and columns; a column has one."""
     return port.shape if len(port.shape) == 2 else (port.shape[0], 1)
-
-
-class Tile(NamedTuple):
-    """How products are computed: the shape of a matrix's numbers and of registers, and a block of sums."""
-
-    number: Shape
-    register: Shape
-    rows: int
-    columns: int
-
-    @staticmethod
-    def of(number: Shape, lanes: int, registers: int) -> Tile:
-        """For numbers of this shape on a processor with `registers` registers of `lanes` numbers."""
-        many = registers >= 32
-        if number.lanes > 1:
-            return Tile(number, number, *((4, 6) if many else (3, 3)))
-        return Tile(number, Shape(number.scalar, lanes), *((8, 3) if many else (4, 2)))
-
-    @property
-    def columns_each(self) -> int:
-        """Columns in a register."""
-        return self.register.lanes // self.number.lanes
-
-
-def product_module(
-    products: Sequence[Product | Mirror],
-    matrices: Mapping[str, Port],
-    slots: Mapping[str, int],
-    tile: Tile,
-    name: str = "products",
-) -> str:
-    """IR of ``products(workspace, workspace)``: all products, for matrices that begin at these slots."""
-    size, tables, kinds, calls = tile.number.bytes, _Tables(), dict[_Kind, str](), list[str]()
-    wide = {n: _shape(p)[1] for n, p in matrices.items()}
-
-    def rows(part: Rows) -> list[int]:
-        return [size * (slots[n] + row * wide[n] + part.first) for n, row in part.rows]
-
-    for p in products:
-        if isinstance(p, Mirror):
-            pairs = [(i * wide[p.matrix] + j, j * wide[p.matrix] + i) for i, j in p.entries]
-            at = tables.place([size * (slots[p.matrix] + k) for pair in pairs for k in pair])
-            table = f"ptr getelementptr (i64, ptr @offsets, i64 {at})"
-            calls += [f"  call void @mirror(ptr %ws, {table}, i64 {len(pairs)})"] if pairs else []
-            continue
-        down, across = (size * wide[p.A.matrix], size)[:: -1 if p.A.transposed else 1]
-        start = size * slots[p.A.matrix]
-        at_C, at_A = tables.place(rows(p.C)), tables.place([start + down * i for i in p.A.rows])
-        at_k, at_B = tables.place([across * k for k in p.A.columns]), tables.place(rows(p.B))
-        registers, left = -(-p.width // tile.columns_each), p.width % tile.columns_each
-        for first, columns in _cut(registers, tile.columns):
-            last = left if first + columns == registers else 0
-            done = 0
-            for count, blocks in _runs(len(p.C.rows), tile.rows):
-                kind = _Kind(count, columns, last, p.add)
-                block = kinds.setdefault(kind, f"@block{len(kinds)}")
-                places = ", ".join(
-                    f"ptr getelementptr (i64, ptr @offsets, i64 {k})" for k in (at_C + done, at_A + done, at_k, at_B)
-                )
-                calls.append(
-                    f"  call void {block}(ptr %ws, {places}, i64 {blocks}, i64 {len(p.B.rows)}, "
-                    f"i64 {first * tile.columns_each * size})"
-                )
-                done += count * blocks
-    functions = "\n".join(_block(block, kind, tile) for kind, block in kinds.items())
-    r, numbers = tile.register, tables.numbers or [0]
-    return f"""
-@offsets = internal constant [{len(numbers)} x i64] [{", ".join(f"i64 {x}" for x in numbers)}], align 64
-declare {r.vector} @llvm.fmuladd.{r.suffix}({r.vector}, {r.vector}, {r.vector})
-declare {r.vector} @llvm.masked.load.{r.suffix}.p0(ptr, i32, {r.mask}, {r.vector})
-declare void @llvm.masked.store.{r.suffix}.p0({r.vector}, ptr, i32, {r.mask})
-{functions}
-{_mirror(tile)}
-define void @{name}(ptr %ws, ptr %again) #0 {{
-entry:
-{chr(10).join(calls)}
-  ret void
-}}
-{ATTRIBUTES}"""
-
-
-def _mirror(tile: Tile) -> str:
-    """A function that copies numbers, by a table of where to and where from."""
-    v, n = tile.number.vector, tile.number.bytes
-    return f"""
-define internal void @mirror(ptr %ws, ptr %table, i64 %count) noinline #0 {{
-entry:
-  br label %loop
-loop:
-  %k = phi i64 [0, %entry], [%k1, %loop]
-  %pair = getelementptr [2 x i64], ptr %table, i64 %k
-  %second = getelementptr i64, ptr %pair, i64 1
-  %to = load i64, ptr %pair, align 8
-  %from = load i64, ptr %second, align 8
-  %source = getelementptr i8, ptr %ws, i64 %from
-  %target = getelementptr i8, ptr %ws, i64 %to
-  %x = load {v}, ptr %source, align {n}
-  store {v} %x, ptr %target, align {n}
-  %k1 = add i64 %k, 1
-  %more = icmp ult i64 %k1, %count
-  br i1 %more, label %loop, label %exit
-exit:
-  ret void
-}}"""
-
-
-class _Tables:
-    """One list of numbers with all tables in it, equal ones once."""
-
-    def __init__(self) -> None:
-        self.numbers: list[int] = []
-        self.known: dict[tuple[int, ...], int] = {}
-
-    def place(self, table: Sequence[int]) -> int:
-        key = tuple(table)
-        if key not in self.known:
-            self.known[key] = len(self.numbers)
-            self.numbers += key
-        return self.known[key]
-
-
-class _Kind(NamedTuple):
-    """A block of sums: rows, registers across, columns in the last one (0: all), whether it adds to C."""
-
-    rows: int
-    columns: int
-    last: int
-    add: bool
-
-
-def _cut(count: int, most: int) -> list[tuple[int, int]]:
-    """Parts of at most `most` as equal as possible: begin and size of each."""
-    parts = -(-count // most)
-    bounds = [count * k // parts for k in range(parts + 1)] if parts else []
-    return [(a, b - a) for a, b in pairwise(bounds)]
-
-
-def _runs(count: int, most: int) -> list[tuple[int, int]]:
-    """The same as sizes and how many parts are of that size."""
-    sizes = [size for _, size in _cut(count, most)]
-    return [(size, sizes.count(size)) for size in sorted(set(sizes))]
-
-
-def _block(name: str, kind: _Kind, tile: Tile) -> str:
-    """A function that computes ``blocks`` blocks of rows, one after another.
-
-    Tables ``c`` and ``a`` have the rows of C and A, ``k`` and ``b`` the columns of A and the rows of B.
-    """
-    number, register, v = tile.number, tile.register, tile.register.vector
-    rows, columns = range(kind.rows), range(kind.columns)
-    sums = [(i, j) for i in rows for j in columns]
-    spread = register.lanes > number.lanes
-    mask = ", ".join(f"i1 {'true' if lane < kind.last else 'false'}" for lane in range(register.lanes))
-
-    def masked(j: int) -> bool:
-        return bool(kind.last) and j == kind.columns - 1
-
-    def load(to: str, place: str, j: int) -> str:
-        if masked(j):
-            arguments = f"ptr {place}, i32 {number.size}, {register.mask} <{mask}>, {v} zeroinitializer"
-            return f"  {to} = call {v} @llvm.masked.load.{register.suffix}.p0({arguments})"
-        return f"  {to} = load {v}, ptr {place}, align {number.bytes}"
-
-    def store(x: str, place: str, j: int) -> str:
-        if masked(j):
-            arguments = f"{v} {x}, ptr {place}, i32 {number.size}, {register.mask} <{mask}>"
-            return f"  call void @llvm.masked.store.{register.suffix}.p0({arguments})"
-        return f"  store {v} {x}, ptr {place}, align {number.bytes}"
-
-    before, inside, after = list[str](), list[str](), list[str]()
-    for i in rows:
-        before += [
-            f"  %rc{i} = getelementptr i64, ptr %cs, i64 {i}", f"  %oc{i} = load i64, ptr %rc{i}, align 8",
-            f"  %c{i} = getelementptr i8, ptr %from, i64 %oc{i}",
-            f"  %ra{i} = getelementptr i64, ptr %as, i64 {i}", f"  %oa{i} = load i64, ptr %ra{i}, align 8",
-            f"  %a{i} = getelementptr i8, ptr %ws, i64 %oa{i}",
-        ]  # fmt: skip
-        inside.append(f"  %pa{i} = getelementptr i8, ptr %a{i}, i64 %ok")
-        if spread:
-            inside += [
-                f"  %na{i} = load {number.scalar}, ptr %pa{i}, align {number.size}",
-                f"  %ia{i} = insertelement {v} poison, {number.scalar} %na{i}, i32 0",
-                f"  %xa{i} = shufflevector {v} %ia{i}, {v} poison, <{register.lanes} x i32> zeroinitializer",
-            ]
-        else:
-            inside.append(f"  %xa{i} = load {v}, ptr %pa{i}, align {number.bytes}")
-    for j in columns:
-        inside += [f"  %pb{j} = getelementptr i8, ptr %b, i64 {j * register.bytes}", load(f"%xb{j}", f"%pb{j}", j)]
-        inside += [
-            f"  %y{i}_{j} = call {v} @llvm.fmuladd.{register.suffix}({v} %xa{i}, {v} %xb{j}, {v} %s{i}_{j})"
-            for i in rows
-        ]
-    for i, j in sums:
-        before.append(f"  %pc{i}_{j} = getelementptr i8, ptr %c{i}, i64 {j * register.bytes}")
-        if kind.add:
-            before.append(load(f"%z{i}_{j}", f"%pc{i}_{j}", j))
-        after.append(store(f"%e{i}_{j}", f"%pc{i}_{j}", j))
-    zero = {(i, j): f"%z{i}_{j}" if kind.add else "zeroinitializer" for i, j in sums}
-    heads = [f"  %s{i}_{j} = phi {v} [{zero[i, j]}, %rows], [%y{i}_{j}, %loop]" for i, j in sums]
-    ends = [f"  %e{i}_{j} = phi {v} [{zero[i, j]}, %rows], [%y{i}_{j}, %loop]" for i, j in sums]
-    line = "\n".join
-    return f"""
-define internal void {name}(ptr %ws, ptr %c, ptr %a, ptr %k, ptr %bs, i64 %blocks, i64 %inner, i64 %column)
-    noinline #0 {{
-entry:
-  %from = getelementptr i8, ptr %ws, i64 %column
-  %some = icmp ne i64 %inner, 0
-  br label %rows
-rows:
-  %n = phi i64 [0, %entry], [%n1, %end]
-  %first = mul i64 %n, {kind.rows}
-  %cs = getelementptr i64, ptr %c, i64 %first
-  %as = getelementptr i64, ptr %a, i64 %first
-{line(before)}
-  br i1 %some, label %loop, label %end
-loop:
-  %m = phi i64 [0, %rows], [%m1, %loop]
-{line(heads)}
-  %tk = getelementptr i64, ptr %k, i64 %m
-  %ok = load i64, ptr %tk, align 8
-  %tb = getelementptr i64, ptr %bs, i64 %m
-  %ob = load i64, ptr %tb, align 8
-  %b = getelementptr i8, ptr %from, i64 %ob
-{line(inside)}
-  %m1 = add i64 %m, 1
-  %more = icmp ult i64 %m1, %inner
-  br i1 %more, label %loop, label %end
-end:
-{line(ends)}
-{line(after)}
-  %n1 = add i64 %n, 1
-  %again = icmp ult i64 %n1, %blocks
-  br i1 %again, label %rows, label %exit
-exit:
-  ret void
-}}"""

@@ -21,7 +21,8 @@ from linkwork.kernels.batch_run import Task
 from linkwork.kernels.driver import Frame, chunk_names, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Modules, Needs, Options, cost_of, places_of, sine_module, tile_of, write_chunks
-from linkwork.kernels.products import Mirror, Product, product_module
+from linkwork.kernels.product_code import product_module
+from linkwork.kernels.products import Product, Transfer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.rollout import TimedKernel, time_driver
@@ -35,7 +36,7 @@ class Copy(NamedTuple):
     source: str
 
 
-Stage = Program | Sequence[Product | Mirror] | Copy
+Stage = Program | Sequence[Product | Transfer] | Copy
 
 
 class SweepProgram:

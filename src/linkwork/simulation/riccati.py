@@ -24,7 +24,7 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import NOT_NEGATIVE, Refused, checked, real_array, shown, whole
 from linkwork.errors import InputError, listing
 from linkwork.functions.options import OPTIONS
-from linkwork.kernels.products import Factor, Mirror, Product, Rows
+from linkwork.kernels.products import Factor, Product, Rows, mirror
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.sweep import Copy, SweepKernel, SweepProgram
 from linkwork.kernels.trace import Symbol, trace
@@ -171,9 +171,9 @@ def backward(n: int, m: int, cross: bool, dtype: str) -> SweepProgram:
         *_upper("Q", n, Factor("S", state, control, transposed=True), "K"),
         Product(_rows("q", 1), Factor("r", (0,), control), K, n, add=True),
     ]
-    mirror = Mirror("V", tuple((i, j) for i in state for j in range(i - i % BLOCK)))
+    halves = mirror("V", ((i, j) for i in state for j in range(i - i % BLOCK)))
     copies = Copy("V", "Q"), Copy("s", "q"), Copy("s'", "q"), Copy("counted", "count")
-    stages = [before, factorised(m, dtype), after, *copies, [mirror]]
+    stages = [before, factorised(m, dtype), after, *copies, [halves]]
     timed = ["A", "B", "Q", "R", "q", "r", "b", *(["S"] if cross else [])]
     named = {"fixed": ["damping"], "state": ["V", "s", "counted"], "timed": timed, "recorded": ["K", "k", "s'"]}
     return SweepProgram("riccati", matrices, stages, **named, total="counted", backward=True)  # type: ignore[arg-type]

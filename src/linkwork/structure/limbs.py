@@ -42,6 +42,11 @@ def limbs(parent: Sequence[int], rows: Sequence[tuple[Sequence[int], Collection[
     return min((_around(trunk, parent, rows) for trunk in trunks), key=lambda found: products(found, _rows(rows)))
 
 
+def independent(parent: Sequence[int], rows: Sequence[tuple[Sequence[int], Collection[int]]]) -> tuple[Limb, ...]:
+    """The parts of a mechanism that nothing connects."""
+    return _around((), parent, rows).limbs
+
+
 def products(parts: Limbs, rows: int) -> int:
     """Products that solving for a column of each degree of freedom takes (functions/limb_columns.py)."""
     trunk, columns = len(parts.trunk), sum(len(x.dofs) for x in parts.limbs) + len(parts.trunk)

@@ -27,32 +27,24 @@ from linkwork.lazy import cached_property
 from linkwork.model import Motion
 
 
-class KKTFactor:
-    """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
+class RowsFactor:
+    """U_j and U_c: the rows of constraints once joints are eliminated.
 
-    `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
+    `Y` has L^-T J^T of each constraint, `{dof: 1 x m_c}`, for `n` degrees of freedom with these `pivots`, 1 / D_m; `R`
+    one column per constraint, the damping of each of its rows. All are matrices of the backend `xp`.
     """
 
     def __init__(
         self,
-        M: Array,
-        rows: Sequence[Columns],
+        Y: list[Columns],
+        pivots: Sequence[Array],
         R: Sequence[Array],
-        parent: Sequence[int],
         xp: Ops,
         least: Array | None = None,
     ) -> None:
-        self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
+        self.xp, self.least, self.n, self.sizes = xp, least, len(pivots), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
-        _check(M, rows, self.sizes, parent)
-        if least is not None and least.shape[0] != self.m:
-            raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {self.m} rows")
-        # pass over the joints, and over the constraints that each of them supports
-        self.joints = LTL(M, parent, xp)
-        self.Y = [through(self.joints, JT) for JT in rows]
-        self.Uj = scaled(self.joints, self.Y)
+        self.Y, self.Uj = Y, scaled(pivots, Y)
         self._coupling = gram(self.Y, self.Uj, self.sizes, xp).plus_diagonal(R)
 
     @cached_property
@@ -70,6 +62,50 @@ class KKTFactor:
     def osim(self) -> Array:
         """The damped operational-space inertia (R + J M^-1 J^T)^-1, m x m."""
         return self.xp.symmetric(self.constraints.solve(self.xp.eye(self.m)))
+
+    def forces_to_rows(self, x: Array) -> Array:
+        """U_j x: for x = L^-T f, f joint forces, the rows' accelerations without constraints, J M^-1 f."""
+        width = x.shape[1]
+        parts = [self.xp.zeros(0, width)]
+        for size, U in zip(self.sizes, self.Uj, strict=True):
+            parts.append(sum((u.T @ x[j : j + 1, :] for j, u in U.items()), self.xp.zeros(size, width)))
+        return self.xp.vstack(parts)
+
+    def rows_to_joints(self, x: Array, columns: Sequence[Columns]) -> Array:
+        """Y x, or U_j^T x, for multipliers x."""
+        out = [self.xp.zeros(1, x.shape[1])] * self.n
+        start = 0
+        for size, C in zip(self.sizes, columns, strict=True):
+            for j, c in C.items():
+                out[j] = out[j] + c @ x[start : start + size, :]
+            start += size
+        return self.xp.vstack([self.xp.zeros(0, x.shape[1]), *out])
+
+
+class KKTFactor(RowsFactor):
+    """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
+
+    `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
+    `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
+    least pivots of rows. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
+    """
+
+    def __init__(
+        self,
+        M: Array,
+        rows: Sequence[Columns],
+        R: Sequence[Array],
+        parent: Sequence[int],
+        xp: Ops,
+        least: Array | None = None,
+    ) -> None:
+        sizes = [r.shape[0] for r in R]
+        _check(M, rows, sizes, parent)
+        if least is not None and least.shape[0] != sum(sizes):
+            raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {sum(sizes)} rows")
+        # pass over the joints, and over the constraints that each of them supports
+        self.joints = LTL(M, parent, xp)
+        super().__init__([through(self.joints, JT) for JT in rows], self.joints.pivots, R, xp, least)
 
     @checked(x=MATRIX)
     def multiply_U(self, x: Array) -> Array:
@@ -110,24 +146,6 @@ class KKTFactor:
     def solve(self, b: Array) -> Array:
         """K^-1 b = U^-T D^-1 U^-1 b."""
         return self._solve_UT(self._solve_D(self._solve_U(b)))
-
-    def forces_to_rows(self, x: Array) -> Array:
-        """U_j x: for x = L^-T f, f joint forces, the rows' accelerations without constraints, J M^-1 f."""
-        width = x.shape[1]
-        parts = [self.xp.zeros(0, width)]
-        for size, U in zip(self.sizes, self.Uj, strict=True):
-            parts.append(sum((u.T @ x[j : j + 1, :] for j, u in U.items()), self.xp.zeros(size, width)))
-        return self.xp.vstack(parts)
-
-    def rows_to_joints(self, x: Array, columns: Sequence[Columns]) -> Array:
-        """Y x, or U_j^T x, for multipliers x."""
-        out = [self.xp.zeros(1, x.shape[1])] * self.n
-        start = 0
-        for size, C in zip(self.sizes, columns, strict=True):
-            for j, c in C.items():
-                out[j] = out[j] + c @ x[start : start + size, :]
-            start += size
-        return self.xp.vstack([self.xp.zeros(0, x.shape[1]), *out])
 
     # the same without branches: NaN where pivots are zero
     def _multiply_U(self, x: Array) -> Array:

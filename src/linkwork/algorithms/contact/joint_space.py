@@ -46,7 +46,7 @@ class JointPorts(Ports):
         self.mobility, self.J = mobility, J
         self.columns = [{mobility.joints[j]: c for j, c in columns.items()} for columns in J]
         self.Y = [through(mobility.factor, columns) for columns in self.columns]
-        self.DY = scaled(mobility.factor, self.Y)
+        self.DY = scaled(mobility.factor.pivots, self.Y)
 
     def among(self, count: int) -> Ports:
         """Those that move the first `count` laws, which are the first ones."""

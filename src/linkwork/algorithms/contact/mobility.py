@@ -88,7 +88,7 @@ class Mobility:
     def gram(self, J: Sequence[Columns], sizes: Sequence[int]) -> Pairs:
         """J N J^T, by blocks."""
         Y = [through(self.factor, {self.joints[j]: c for j, c in columns.items()}) for columns in J]
-        return dict(gram(Y, scaled(self.factor, Y), list(sizes), self.xp).blocks)
+        return dict(gram(Y, scaled(self.factor.pivots, Y), list(sizes), self.xp).blocks)
 
     def _solved(self, force: Array, targets: Array, which: Sequence[int]) -> Array:
         """The entries `which` of the solution for joint forces and targets of rows."""

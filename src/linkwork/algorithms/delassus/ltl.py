@@ -9,6 +9,8 @@ and two constraints are coupled only by joints that support both. Any rows. With
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
@@ -24,7 +26,7 @@ def ltl(motion: Motion) -> Array:
     """J M^-1 J^T, m x m."""
     factor = LTL(crba(motion), motion.model.topology.dof_parent, motion.xp)
     Y = [through(factor, joint_columns(motion, r)) for r in constraint_rows(motion)]
-    return gram(Y, scaled(factor, Y), [c.rows for c in motion.model.constraints], motion.xp).matrix()
+    return gram(Y, scaled(factor.pivots, Y), [c.rows for c in motion.model.constraints], motion.xp).matrix()
 
 
 def joint_columns(motion: Motion, r: ConstraintRows) -> Columns:
@@ -44,9 +46,9 @@ def through(factor: LTL, JT: Columns) -> Columns:
     return Y
 
 
-def scaled(factor: LTL, Y: list[Columns]) -> list[Columns]:
-    """D^-1 Y."""
-    return [{j: factor.pivots[j] * y for j, y in Yc.items()} for Yc in Y]
+def scaled(pivots: Sequence[Array], Y: list[Columns]) -> list[Columns]:
+    """D^-1 Y, for the entries of D^-1."""
+    return [{j: pivots[j] * y for j, y in Yc.items()} for Yc in Y]
 
 
 def gram(Y: list[Columns], DY: list[Columns], sizes: list[int], xp: Ops) -> Blocks:

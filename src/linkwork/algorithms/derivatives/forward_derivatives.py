@@ -44,12 +44,19 @@ Differentiate = Callable[[Rooted, list[ConstraintRows], RneaDerivatives, Array, 
 
 
 class Slopes(NamedTuple):
-    """dID by q and by v (nv x nv), and d(J a - k) by q and by v (m x nv)."""
+    """dID by q and by v (nv x nv), and d(J a - k) by q and by v (m x nv), both for accelerations that change by -x.
+
+    Those x, `known` (nv x nv), are of free bases: [dID; d(J a - k)] for fixed ones is this and [M; J] x more, so that
+    da = -x - (what these columns give). By its place and velocity a base changes the accelerations of all links as if
+    gravity and its axes turned, which it can take itself: with x most of its columns are zero.
+    """
 
     force_q: Array
     force_v: Array
     row_q: Array
     row_v: Array
+    known_q: Array
+    known_v: Array
 
 
 def forward_derivatives(
@@ -78,7 +85,7 @@ def forward_derivatives(
     for r, y in zip(solved.rows, solved.by_constraint, strict=True):
         for l, K in r.links.items():
             felt[l] = felt[l] + K.T @ y if l in felt else K.T @ y
-    d = rnea_derivatives(rooted, solved.a, felt)
+    d = rnea_derivatives(rooted, solved.a, felt, but_for_bases=True)
     rows = differentiate(rooted, solved.rows, d, solved.a, solved.by_constraint)
 
     # forces of rows that turn with the robot
@@ -89,4 +96,6 @@ def forward_derivatives(
             turned[j] = turned[j] + rooted.S[j].T @ moved
     for i, dg in rows.joints.items():
         turned[i] = turned[i] + dg
-    return solved, Slopes(placed(motion, d.dq) - xp.vstack(turned), placed(motion, d.dv), *rows.residual)
+    forces = placed(motion, d.dq) - xp.vstack(turned), placed(motion, d.dv)
+    known = (placed(motion, {(i, i): x[k] for i, x in d.of_base.items()}) for k in range(2))
+    return solved, Slopes(*forces, *rows.residual, *known)

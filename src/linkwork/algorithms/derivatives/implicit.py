@@ -22,13 +22,13 @@ multipliers would be shared by other weights than in float64: then redundant row
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.weights import weigh
-from linkwork.algorithms.constrained.kkt_factor import KKTFactor
+from linkwork.algorithms.constrained.kkt_factor import KKTFactor, RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
-from linkwork.algorithms.delassus.ltl import joint_columns
-from linkwork.algorithms.tree.ltl import LTL
+from linkwork.algorithms.delassus.ltl import Columns, joint_columns
 from linkwork.backends.ops import Array, Ops, threshold
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.constraints.units import row_units, units
@@ -45,6 +45,21 @@ x (1 - x) of about rounding over R, estimated at 0.003 to 0.01; not measured."""
 LOST = 3e-3
 """The least pivot of M in float32, relative to its entry: about 2e-5 of it is rounding, or more; chosen on iCub.
 Joints whose axes are in line, with links of hardly any mass between them, have such."""
+
+
+class JointFactor(Protocol):
+    """M = L^T D L, as solves; `pivots` are the entries of D^-1."""
+
+    pivots: list[Array]
+
+    def solve_LT(self, b: Array) -> Array:
+        """L^-T b."""
+
+    def solve_D(self, b: Array) -> Array:
+        """D^-1 b."""
+
+    def solve_L(self, b: Array) -> Array:
+        """L^-1 b."""
 
 
 class Multipliers:
@@ -68,13 +83,13 @@ class Multipliers:
 class Implicit(Multipliers):
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
-    With `weights` of accelerations and constraint forces, `adjoint` is (u, s) of [M, J^T; -J, R] [u; -s] = weights,
-    found beside the solution: every number of the factor is read once for both (4 % of the time of a vjp).
-
     `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
-    factors, and, where these are `sparse`, that of L than L. The solution has so many `powers` of E R: two, as others
-    have, where it is no result.
+    factors, and, where these are `sparse`, that of L than L.
     """
+
+    joints: JointFactor
+    factor: RowsFactor
+    inverse_L: list[dict[int, Array]] | None = None
 
     def __init__(
         self,
@@ -86,29 +101,39 @@ class Implicit(Multipliers):
         active: Array | None = None,
         columns: int = 1,
         sparse: bool = False,
-        powers: int = 4,
-        weights: tuple[Array, Array] | None = None,
     ) -> None:
-        self.motion, self.xp, self.softness = motion, motion.xp, softness
-        self.many, self.sparse = columns > motion.model.rows, sparse
-        self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
-        self.columns = [joint_columns(motion, r) for r in self.rows]
-        self.factor = KKTFactor(
-            M, self.columns, damping(self.motion, self.rows, self.softness), motion.model.topology.dof_parent, self.xp
+        self._prepare(motion, softness, active, columns)
+        factor = KKTFactor(
+            M, self.columns, damping(motion, self.rows, softness), motion.model.topology.dof_parent, self.xp
         )
-        self._regular = regular(self.factor.joints, M, self.xp)
-        b, k = tau - c, joint_targets(motion, self.rows)
-        if weights is not None:
-            b, k = self.xp.hstack([b, weights[0]]), self.xp.hstack([k, -(weights[1] * self.roots)])
-        z = self._through(b)
+        self.factor, self.joints = factor, factor.joints
+        self.inverse_L = factor.joints.inverse_L if sparse else None
+        self._regular = regular(self.joints.pivots, M, self.xp)
+        self._found(self._through(tau - c), joint_targets(motion, self.rows), powers=4)
+
+    def _prepare(
+        self, motion: Motion, softness: Sequence[Array] | None, active: Array | None, columns: int = 1
+    ) -> None:
+        """Note what is solved, and the rows."""
+        self.motion, self.xp, self.softness = motion, motion.xp, softness
+        self.many = columns > motion.model.rows
+        self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
+
+    def _found(self, z: Array, k: Array, powers: int) -> None:
+        """The solution, and what is beside it, for z = L^-T b; it has so many `powers` of E R."""
         y = self._multipliers(k - self.factor.forces_to_rows(z), powers)
-        if softness is None and self.rows and self.many:
+        if self.softness is None and self.rows and self.many:
             # once more for what is left of the rows: that squares the error of W
             held = z + self.factor.rows_to_joints(y, self.factor.Y)
             y = y + self._multipliers(k - self.factor.forces_to_rows(held))
         x = self._accelerations(z, y)
         self.a, self.multipliers = self.xp.held(x[:, 0:1]), self.xp.held(y[:, 0:1])
         self.adjoint = x[:, 1:], y[:, 1:]
+
+    @cached_property
+    def columns(self) -> list[Columns]:
+        """J^T of each constraint."""
+        return [joint_columns(self.motion, r) for r in self.rows]
 
     @property
     def joint_forces(self) -> Array:
@@ -150,23 +175,23 @@ class Implicit(Multipliers):
 
     def _through(self, b: Array) -> Array:
         """z = L^-T b; columns with few entries that are not zero by the rows of L^-1."""
-        if not self.sparse:
-            return self.factor.joints.solve_LT(b)
+        if self.inverse_L is None:
+            return self.joints.solve_LT(b)
         z = [b[i : i + 1, :] for i in range(self.factor.n)]
-        for i in range(self.factor.n):
-            for j, n in self.factor.joints.inverse_L[i].items():
+        for i, row in enumerate(self.inverse_L):
+            for j, n in row.items():
                 z[j] = z[j] + n * b[i : i + 1, :]
         return self.xp.vstack([b[0:0, :], *z])
 
     def _accelerations(self, z: Array, y: Array) -> Array:
         """x = L^-1 D^-1 (z + L^-T J^T y)."""
         f = self.factor
-        w = self._regular * f.joints.solve_D(z + f.rows_to_joints(y, f.Y))
-        if not self.sparse:
-            return f.joints.solve_L(w)
+        w = self._regular * self.joints.solve_D(z + f.rows_to_joints(y, f.Y))
+        if self.inverse_L is None:
+            return self.joints.solve_L(w)
         x = [w[i : i + 1, :] for i in range(f.n)]
-        for i in range(f.n):
-            for j, n in f.joints.inverse_L[i].items():
+        for i, row in enumerate(self.inverse_L):
+            for j, n in row.items():
                 x[i] = x[i] + n * w[j : j + 1, :]
         return self.xp.vstack([z[0:0, :], *x])
 
@@ -183,10 +208,13 @@ def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Ar
     return total - powers * E(R * last)
 
 
-def regular(factor: LTL, M: Array, xp: Ops) -> Array | float:
-    """1, or NaN where float32 loses the inertia of a joint: a pivot beside its entry of M."""
+def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:
+    """1, or NaN where float32 loses the inertia of a joint: a pivot beside its entry of M.
+
+    `pivots` are inverse.
+    """
     flag: Array | float = 1.0
-    for i, inverse in enumerate(factor.pivots if xp.single else ()):
+    for i, inverse in enumerate(pivots if xp.single else ()):
         left = LOST * (inverse * M[i, i])
         flag = flag * xp.where(left * left <= 1, 1.0, float("nan"))  # rounding has any sign
     return flag

@@ -129,7 +129,7 @@ class LimbSolution(Multipliers):
 def _inverse(A: Array, M: Array, dofs: Sequence[int], parent: Sequence[int], xp: Ops) -> Array:
     """A^-1 of some degrees of freedom, what is left of their part of M."""
     factor = LTL(A, _within(parent, dofs), xp)
-    return regular(factor, _part(M, dofs, dofs), xp) * factor.inverse()
+    return regular(factor.pivots, _part(M, dofs, dofs), xp) * factor.inverse()
 
 
 def _part(x: Array, rows: Sequence[int], columns: Sequence[int]) -> Array:

@@ -13,8 +13,12 @@ I A + V x* I V by Ic Psidd + 2 Bc Psid; what carries the joint also feels its fo
     j carries i:      d tau_j / dq_i = S_j^T (F_q + S_i x* f_i)           d tau_j / dv_i = S_j^T F_v
     j is i or behind: d tau_j / dq_i = S_j^T (Ic_j Psidd + 2 Bc_j Psid)   and so on;  j = i has (dS/dq)^T f_i, too
 
-Not in the papers: joints whose S depends on q (universal), and 2 B without its zero blocks (rooted.py). External forces
-are fixed to their links.
+A free base, S = 1, can itself take the accelerations by which its own position and velocity change all others: as far
+as they are M times Psidd, or M times (V_p x S + V x S), its columns are known without M. `of_base` has those, and
+dq, dv are then what is left.
+
+Not in the papers: this, joints whose S depends on q (universal), and 2 B without its zero blocks (rooted.py). External
+forces are fixed to their links.
 """
 
 from __future__ import annotations
@@ -45,10 +49,16 @@ class RneaDerivatives(NamedTuple):
     Psid: list[Array]
     Psidd: list[Array]
     Sdot: list[Array]
+    of_base: dict[int, tuple[Array, Array]]
 
 
-def rnea_derivatives(rooted: Rooted, vdot: Array, forces: Mapping[int, Array]) -> RneaDerivatives:
-    """At accelerations `vdot`, with external `forces` on links (6 x 1, in link coordinates)."""
+def rnea_derivatives(
+    rooted: Rooted, vdot: Array, forces: Mapping[int, Array], but_for_bases: bool = False
+) -> RneaDerivatives:
+    """At accelerations `vdot`, with external `forces` on links (6 x 1, in link coordinates).
+
+    With `but_for_bases` columns of free bases are less M times `of_base`.
+    """
     t, xp = rooted.topology, rooted.xp
     S, V, U, Ic, Bc = rooted.S, rooted.V, rooted.U, rooted.Ic, rooted.Bc
     A = rooted.accelerations(vdot)
@@ -63,6 +73,9 @@ def rnea_derivatives(rooted: Rooted, vdot: Array, forces: Mapping[int, Array]) -
         Psidd[i] = Psidd[i] + cross_motion(V[i], slopes.velocity, xp) + slopes.acceleration
         turning = cross_motion(vJ, S[i], xp) if S[i].shape[1] > 1 else 0 * S[i]
         Sdot[i] = rooted.P[i] + rooted.P[i] + turning + slopes.bias
+    of_base = {i: (Psidd[i], Sdot[i]) for i in t.links if but_for_bases and rooted.is_free_base(i)}
+    for i in of_base:
+        Psidd[i], Sdot[i] = 0 * S[i], 0 * S[i]
 
     # pass 2: each joint i, and each joint j that carries it
     dq: Blocks = {}
@@ -77,7 +90,10 @@ def rnea_derivatives(rooted: Rooted, vdot: Array, forces: Mapping[int, Array]) -
             if j != i:
                 dq[j, i], dv[j, i] = S[j].T @ (Fq + turned), S[j].T @ Fv
         dq[i, i], dv[i, i] = dq[i, i] + rooted.subspace_force(i, f[i]), dv[i, i] + rooted.armature_slope(i)
-    return RneaDerivatives(dq, dv, Psid, Psidd, Sdot)
+    for i, (by_q, by_v) in of_base.items():
+        armature = rooted.motion.armature(i)
+        dq[i, i], dv[i, i] = dq[i, i] - armature @ by_q, dv[i, i] - armature @ by_v
+    return RneaDerivatives(dq, dv, Psid, Psidd, Sdot, of_base)
 
 
 def placed(motion: Motion, blocks: Blocks) -> Array:

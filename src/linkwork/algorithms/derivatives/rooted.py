@@ -235,6 +235,10 @@ class Rooted:
 
     # joints that are not like the others
 
+    def is_free_base(self, i: int) -> bool:
+        """Whether joint i is a free one on the world: its S is the unit matrix here."""
+        return not self.topology.parent[i] and isinstance(self.motion.model.links[i].joint, Free)
+
     def slopes(self, i: int, vdot: Array) -> Slopes:
         """What moving joint i changes in its own velocity and acceleration, where its subspace depends on q."""
         m, joint = self.motion, self.motion.model.links[i].joint
