@@ -248,3 +248,19 @@ def test_a_quaternion_that_is_none_is_refused_in_steps_with_further_loops() -> N
     for each in (q, np.tile(q, (9, 1))):
         with pytest.raises(InputError, match=r"has length 1\.5, not 1"):
             step(each, np.zeros(6), np.zeros(6), 1e-3)
+
+
+@pytest.mark.parametrize("method", ["newton", "gauss_seidel", "active_set", "admm"])
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_single_precision_has_no_friction_either(method: str, friction: float) -> None:
+    """Numbers that are zero or infinite in float32 made NaN where nothing slips, or without an end."""
+    model, contacts = cube(friction=friction)
+    q, v = np.tile(at(0.05), (2, 1)), np.zeros((2, 6))
+    v[:, 2], v[1, 0] = -2.0, 1.0
+    single, double = (lw.step(model, contacts, method=method, dtype=dtype) for dtype in ("float32", "float64"))
+    after = single(q.astype(np.float32), v.astype(np.float32), np.zeros(6, np.float32), np.float32(1e-3))
+    assert after.converged.all()
+    # 1e-4 of 2 m/s in the velocity of each corner turns the cube by up to 1 / 0.05 of that
+    assert np.abs(after.v - double(q, v, np.zeros(6), 1e-3).v).max() < 1e-4 * 2 * 20
+    if method == "newton":
+        assert after.iterations[0] <= 2  # the one that falls straight does not slip

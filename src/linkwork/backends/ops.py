@@ -28,6 +28,12 @@ def threshold(xp: Ops, double: float) -> float:
     return double**0.5 if xp.single else double
 
 
+def tiny(xp: Ops) -> float:
+    """Added to squares that may be zero before they are divided by: a number whose root, and what 1 is divided by it,
+    are numbers of the backend."""
+    return 1e-36 if xp.single else 1e-150
+
+
 class Factor(Protocol):
     """A factorised symmetric positive definite matrix A."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import Array, Ops, tiny
 from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional, whole
 from linkwork.constraints.contact import CONTACT, Contact, check_sizes
 from linkwork.joints.base import AXIS, unit_axis
@@ -17,9 +17,6 @@ from linkwork.model.body import PLACEMENT, Placement
 
 FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
-
-TINY = 1e-60
-"""Added to squares of lengths that may be zero."""
 
 
 @checked_class(
@@ -91,7 +88,7 @@ class RimContact(Contact):
         plane = np.vstack([first / np.linalg.norm(first), np.cross(a, first) / np.linalg.norm(first)])
         x, y = (xp.constant(plane) @ n)[0, 0], (xp.constant(plane) @ n)[1, 0]
         x = x + FLAT
-        length = xp.sqrt(x * x + y * y + TINY)
+        length = xp.sqrt(x * x + y * y + tiny(xp))
         x, y = x / length, y / length
         c, s = float(np.cos(self.turn)), float(np.sin(self.turn))
         e = xp.constant(plane.T) @ xp.matrix([[c * x - s * y], [s * x + c * y]])

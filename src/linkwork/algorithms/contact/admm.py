@@ -22,7 +22,7 @@ from linkwork.algorithms.common.tridiagonal import Tridiagonal
 from linkwork.algorithms.contact.gauss_seidel import FARTHEST, SAFE, GaussSeidel
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.problem import Problem
-from linkwork.backends.ops import Array, Ops
+from linkwork.backends.ops import Array, Ops, tiny
 
 RHO = 1.0
 """At the start, in units of a contact's own mobility."""
@@ -32,9 +32,6 @@ PERIOD = 10
 
 MOST, LESS = 10.0, 0.8
 """The largest factor between one rho and the next, and what is left of its excess over 1 every time."""
-
-TINY = 1e-300
-"""Added to numbers that are divided by."""
 
 
 class Admm(GaussSeidel):
@@ -96,7 +93,7 @@ class Admm(GaussSeidel):
         theta = xp.where(count > 0, theta, 0.0)
         # the next rho
         last = count > PERIOD - 1.5
-        factor = xp.sqrt((largest(xp, p - q)[0, 0] + TINY) / (largest(xp, u - z)[0, 0] + TINY))
+        factor = xp.sqrt((largest(xp, p - q)[0, 0] + tiny(xp)) / (largest(xp, u - z)[0, 0] + tiny(xp)))
         factor = xp.where(factor > most, most, xp.where(factor * most < 1, 1 / most, factor))
         rho = xp.where(last, rho * factor, rho)
         count, most = xp.where(last, 0.0, count + 1), xp.where(last, 1 + LESS * (most - 1), most)

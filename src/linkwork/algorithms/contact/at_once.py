@@ -25,7 +25,7 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     `s` are those that the laws remember. Laws other than `which` (all by default) keep their impulses.
     """
     solved = range(len(problem.laws)) if which is None else which
-    held, k, others = dict[int, Held](), 0, problem.without_own(p)
+    held, k, others, damping = dict[int, Held](), 0, problem.without_own(p), threshold(xp, DAMPING)
     for i, law in enumerate(problem.laws):
         if i in solved:
             held[i] = law.given(p).held(p[i], others[i], s[k, 0] if law.memory else 0.0)
@@ -37,10 +37,10 @@ def at_once(problem: Problem, p: Sequence[Array], s: Array, xp: Ops, which: Sequ
     for n, (i, h) in enumerate(held.items()):
         scale = problem.laws[i].scale
         row = [h.active * other.active * problem.block(i, j, xp) for j, other in held.items()]
-        own = h.active * (h.slip + DAMPING * scale) + (1.0 - h.active) * scale
+        own = h.active * (h.slip + damping * scale) + (1.0 - h.active) * scale
         row[n] = row[n] + xp.eye(problem.laws[i].rows) * own
         H.append(xp.hstack(row))
-        b.append(h.active * (h.velocity - problem.others(i, given) + DAMPING * scale * p[i]))
+        b.append(h.active * (h.velocity - problem.others(i, given) + damping * scale * p[i]))
     x, out, start = xp.factor_spd(xp.vstack(H)).solve(xp.vstack(b)), list(p), 0
     for i, h in held.items():
         law = problem.laws[i]

@@ -18,16 +18,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
-from linkwork.backends.ops import Array, Ops
-
-TINY = 1e-150
-"""Added to lengths that may be zero: its square is still a number."""
+from linkwork.backends.ops import Array, Ops, tiny
 
 LEAST = 1e-10
 """The least mobility along an axis, relative to their mean: in a plane mechanism one of them is zero."""
 
-FASTEST = 1e60
-"""The largest s, relative to the contact's own mobility: without friction there would be no end to it."""
+FASTEST, SINGLE = 1e60, 1e9
+"""The largest s, relative to the contact's own mobility, and that in float32: without friction there would be no end to
+it. Its fourth power is still a number."""
 
 
 class Held(NamedTuple):
@@ -51,7 +49,7 @@ class Cone:
         self.mu, self.xp = mu, xp
         mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3
         self.scale = xp.where(mean > 0, mean, 1.0)
-        self.fastest = FASTEST * self.scale
+        self.fastest = (SINGLE if xp.single else FASTEST) * self.scale
         # the tangential problem with the normal velocity held at zero
         least = LEAST * self.scale
         self.n = 1.0 / xp.where(A[2, 2] > least, A[2, 2], least)
@@ -71,9 +69,9 @@ class Cone:
         # Newton's step for s
         t0, t1, d0, d1 = self._slip(w0, w1, s)
         N, dN = self._normal(bn, t0, t1), -(self.c0 * d0 + self.c1 * d1)
-        length = xp.sqrt(t0 * t0 + t1 * t1 + TINY)
+        length = xp.sqrt(t0 * t0 + t1 * t1 + tiny(xp))
         slope = (t0 * d0 + t1 * d1) / length - mu * dN
-        ratio = xp.where(N > 0, length / (mu * xp.where(N > 0, N, 1.0) + TINY), 1.0)
+        ratio = xp.where(N > 0, length / (mu * xp.where(N > 0, N, 1.0) + tiny(xp)), 1.0)
         excess, falls = length - mu * N, slope < 0
         new = s - excess * ratio / xp.where(falls, slope, -1.0)
         # where slip raises the normal force by more than its own, there is no root nearby: stick, or slip faster
@@ -82,7 +80,7 @@ class Cone:
         # the impulse with that s, moved into the cone while s is not exact
         t0, t1, _, _ = self._slip(w0, w1, new)
         N = self._normal(bn, t0, t1)
-        length = xp.sqrt(t0 * t0 + t1 * t1 + TINY)
+        length = xp.sqrt(t0 * t0 + t1 * t1 + tiny(xp))
         excess = length - mu * N
         off = xp.where(bn < 0, xp.where(excess > 0, excess, xp.where(new > 0, -excess, 0.0)), 0.0)
         N = xp.where(bn < 0, xp.where(N > 0, N, 0.0), 0.0)
@@ -103,7 +101,7 @@ class Cone:
         """An impulse in the cone near p, 3 x 1."""
         xp = self.xp
         N = xp.where(p[2, 0] > 0, p[2, 0], 0.0)
-        length = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + TINY)
+        length = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + tiny(xp))
         share = xp.where(length > self.mu * N, self.mu * N / length, 1.0)
         return xp.matrix([[share * p[0, 0]], [share * p[1, 0]], [N]])
 
@@ -124,7 +122,7 @@ class Cone:
         xp, mu, r = self.xp, self.mu, 1.0 / self.scale
         slip = xp.sqrt(u[0, 0] * u[0, 0] + u[1, 0] * u[1, 0])
         x0, x1, xn = p[0, 0] - r * u[0, 0], p[1, 0] - r * u[1, 0], p[2, 0] - r * (u[2, 0] + mu * slip)
-        length = xp.sqrt(x0 * x0 + x1 * x1 + TINY)
+        length = xp.sqrt(x0 * x0 + x1 * x1 + tiny(xp))
         N = (xn + mu * length) / (1 + mu * mu)
         N = xp.where(length > mu * xn, xp.where(N > 0, N, 0.0), xn)
         inside = xp.where(length > mu * N, mu * N / length, 1.0)

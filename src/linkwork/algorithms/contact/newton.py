@@ -31,7 +31,7 @@ from linkwork.algorithms.contact.gauss_seidel import TINY
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger
 from linkwork.algorithms.contact.ports import Ports
 from linkwork.algorithms.contact.problem import Problem
-from linkwork.backends.ops import Array, Ops, threshold
+from linkwork.backends.ops import Array, Ops, threshold, tiny
 
 DAMPING = 1e-8
 """lambda: less gives up digits of redundant contacts, more takes more steps."""
@@ -47,9 +47,6 @@ FASTEST, EDGE = 100.0, 1e-9
 
 SAFE = 2.0
 """How much more exact a step must be than asked for: the residual of a result is computed in another way."""
-
-LENGTH = 1e-150
-"""Added to lengths that may be zero: its square is still a number."""
 
 LOST = 1e30
 """The residual of a step that is not a number: the lane goes back."""
@@ -197,7 +194,7 @@ def slipping(law: Cone, p: Array, u: Array, r: Array, damping: Array, xp: Ops) -
     """E and b of a contact."""
     mu = law.mu
     y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
-    N, length = xp.where(yn > 0, yn, 0.0), xp.sqrt(y0 * y0 + y1 * y1 + LENGTH)
+    N, length = xp.where(yn > 0, yn, 0.0), xp.sqrt(y0 * y0 + y1 * y1 + tiny(xp))
     slips = length > mu * N
     e0, e1 = y0 / length, y1 / length
     kappa = xp.where(slips, mu * N / length, 1.0)
@@ -222,7 +219,7 @@ def slip_at(law: Cone, p: Array, u: Array, xp: Ops) -> tuple[Array, Array]:
     r, most = RHO / law.scale, FASTEST * law.scale
     y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
     side, square = law.mu * yn, p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0]
-    s = -(u[0, 0] * p[0, 0] + u[1, 0] * p[1, 0]) / (square + LENGTH)
+    s = -(u[0, 0] * p[0, 0] + u[1, 0] * p[1, 0]) / (square + tiny(xp))
     s = xp.where(s > 0, xp.where(s < most, s, most), 0.0)
     return xp.where(y0 * y0 + y1 * y1 > (1 + EDGE) * side * side, s, 0.0), xp.where(yn > 0, 1.0, 0.0)
 

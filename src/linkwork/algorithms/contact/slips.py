@@ -18,8 +18,8 @@ while its toe sticks takes three or four more.
 from __future__ import annotations
 
 from linkwork.algorithms.contact.laws import Cone
-from linkwork.algorithms.contact.newton import LENGTH, LOST, RHO, SAFE, Newton, given_slip, slip_at, slipping
-from linkwork.backends.ops import Array, Ops, threshold
+from linkwork.algorithms.contact.newton import LOST, RHO, SAFE, Newton, given_slip, slip_at, slipping
+from linkwork.backends.ops import Array, Ops, threshold, tiny
 
 DAMPING = 1e-9
 """Of a step, relative to a contact's own mobility and RHO, towards the impulses at hand."""
@@ -81,7 +81,7 @@ def faster(law: Cone, p: Array, u: Array, s: Array, pushed: Array, xp: Ops) -> t
     """E and b of a contact whose slip changes; one that sticks, and is inside its cone, goes on to stick."""
     mu, least = law.mu, threshold(xp, DAMPING) * law.scale / RHO
     pushes = pushed * slip_at(law, p, u, xp)[1]
-    length, slips = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + LENGTH), _slips(law, p, s)
+    length, slips = xp.sqrt(p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + tiny(xp)), _slips(law, p, s)
     e0, e1, side = p[0, 0] / length, p[1, 0] / length, mu * p[2, 0]
     En, across = pushes / least, pushes / (s + least)
     along, off = xp.where(slips, 0.0, across), xp.where(slips, mu * En, 0.0)
@@ -98,7 +98,7 @@ def faster(law: Cone, p: Array, u: Array, s: Array, pushed: Array, xp: Ops) -> t
 
 def moved_slip(law: Cone, p: Array, dp: Array, du: Array, s: Array, pushes: Array, xp: Ops) -> Array:
     """s after a step."""
-    square = p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + LENGTH
+    square = p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0] + tiny(xp)
     ds = -sum(p[j, 0] * (du[j, 0] + s * dp[j, 0]) for j in range(2)) / square
     new = s + xp.where(_slips(law, p, s), pushes * ds, 0.0)
     most = FASTER * (s + law.scale)
