@@ -121,6 +121,38 @@ def test_excluded_joints_close_loops(tmp_path):
     assert result.converged
 
 
+@pytest.mark.parametrize("kind", ["Spherical", "Revolute", "Fixed"])
+def test_frames_of_joints_are_those_of_the_prims_that_these_name(tmp_path, kind):
+    """A joint may name a part of a body, or what stands still on the stage: its frames are seen from there."""
+    models = []
+    for path, named in ((tmp_path / "plain.usda", False), (tmp_path / "parts.usda", True)):
+        s = Stage(path)
+        for name in ("crank", "rocker"):
+            s.body(name, com=(0.25, 0, 0), at=(0.3, 0.1, 0.2))
+        ends: dict[str, tuple] = {"ground": (0.7, 0.2, 0), "crank/pin": (0.5, 0, 0.1)}
+        if named:
+            for name, at in ends.items():
+                part = UsdGeom.Xform.Define(s.stage, f"/robot/{name}")
+                part.AddTranslateOp().Set(Gf.Vec3d(*at))
+                part.AddRotateXYZOp().Set(Gf.Vec3f(0, 0, 90))
+        turned = (HALF, 0, 0, HALF)
+        s.joint("Revolute", "a", "", "crank")
+        if named:
+            s.joint("Revolute", "d", "ground", "rocker", p0=(0.1, 0, 0))
+            s.joint(kind, "c", "crank/pin", "rocker", p0=(0, 0.2, 0), p1=(0.5, 0, 0), excluded=True)
+        else:
+            s.joint("Revolute", "d", "", "rocker", p0=(0.7, 0.3, 0), r0=turned)
+            s.joint(kind, "c", "crank", "rocker", p0=(0.3, 0, 0.1), p1=(0.5, 0, 0), r0=turned, excluded=True)
+        s.save()
+        models.append(lw.load(path))
+    rng = np.random.default_rng(0)
+    q, v = rng.uniform(-1, 1, (2, models[0].nv))
+    for f in (lw.constraint_error, lw.mass_matrix, lw.gravity_forces):
+        x, y = (f(m, backend="numpy") for m in models)
+        given = (q, v)[: len(x.inputs)]
+        np.testing.assert_allclose(x(*given)[0], y(*given)[0], atol=1e-6)
+
+
 def test_a_robot_on_no_joint_is_free_and_joints_are_reversed(tmp_path):
     s = Stage(tmp_path / "free.usda", up="Y")
     s.body("trunk")

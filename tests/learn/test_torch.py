@@ -24,6 +24,7 @@ from linkwork.robots import mechanisms
 
 torch = pytest.importorskip("torch", reason="these need torch: pip install 'linkwork[torch]'")
 
+from linkwork.learn import tensor_calls  # noqa: E402
 from linkwork.learn import torch as learn  # noqa: E402
 
 
@@ -205,7 +206,7 @@ def test_rows_of_batches_are_read_where_they_are(plain, fd, states):
 
 def test_without_functions_of_tensors_for_c_results_are_the_same(plain, states, monkeypatch):
     """Older versions of PyTorch do not have them."""
-    monkeypatch.setattr(learn.tensor_calls, "_exchange", lambda: None)
+    monkeypatch.setattr(tensor_calls, "_exchange", lambda: None)
     fd = learn.function(plain)
     for given in (states, [x[3] for x in states]):
         for _ in range(2):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -153,6 +156,23 @@ def test_without_a_motion_the_robot_stands_and_can_be_looked_at(page, tmp_path):
     assert page.is_hidden("#bar")
     assert float(pixels(page)[..., :3].std()) > 3
     assert page.inner_text("#facts").startswith("3 links")
+
+
+def test_a_server_is_asked_for_the_page_alone(page, replay):
+    """Not for an icon, either: most servers have none, and the console would say so."""
+    asked = []
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_request(self, code="-", size="-"):
+            asked.append(self.path)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(replay.parent))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/{replay.name}")
+        page.wait_for_function("window.linkwork && linkwork.drawn > 0")
+        page.wait_for_timeout(500)
+        server.shutdown()
+    assert asked == [f"/{replay.name}"]
 
 
 def test_on_a_phone_the_panel_opens_when_asked_for(page, replay):

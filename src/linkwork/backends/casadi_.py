@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,9 @@ class CasadiOps(WrittenOut):
 
     def symmetric(self, a: Array) -> Array:
         return casadi.tril2symm(casadi.tril(a))
+
+    def square(self, a: Array, left: Sequence[Mapping[int, Array]], right: Sequence[Mapping[int, Array]]) -> Array:
+        return a
 
     def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
         return candidates[0]()

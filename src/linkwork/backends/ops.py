@@ -7,7 +7,7 @@ this contract never mutates an array and never asks which backend it runs on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 Array = Any
@@ -97,6 +97,13 @@ class Ops(Protocol):
 
     def symmetric(self, a: Array) -> Array:
         """`a`, known to be symmetric: a tracing backend computes one triangle only."""
+        ...
+
+    def square(self, a: Array, left: Sequence[Mapping[int, Array]], right: Sequence[Mapping[int, Array]]) -> Array:
+        """`a`, known to be the symmetric product of these rows, left[i] . right[j], with entries by column.
+
+        Both have entries in the same columns: a tracing backend records the product beside its operations.
+        """
         ...
 
     def factor_spd(self, a: Array, least: Array | None = None) -> Factor:

@@ -1,7 +1,8 @@
 """USD: rigid bodies and joints of UsdPhysics; loops are joints excluded from an articulation.
 
 Joints may form any graph: those with `excludeFromArticulation` become closures of their own type, and further loops
-are cut by the rule for SDF (spanning.py). A joint's two frames coincide at zero, wherever the file has its bodies.
+are cut by the rule for SDF (spanning.py). A joint's two frames coincide at zero, wherever the file has its bodies;
+each is seen from the prim that the joint names, which may be a part of a body, or stand still.
 Where the tree runs through a joint from its second body to its first, the joint is reversed; angles keep their signs.
 
 Read: revolute, prismatic, spherical and fixed joints with their limits and drives (usd_drives.py), armature and speed
@@ -220,11 +221,11 @@ class _Reader:
         ends, frames = [], []
         for k in (0, 1):
             targets = getattr(joint, f"GetBody{k}Rel")().GetForwardedTargets()
-            body = self._body_at(prim, targets[0]) if targets else None
             p, r = getattr(joint, f"GetLocalPos{k}Attr")().Get(), getattr(joint, f"GetLocalRot{k}Attr")().Get()
-            scale = self._scale(body) if body is not None else np.ones(3)
-            ends.append(WORLD if body is None else self.named[body.GetPath()])
-            frames.append(self._placed(np.array(p) * scale * self.metre, r))
+            end, within, scale = self._end(prim, targets[0]) if targets else (WORLD, None, np.ones(3))
+            frame = self._placed(np.array(p) * scale * self.metre, r)
+            ends.append(end)
+            frames.append(frame if within is None else within @ frame)
         if ends[0] == ends[1]:
             raise self.root.error(f"joint {prim.GetPath()} joins '{ends[0]}' to itself; a joint joins two bodies")
         axis, limits = np.array([0.0, 0.0, 1.0]), Limits()
@@ -250,16 +251,20 @@ class _Reader:
             "joint friction of PhysX" if _positive(prim, "physxJoint:jointFriction", 0.0) else "",
         )
 
-    def _body_at(self, joint: Any, path: Any) -> Any:
-        """The body that a path names: the prim itself or the nearest above it; None for the world."""
-        prim = self.stage.GetPrimAtPath(path)
+    def _end(self, joint: Any, path: Any) -> tuple[str, Placement | None, np.ndarray]:
+        """The body of the prim that a joint names, that prim's place in it (None: it is the body), and its scale.
+
+        The body is the prim itself or the nearest above it, else the world.
+        """
+        named = prim = self.stage.GetPrimAtPath(path)
         if not prim:
             raise self.root.error(f"joint {joint.GetPath()} names {path}, which is not there")
-        while prim and not prim.IsPseudoRoot():
-            if prim.GetPath() in self.named:
-                return prim
+        while not prim.IsPseudoRoot() and prim.GetPath() not in self.named:
             prim = prim.GetParent()
-        return None
+        if prim.IsPseudoRoot():
+            return WORLD, self._pose(named), self._scale(named)
+        within = None if prim == named else self._pose(prim).inverse() @ self._pose(named)
+        return self.named[prim.GetPath()], within, self._scale(named)
 
     def _inertia(self, name: str) -> BodyInertia:
         prim = self.bodies[name]

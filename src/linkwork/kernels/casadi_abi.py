@@ -21,8 +21,8 @@ from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fields import stored
 from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.loops import again, each, in_turns
 from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.native_calls import FRESH, FURTHER
 from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.puts import ZEROS
@@ -137,26 +137,20 @@ class Externals:
         self.addresses = {name: self._linked.address(name) for name in names}
 
 
-_SHARED = """
-define internal void @gather(ptr %from, ptr %to, ptr %places, i64 %count) #0 {
+_SHARED = f"""
+define internal void @gather(ptr %from, ptr %to, ptr %places, i64 %count) #0 {{
 entry:
-  br label %look
-look:
-  %k = phi i64 [0, %entry], [%k1, %move]
-  %left = icmp ult i64 %k, %count
-  br i1 %left, label %move, label %exit
-move:
+{each("k", "%count", "exit")}
   %at = getelementptr i64, ptr %places, i64 %k
   %place = load i64, ptr %at, align 8
   %there = getelementptr double, ptr %from, i64 %place
   %x = load double, ptr %there, align 8
   %here = getelementptr double, ptr %to, i64 %k
   store double %x, ptr %here, align 8
-  %k1 = add i64 %k, 1
-  br label %look
+{again("k")}
 exit:
   ret void
-}
+}}
 """
 
 
@@ -202,14 +196,9 @@ entry:
         yield f"  %workspace = getelementptr i8, ptr %base, i64 {self.workspace}"
         yield stored("%workspace", "%base", 16, "place")
         yield from self._read()
-        yield f"""  %run = load ptr, ptr @{name}.run, align 8
-  br label %go
-go:
-  %mode = phi i64 [{FRESH}, %entry], [{FURTHER}, %go]
-  %more = call i64 %run(ptr %base, i64 %mode)
-  %again = icmp ne i64 %more, 0
-  br i1 %again, label %go, label %done
-done:"""
+        yield f"  %run = load ptr, ptr @{name}.run, align 8"
+        yield in_turns("%run", "%base", "done")
+        yield "done:"
         yield from self._write()
         yield "  ret i32 0\n}"
 
@@ -270,10 +259,10 @@ next{k}:"""
         for way, arguments in (("in", f.inputs), ("out", f.outputs)):
             count = len(arguments)
             yield f"define i64 @{name}_n_{way}() #0 {{\n  ret i64 {count}\n}}"
-            for k, each in enumerate(arguments):
-                text = each.name
+            for k, x in enumerate(arguments):
+                text = x.name
                 yield f'@{name}.{way}{k} = internal constant [{len(text) + 1} x i8] c"{text}\\00", align 1'
-                yield _table(f"{name}.{way}{k}.sparsity", each.sparsity)
+                yield _table(f"{name}.{way}{k}.sparsity", x.sparsity)
             for asked, suffix in (("name", ""), ("sparsity", ".sparsity")):
                 pointers = ", ".join(f"ptr @{name}.{way}{k}{suffix}" for k in range(count))
                 yield f"@{name}.{asked}s_{way} = internal constant [{count} x ptr] [{pointers}], align 8"

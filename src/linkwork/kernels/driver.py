@@ -47,6 +47,7 @@ class Frame:
     workspace: int
     blanks: tuple[frozenset[int], ...] = ()  # for one state: the elements of every output that are not moved
     outlet: Outlet | None = None  # how outputs leave that have no places
+    written: tuple[int, ...] = ()  # the ports that the steps of one state write themselves, and set ``%odd``
 
     def blank(self, k: int) -> frozenset[int]:
         """Those of port ``k``."""
@@ -102,6 +103,7 @@ def opening(frame: Frame, chunks: Sequence[str], lines: Sequence[str], again: st
 {transposition(frame.shape)}
 {newline.join(f"declare void @{name}(ptr, ptr)" for name in chunks)}
 declare void @sincos_array(ptr, ptr, ptr, i64)
+{"declare i1 @square(ptr, ptr)" if frame.written else ""}
 
 define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
@@ -184,10 +186,11 @@ def judging(frame: Frame) -> list[str]:
             "  %either = or i64 %odd, %word",
             "  store i64 %either, ptr %at_odd, align 8",
         ]
-    outputs = [k for k, places in enumerate(frame.places) if k >= len(frame.inputs) and places]
+    outputs = [k for k, places in enumerate(frame.places) if (k >= len(frame.inputs) and places) or k in frame.written]
     lines = []
     if frame.shape.lanes == 1:
-        lines += [f"  %odd{k} = call i1 @odd(ptr %w{k}, i64 {len(frame.places[k])})" for k in outputs]
+        moved = [k for k in outputs if k not in frame.written]
+        lines += [f"  %odd{k} = call i1 @odd(ptr %w{k}, i64 {len(frame.places[k])})" for k in moved]
     lines += field_of("%odd", "%turn", ODD, "i64")
     for k in outputs:
         lines += [f"  %word{k} = zext i1 %odd{k} to i64", f"  %or{k} = or i64 {_before(outputs, k)}, %word{k}"]
@@ -214,7 +217,7 @@ def take_in(shape: Shape, k: int, places: Sequence[int], row: str = "%row") -> s
     if shape.lanes > 1:
         arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {len(places)}, i64 {row}, i64 %end"
         return f"{tile}  call void @take_in({arguments})"
-    return tile + _row(shape, k, row) + _copied(shape, f"%w{k}", f"%u{k}", len(places))
+    return tile + row_of(shape, k, row) + _copied(shape, f"%w{k}", f"%u{k}", len(places))
 
 
 def take_out(frame: Frame, k: int, row: str = "%row", blank: str = "false") -> str:
@@ -223,13 +226,13 @@ def take_out(frame: Frame, k: int, row: str = "%row", blank: str = "false") -> s
     ``%odd{k}`` says whether an output is not a number; with one lane, ``judging`` computes it.
     """
     shape, places, size = frame.shape, frame.places[k], frame.outputs[k - len(frame.inputs)].size
-    if not size:
+    if not size or k in frame.written:
         return ""
     tile = f"  %w{k} = getelementptr i8, ptr %ws, i64 {(places[0] if places else 0) * shape.bytes}"
     if shape.lanes > 1:
         arguments = f"ptr %port{k}, i64 %stride{k}, ptr %w{k}, i64 {size}, i64 {row}, i64 %end"
         return f"{tile}\n  %odd{k} = call i1 @take_out({arguments})"
-    lines = [tile, _row(shape, k, row)]
+    lines = [tile, row_of(shape, k, row)]
     copied, zeroed = runs_of(size, frame.blank(k))
     if zeroed:
         lines += [f"  br i1 {blank}, label %filled{k}, label %fill{k}", f"fill{k}:"]
@@ -251,7 +254,8 @@ def take_out(frame: Frame, k: int, row: str = "%row", blank: str = "false") -> s
     return "\n".join(lines)
 
 
-def _row(shape: Shape, k: int, row: str) -> str:
+def row_of(shape: Shape, k: int, row: str) -> str:
+    """The place of port ``k`` in the user's memory, ``%u{k}``."""
     return f"""  %o{k} = mul i64 {row}, %stride{k}
   %u{k} = getelementptr {shape.scalar}, ptr %port{k}, i64 %o{k}
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from linkwork.kernels.compile import emitter
-from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, left_out, step_calls
+from linkwork.kernels.driver import Frame, chunk_names, driver_module, iteration_loop, left_out, row_of, step_calls
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.garbage import collector_paused
 from linkwork.kernels.iterate import IterativeProgram
@@ -18,6 +18,7 @@ from linkwork.kernels.program import Port, Program
 from linkwork.kernels.puts import ZEROS, with_puts
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Code, Layout, Schedule, schedule
+from linkwork.kernels.squares import Squared, square_module
 from linkwork.kernels.target import Target
 from linkwork.kernels.vector_math import sincos_function
 
@@ -103,6 +104,8 @@ class Needs(NamedTuple):
 
 def lower(program: Program, options: Options, modules: Modules) -> Needs:
     """Write the modules of a straight program: its chunks and the driver that calls them."""
+    if options.lanes == 1 and program.squared is not None and program.squared.fills(options.register):
+        return lower_squared(program, program.squared, options, modules)
     layout, fused, shape = Layout(max(options.lanes, options.register)), fuse(program), options.shape
     blanks: tuple[frozenset[int], ...] = ()
     outlet = None
@@ -118,6 +121,33 @@ def lower(program: Program, options: Options, modules: Modules) -> Needs:
     write_chunks(plan, "chunk", options, modules)
     cost = cost_of([plan], (*program.inputs, *program.outputs))
     modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), cost))
+    modules.append(object_module(frame))
+    modules.append(sine_module(options))
+    return Needs(workspace, cost)
+
+
+def lower_squared(program: Program, squared: Squared, options: Options, modules: Modules) -> Needs:
+    """Write the modules of a program for one state that ends in a symmetric product."""
+    layout, shape = Layout(max(options.lanes, options.register)), options.shape
+    start, vectors = squared.packed(options.register)
+    fused, factors = fuse(start), len(start.outputs) - 3
+    blanks = [left_out([fused.nodes[v] in ZEROS for v in result]) for result in fused.results[:factors]]
+    plan = schedule(fused, options.chunk, options.held, layout, "", keep=False, blanks=[*blanks, *[frozenset()] * 3])
+    workspace = -(-layout.size * shape.bytes // 64) * 64
+    outputs = [*plan.outputs[:factors]]
+    outputs.insert(squared.port, ())
+    blanks.insert(squared.port, frozenset())
+    k = len(program.inputs) + squared.port
+    places = (*places_of(layout, program.inputs), *outputs)
+    frame = Frame(program.inputs, program.outputs, places, shape, workspace, tuple(blanks), written=(k,))
+    write_chunks(plan, "start", options, modules)
+    register = Shape(options.scalar, options.register)
+    across = min((options.target.registers - 2) // (register.lanes + 1), 3)
+    modules.append(square_module(squared, layout.named, vectors, register, across))
+    calls = step_calls(plan, shape, options.register, "start")
+    calls += [row_of(shape, k, "%row"), f"  %odd{k} = call i1 @square(ptr %u{k}, ptr %ws)"]
+    cost = cost_of([plan], program.inputs) + squared.products
+    modules.append(driver_module(frame, calls, chunk_names(plan, "start"), cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
     return Needs(workspace, cost)

@@ -7,8 +7,8 @@ operation, linear in the size of the mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -122,6 +122,14 @@ class Matrix:
         raise TypeError("a traced value is neither true nor false: use xp.where, or xp.is_zero for structure")
 
 
+class Square(NamedTuple):
+    """References of a symmetric matrix, and of the rows of its factors by column: refs[i, j] = left[i] . right[j]."""
+
+    refs: Sequence[int]
+    left: Sequence[Mapping[int, int]]
+    right: Sequence[Mapping[int, int]]
+
+
 class Tracer(WrittenOut):
     """A backend that records one program of at most `limit` operations; `single` is for float32."""
 
@@ -131,6 +139,7 @@ class Tracer(WrittenOut):
     def __init__(self, limit: int | None = None, single: bool = False) -> None:
         self.values, self.single = Values(limit), single
         self.inputs: dict[str, int] = {}
+        self.squares: list[Square] = []
 
     def symbol(self, name: str, size: int) -> Matrix:
         """The next input of the program, a column."""
@@ -202,6 +211,11 @@ class Tracer(WrittenOut):
     def symmetric(self, a: Array) -> Matrix:
         n, refs = a.shape[0], a.refs
         return Matrix(self.values, a.shape, [refs[max(i, j) * n + min(i, j)] for i in range(n) for j in range(n)])
+
+    def square(self, a: Array, left: Sequence[Mapping[int, Array]], right: Sequence[Mapping[int, Array]]) -> Matrix:
+        factors = ([{k: _scalar(self.values, x) for k, x in row.items()} for row in part] for part in (left, right))
+        self.squares.append(Square(a.refs, *factors))
+        return _matrix(self.values, a)
 
     def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Matrix:
         best: Matrix = candidates[0]()

@@ -28,6 +28,8 @@ from linkwork.kernels.operations import ARITY, FREE, SEMANTICS
 if TYPE_CHECKING:
     import casadi as ca
 
+    from linkwork.kernels.squares import Squared
+
 Node = tuple[Any, ...]
 Content = tuple[Sequence[Node], tuple[tuple[int, ...], ...]]
 Array = NDArray[Any]
@@ -51,6 +53,7 @@ class Program:
     """
 
     rarely = False  # whether it has a loop that is rarely needed
+    squared: Squared | None = None  # what is computed for one state, if an output is a product of matrices
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Program:
     def digest(self) -> str:
         """A digest of the content: programs with the same digest compute the same."""
         if self._digest is None:
-            text = repr((self.inputs, self.outputs, list(self.nodes), self.results))
+            text = repr((self.inputs, self.outputs, list(self.nodes), self.results, *(self.squared or ())[1:]))
             self._digest = hashlib.sha256(text.encode()).hexdigest()
         return self._digest
 

@@ -10,6 +10,7 @@ from linkwork.kernels.hoist import is_result
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.simplify import finished
+from linkwork.kernels.squares import squared
 
 Symbol = Callable[[str, int], Array]
 """`symbol(name, size)` declares an input of the program and gives it as a column."""
@@ -51,7 +52,10 @@ def _recorded(
     inputs = [Port(n, shapes.get(n, (size,))) for n, size in xp.inputs.items()]
     ports = [Port(n, shapes.get(n, x.shape[:1] if x.shape[1] == 1 else x.shape)) for n, x in outputs.items()]
     empty = Program(inputs, ports, (), [()] * len(ports), name)
-    return finished(empty, xp.values, [x.refs for x in outputs.values()])
+    results = [x.refs for x in outputs.values()]
+    program = finished(empty, xp.values, results)
+    program.squared = squared(empty, xp.values, results, xp.squares)
+    return program
 
 
 def _guarded(xp: Tracer, output: Matrix, results: list[int]) -> Matrix:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from linkwork.kernels.fields import load, store
+from linkwork.kernels.loops import again, each
 from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.native_calls import FRESH
 from linkwork.kernels.python_layout import BYTES, HASHED, ITEMS
@@ -242,13 +243,10 @@ entry:
   %mode = call ptr {at["PyObject_CallNoArgs"]}(ptr {at["recording"]})
   %recording = call i1 @is_true(ptr %mode)
   %enough = icmp ule i64 %given, %most_given
-  br i1 %enough, label %input, label %refuse
+  br i1 %enough, label %take_all, label %refuse
 
-input:
-  %k = phi i64 [0, %entry], [%k1, %further]
-  %more = icmp ult i64 %k, %inputs
-  br i1 %more, label %look, label %count
-look:
+take_all:
+{each("k", "%inputs", "count", entry="take_all", end="further")}
   %port = getelementptr [{PORT} x i8], ptr %ports, i64 %k
   %slot = getelementptr [2 x i64], ptr %table, i64 %k
 {load("%place", "%port", PLACE, "i64")}
@@ -266,8 +264,7 @@ argument:
   %fits = call i1 @take(ptr %object, ptr %port, ptr %slot, ptr %length, i1 %recording)
   br i1 %fits, label %further, label %refuse
 further:
-  %k1 = add i64 %k, 1
-  br label %input
+{again("k")}
 
 count:
 {load("%least", "%words", LEAST, "i64")}
@@ -278,13 +275,10 @@ count:
   %above = icmp uge i64 %states, %least
   %below = icmp ule i64 %states, %most
   %suits = and i1 %above, %below
-  br i1 %suits, label %output, label %refuse
+  br i1 %suits, label %make_room, label %refuse
 
-output:
-  %j = phi i64 [0, %count], [%j1, %placed]
-  %wanted = icmp ult i64 %j, %made
-  br i1 %wanted, label %allocate, label %compute
-allocate:
+make_room:
+{each("j", "%made", "compute", entry="make_room", end="placed")}
   %place_of = add i64 %inputs, %j
   %port_of = getelementptr [{PORT} x i8], ptr %ports, i64 %place_of
   %slot_of = getelementptr [2 x i64], ptr %table, i64 %place_of
@@ -305,10 +299,9 @@ fresh:
   %exhausted = icmp eq ptr %block, null
   br i1 %exhausted, label %drop, label %placed
 placed:
-  %data = phi ptr [%unseen, %allocate], [%own, %fresh]
+  %data = phi ptr [%unseen, %with_j], [%own, %fresh]
   store ptr %data, ptr %slot_of, align 8
-  %j1 = add i64 %j, 1
-  br label %output
+{again("j")}
 
 compute:  ; no other thread has this workspace: the interpreter's lock is held
 {load("%bound", "%words", RUN)}
@@ -332,12 +325,7 @@ begin:
 fill:
   %hash = getelementptr i8, ptr %result, i64 {HASHED}
 {"  store i64 -1, ptr %hash, align 8" if ITEMS > HASHED else ""}
-  br label %tensors
-tensors:
-  %i = phi i64 [0, %fill], [%i1, %put]
-  %unfinished = icmp ult i64 %i, %results
-  br i1 %unfinished, label %make, label %out
-make:
+{each("i", "%results", "out", entry="fill", end="put")}
   %is_output = icmp ult i64 %i, %shown
   %index = select i1 %is_output, i64 %i, i64 %outputs
   %at_index = add i64 %inputs, %index
@@ -357,8 +345,7 @@ wrap:
 put:
   %position = getelementptr ptr, ptr %result, i64 %i
 {store("%position", ITEMS, "%tensor")}
-  %i1 = add i64 %i, 1
-  br label %tensors
+{again("i")}
 out:
   ret ptr %result
 
@@ -376,17 +363,11 @@ refuse:
 
 define internal void @free_all(ptr %blocks, i64 %count) #0 {{
 entry:
-  br label %look
-look:
-  %k = phi i64 [0, %entry], [%k1, %go]
-  %some = icmp ult i64 %k, %count
-  br i1 %some, label %go, label %done
-go:
+{each("k", "%count", "done")}
   %at = getelementptr ptr, ptr %blocks, i64 %k
   %block = load ptr, ptr %at, align 8
   call void {at["free"]}(ptr %block)
-  %k1 = add i64 %k, 1
-  br label %look
+{again("k")}
 done:
   ret void
 }}

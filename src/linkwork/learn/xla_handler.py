@@ -23,8 +23,9 @@ from linkwork.kernels.driver import TURN, table_entry
 from linkwork.kernels.executable import Executable
 from linkwork.kernels.fields import load, store
 from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.loops import again, each, in_turns
 from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.native_calls import FRESH, FURTHER, HELPING, WORDS
+from linkwork.kernels.native_calls import HELPING, WORDS
 from linkwork.kernels.program import Port
 from linkwork.kernels.python_calls import STACK_LIMIT
 from linkwork.kernels.target import Target
@@ -165,20 +166,16 @@ entry:
   %fine = and i1 %kind, %long
   br i1 %fine, label %look, label %refuse
 look:
-  %axis = phi i64 [0, %entry], [%axis1, %axis_fits]
-  %left = icmp ult i64 %axis, %rank
-  br i1 %left, label %compare, label %accept
-compare:
+{each("axis", "%rank", "accept", entry="look", end="same_axis")}
   %skip = add i64 %axis, %more
   %mine = getelementptr i64, ptr %shape, i64 %skip
   %theirs = getelementptr i64, ptr %dims, i64 %axis
   %n = load i64, ptr %mine, align 8
   %m = load i64, ptr %theirs, align 8
   %equal = icmp eq i64 %n, %m
-  br i1 %equal, label %axis_fits, label %refuse
-axis_fits:
-  %axis1 = add i64 %axis, 1
-  br label %look
+  br i1 %equal, label %same_axis, label %refuse
+same_axis:
+{again("axis")}
 accept:
   ret i1 true
 refuse:
@@ -246,12 +243,8 @@ entry:
 {store("%task", 16, "%context")}
 {store("%task", 24, "@help")}
 {store("%task", 32, "%job")}
-  br label %look
-look:
-  %k = phi i64 [1, %entry], [%k1, %next]
-  %left = icmp ult i64 %k, %some
-  br i1 %left, label %start, label %work
-start:
+  %helpers = sub i64 %some, 1
+{each("k", "%helpers", "work", end="next")}
   %refused = call ptr %schedule(ptr %task)
   %none = icmp eq ptr %refused, null
   br i1 %none, label %next, label %alone
@@ -260,8 +253,7 @@ alone:
   call void @release(ptr %job)
   br label %next
 next:
-  %k1 = add i64 %k, 1
-  br label %look
+{again("k")}
 work:
   %ws = call ptr @room()
   %progress = getelementptr i8, ptr %job, i64 {PROGRESS}
@@ -310,12 +302,7 @@ entry:
   %word = getelementptr i8, ptr %context, i64 16
   store ptr %ws, ptr %word, align 8
   %run = load ptr, ptr @at_run_bound, align 8
-  br label %go
-go:
-  %mode = phi i64 [{FRESH}, %entry], [{FURTHER}, %go]
-  %more = call i64 %run(ptr %context, i64 %mode)
-  %again = icmp ne i64 %more, 0
-  br i1 %again, label %go, label %done
+{in_turns("%run", "%context", "done")}
 done:
 {"" if stack else "  call void @leave_room(ptr %ws)"}
   ret void

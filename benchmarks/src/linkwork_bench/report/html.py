@@ -22,7 +22,7 @@ def html(page: Page) -> str:
     themes = f"{BY_SYSTEM}:root[data-theme=light]{{{LIGHT_THEME}}}:root[data-theme=dark]{{{DARK_THEME}}}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(page.title)}</title><style>{themes}{_file("page.css")}</style></head>
+<title>{escape(page.title)}</title><link rel="icon" href="data:,"><style>{themes}{_file("page.css")}</style></head>
 <body><header><h1>{escape(page.title)}</h1>{facts}</header>
 <div class="cards">{cards}</div>
 <nav class="bar">{_filter("robot", page.robots)}{_filter("method", page.methods)}

@@ -8,7 +8,7 @@ the factorisation M = U D U^T of carpentier2021_proximal_sparse, IV-B.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
@@ -100,23 +100,15 @@ class LTL:
         return out
 
     def inverse(self) -> Array:
-        """L^-1 D^-1 L^-T, symmetric: for as many right-hand sides as there are rows."""
+        """W D^-1 W^T with W = L^-1, symmetric: for as many right-hand sides as there are rows."""
         n, zero = len(self.L), self.xp.zeros(1)[0, 0]
-        whole = [{**row, i: None} for i, row in enumerate(self.inverse_L)]
-        scaled = [{k: d if x is None else x * d for k, x, d in self._with_pivots(row)} for row in whole]
-        entries = [[zero] * n for _ in range(n)]
+        W = [{**row, i: 1.0} for i, row in enumerate(self.inverse_L)]
+        WD = [{k: w * self.pivots[k] for k, w in row.items()} for row in W]
+        entries: list[list[Array]] = [[zero] * n for _ in range(n)]
         for i in range(n):
             for j in range(i + 1):
-                total = zero
-                for k, x in scaled[i].items():
-                    if k in whole[j]:
-                        other = whole[j][k]
-                        total = total + (x if other is None else x * other)
-                entries[i][j] = entries[j][i] = total
-        return self.xp.matrix(entries) if n else self.xp.zeros(0, 0)
-
-    def _with_pivots(self, row: dict[int, Array | None]) -> Iterator[tuple[int, Array | None, Array]]:
-        return ((k, x, self.pivots[k]) for k, x in row.items())
+                entries[i][j] = entries[j][i] = sum((w * W[j][k] for k, w in WD[i].items() if k in W[j]), zero)
+        return self.xp.square(self.xp.matrix(entries), WD, W) if n else self.xp.zeros(0, 0)
 
     def _rows(self, b: Array) -> list[Array]:
         return [b[i : i + 1, :] for i in range(len(self.L))]
