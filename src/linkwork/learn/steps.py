@@ -95,7 +95,7 @@ def stepped(of: Rollout) -> Family:
 def arguments(
     of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any, str], Any], xp: Any
 ) -> Arguments:
-    """What a rollout is called with, as arrays of a framework, whose module is `xp`; `taken(x, name)` makes one."""
+    """What a rollout is called with, as arrays of the module `xp`; `taken(x, name)` makes one."""
     timed = [n for n in TIMED if n in of.step.inputs]
     first = [n for n in ("act",) if n in of.step.state]
     known = {n: DEFAULTS[n] for n in (*timed, *first) if n in DEFAULTS} | {"dt": of.dt}
