@@ -40,8 +40,8 @@ UNFELT = 1e-7
 UNEQUAL = 10.0
 """The ratio of rows' inertias from which they are not about the same."""
 
-POSTURES = 2
-"""Random postures in which units are found, besides the neutral one."""
+POSTURES, SQUARE = 2, 3
+"""Random postures in which units are found, besides the neutral one; and those of right angles, for inertias."""
 
 
 def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
@@ -79,6 +79,27 @@ def least_inertias(model: Model) -> np.ndarray:
     """The least entries of the diagonal of M in a few postures, nv."""
     found = [np.diagonal(_inertia(motion, _moved(motion))) for motion in _postures(model)]
     return np.maximum(np.min(found, axis=0), np.finfo(float).tiny)  # type: ignore[no-any-return]
+
+
+@cached
+def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The largest M_ii and the least share of it that a joint keeps as its own, nv each, in some postures.
+
+    In those of right angles axes are in line.
+    """
+    angles = np.random.default_rng(0).choice([0.0, np.pi / 2, -np.pi / 2, np.pi], (SQUARE, model.nv))
+    square = [model.integrate(model.neutral(), x) for x in angles]
+    found = [_inertia(motion, _moved(motion)) for motion in (_at_rest(model, q) for q in (model.neutral(), *square))]
+    return np.max([np.diagonal(M) for M in found], axis=0), np.min([shares_left(M) for M in found], axis=0)
+
+
+def shares_left(M: np.ndarray) -> np.ndarray:
+    """d / M_ii of degrees of freedom that are eliminated from the last to the first; 0 if M is not regular."""
+    try:
+        d = np.diagonal(np.linalg.cholesky(M[::-1, ::-1]))[::-1] ** 2
+    except np.linalg.LinAlgError:
+        return np.zeros(len(M))
+    return np.asarray(d / np.diagonal(M))
 
 
 class Felt(NamedTuple):
@@ -126,7 +147,11 @@ def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tu
 def _postures(model: Model) -> list[Motion]:
     """The neutral posture and a few random ones, at rest."""
     postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
-    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in postures]
+    return [_at_rest(model, q) for q in postures]
+
+
+def _at_rest(model: Model, q: np.ndarray) -> Motion:
+    return Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
 
 
 def _moved(motion: Motion) -> dict[int, np.ndarray]:

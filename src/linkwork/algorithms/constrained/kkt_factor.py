@@ -13,8 +13,9 @@ Rows may hold several links and joints (internal loops). Where a pivot of the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
@@ -32,7 +33,7 @@ class KKTFactor:
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
     `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
+    least pivots of rows; `held` is that of `LTL`, for M. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class KKTFactor:
         parent: Sequence[int],
         xp: Ops,
         least: Array | None = None,
+        held: Callable[[int, Array], Array] = lambda k, d: d,
     ) -> None:
         self.xp, self.least, self.n, self.sizes = xp, least, len(parent), [r.shape[0] for r in R]
         self.m = sum(self.sizes)
@@ -50,7 +52,7 @@ class KKTFactor:
         if least is not None and least.shape[0] != self.m:
             raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {self.m} rows")
         # pass over the joints, and over the constraints that each of them supports
-        self.joints = LTL(M, parent, xp)
+        self.joints = LTL(M, parent, xp, held=held)
         self.Y = [through(self.joints, JT) for JT in rows]
         self.Uj = scaled(self.joints, self.Y)
         self._coupling = gram(self.Y, self.Uj, self.sizes, xp).plus_diagonal(R)
@@ -197,4 +199,4 @@ def kkt_factor(
     JT = [joint_columns(motion, r) for r in rows]
     damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
     least = least_pivots(motion) if R is None else least
-    return KKTFactor(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)
+    return KKTFactor(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least, holding(motion))

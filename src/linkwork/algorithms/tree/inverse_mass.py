@@ -9,6 +9,7 @@ mean number of common supports.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -18,7 +19,7 @@ from linkwork.model import Motion
 def inverse_mass_matrix(motion: Motion) -> Array:
     """M^-1, nv x nv."""
     xp, parent = motion.xp, motion.model.topology.dof_parent
-    n, factor = len(parent), LTL(crba(motion), parent, motion.xp)
+    n, factor = len(parent), LTL(crba(motion), parent, motion.xp, held=holding(motion))
 
     # base to tips: rows of W = L^-1, w_i = e_i - sum_j L_ij w_j over the supports j of i
     W: list[dict[int, Array]] = []
