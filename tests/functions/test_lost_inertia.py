@@ -72,8 +72,7 @@ def test_right_or_refused(light, method, dtype):
         q[2] = np.float32(tilt)
         try:
             a = fd(*(x.astype(dtype) for x in (q, v, tau))).a
-        except SingularError as problem:
-            assert "singular" in str(problem)
+        except SingularError:
             assert light < 1e-6 or dtype == "float32"
             continue
         expected = exact(model, q, v, tau)

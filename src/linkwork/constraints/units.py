@@ -83,14 +83,21 @@ def least_inertias(model: Model) -> np.ndarray:
 
 @cached
 def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The largest M_ii and the least share of it that a joint keeps as its own, nv each, in some postures.
+    """The largest terms of M_ii and the least share of them that a joint keeps as its own, nv each.
 
-    In those of right angles axes are in line.
+    In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
+    inertias (rewrite/lumping.py) cancel each other.
     """
     angles = np.random.default_rng(0).choice([0.0, np.pi / 2, -np.pi / 2, np.pi], (SQUARE, model.nv))
     square = [model.integrate(model.neutral(), x) for x in angles]
-    found = [_inertia(motion, _moved(motion)) for motion in (_at_rest(model, q) for q in (model.neutral(), *square))]
-    return np.max([np.diagonal(M) for M in found], axis=0), np.min([shares_left(M) for M in found], axis=0)
+    terms, left = list[np.ndarray](), list[np.ndarray]()
+    for motion in (_at_rest(model, q) for q in (model.neutral(), *square)):
+        M, moved = _inertia(motion, found := _moved(motion)), np.array([found[l] for l in model.topology.links])
+        values, axes = np.linalg.eigh(np.array([motion.I[l].articulated().matrix() for l in model.topology.links]))
+        along = np.swapaxes(axes, 1, 2) @ moved
+        terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(_rotors(model)))
+        left.append(shares_left(M) * np.diagonal(M) / terms[-1])
+    return np.max(terms, axis=0), np.min(left, axis=0)
 
 
 def shares_left(M: np.ndarray) -> np.ndarray:
@@ -161,10 +168,14 @@ def _moved(motion: Motion) -> dict[int, np.ndarray]:
 
 def _inertia(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
     """M, the sum of J^T I J over all links, and rotors."""
-    M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
+    M = _rotors(motion.model)
     for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
     return M
+
+
+def _rotors(model: Model) -> np.ndarray:
+    return np.diag(np.concatenate([np.zeros(0), *(link.armature for link in model.links[1:])]))
 
 
 def _sharing(support: np.ndarray) -> list[np.ndarray]:

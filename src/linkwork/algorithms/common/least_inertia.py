@@ -2,8 +2,9 @@
 
 Eliminating a joint from the tips on leaves d = M_ii less what the joints behind it take over. Where axes come in line
 with hardly any inertia between them (two of a wrist, a shoulder or a neck), nearly all of M_ii is taken over, and
-rounding of M_ii is what is left. Accelerations are off by some 30 eps M_ii / d: 3e-7 and 4e-3 at the bounds below (iCub,
-compared with 50 digits). In float32 a dense solution in float64 takes their place, in float64 it is a SingularError.
+rounding of its terms is what is left. Accelerations are off by some 3 eps of the terms over d: 3e-7 and 1e-3 at the
+bounds below (iCub, compared with 50 digits). In float32 a dense solution in float64 takes their place, in float64 it is
+a SingularError.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.units import inertia_shares, shares_left
 from linkwork.model import Motion
 
-LOST, SINGLE = 1e-7, 5e-4
-"""The least share of M_ii that d may be, in float64 and in float32."""
+LOST, SINGLE, DENSE = 1e-8, 1.5e-4, 1e-7
+"""The least share of the terms of M_ii that d may be, in float64, in float32, and in a factorisation of M."""
 
 NEAR = 1e-5
 """Joints that keep more than this share in all sampled postures are not checked in float64."""
@@ -40,4 +41,4 @@ def holding(motion: Motion) -> Callable[[int, Array], Array]:
 
 def is_lost(M: np.ndarray) -> bool:
     """Whether a joint has lost its inertia, or M is not positive definite."""
-    return bool(shares_left(M).min(initial=1.0) <= LOST)
+    return bool(shares_left(M).min(initial=1.0) <= DENSE)

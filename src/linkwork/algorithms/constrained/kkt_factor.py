@@ -33,7 +33,8 @@ class KKTFactor:
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
     `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows; `held` is that of `LTL`, for M. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
+    least pivots of rows; `held` is that of `LTL`, for M. Vectors x have the constraints' part first. All are matrices
+    of the backend `xp`.
     """
 
     def __init__(
