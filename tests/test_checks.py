@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList, deque
 from inspect import signature
 
 import numpy as np
@@ -14,6 +15,7 @@ from linkwork.checks import (
     NAME,
     NAMES,
     NUMBER,
+    NUMBERS,
     POSITIVE,
     SEED,
     array,
@@ -63,6 +65,9 @@ def test_what_is_taken_and_as_what(kind, value, result):
     (array(2), [[1], [2, 3]], "inhomogeneous"), (array(2), np.ma.array([1.0, 2.0], mask=[0, 1]), "masked"),
     (array(1, 2), [np.ma.array([1.0, 2.0], mask=[0, 1])], "masked"), (array(2), [1, None], "type object"),
     (array(2), [1e40, 0], "larger than"), (array(2), [np.inf, 0], "NaN or infinite"), (array(2), [1j, 0], "complex"),
+    (array(2), [True, 0.5], "type bool"), (array(2), (0.5, np.False_), "type bool"),
+    (NUMBERS, deque([1, True]), "type bool"),
+    (array(2, 2), [[1.0, 2.0], np.array([True, False])], "type bool"), (array(2), UserList([True, 0.5]), "type bool"),
     (optional(NUMBER), "a", "finite number, not 'a'"), (either(FLAG, NUMBER), "a", "True or False or a finite number"),
     (mapping(NUMBER), {"a": "b"}, "what 'a' stands for is a finite number"), (several(NAME), [1], "entry 0 is a name"),
     (SEED, -1, "Generator"),
@@ -151,7 +156,9 @@ def test_gravity_of_a_builder_may_be_set_later_and_is_still_looked_at():
     lambda x: x.astype(str), lambda x: x.astype(object), lambda x: x.astype(complex), lambda x: x.astype(str).tolist(),
     lambda x: np.ma.array(x, mask=np.arange(x.size) == 2), lambda x: [*x[:2], np.ma.masked, *x[3:]],
     lambda x: [*x[:2], None, *x[3:]], lambda x: np.where(np.arange(x.size) == 2, np.nan, x),
-    lambda x: [*x[:-1], [0.0]], lambda x: np.full(x.size, "2020-01-01", "datetime64[D]"),
+    lambda x: [*x[:-1], [0.0]],
+    lambda x: [*x[:2], True, *x[3:]], lambda x: x.astype(bool),
+    lambda x: np.full(x.size, "2020-01-01", "datetime64[D]"),
 ])  # fmt: skip
 def test_states_are_arrays_of_numbers(backend, spoil):
     model = quadruped()

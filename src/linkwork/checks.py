@@ -185,13 +185,16 @@ def real_array(value: Any, name: str = "") -> np.ndarray:
 
     Truth values are no numbers, unless it is the input of that `name`.
     """
-    if type(value) is not np.ndarray and _masked(value):
-        raise Refused("entries are masked; fill them first")
+    truths = name == WEIGHTS
     try:
+        if type(value) is not np.ndarray:
+            refuse_entries(value, truths)
         x = interruptible.as_array(value)
+    except Refused:
+        raise
     except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
-    if x.dtype.kind not in ("fiub" if name == WEIGHTS else "fiu"):
+    if x.dtype.kind not in ("fiub" if truths else "fiu"):
         raise Refused("it is complex" if x.dtype.kind == "c" else f"its entries are of type {x.dtype}")
     return x
 
@@ -204,16 +207,32 @@ def bare_as_entry(x: Any, shape: Sequence[int]) -> Any:
     return x.reshape(1) if x.ndim == 0 and tuple(shape) == (1,) else x
 
 
-BARE = frozenset((float, int, np.float64))
-"""Types of numbers."""
+BARE = frozenset((float, int, np.float64, np.float32, np.int64, np.int32))
+"""Types of numbers, of which lists need no further look."""
 
 
-def _masked(value: Any) -> bool:
-    if "numpy.ma" not in sys.modules:  # there are no masked arrays before it is imported, which takes a while
-        return False
-    if isinstance(value, list | tuple):
-        return not BARE.issuperset(map(type, value)) and any(map(_masked, value))
-    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+def refuse_entries(value: Any, truths: bool) -> None:
+    """Refuse what NumPy would convert to numbers: masked entries, and truth values unless `truths`."""
+    if isinstance(value, list | tuple) or _is_sequence(type(value)):
+        if not BARE.issuperset(map(type, value)):
+            for x in value:
+                refuse_entries(x, truths)
+    elif "numpy.ma" in sys.modules and isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise Refused("entries are masked; fill them first")
+    elif not truths and _dtype(value).kind == "b":
+        raise Refused("its entries are of type bool")
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    own = getattr(value, "dtype", None)  # what JAX traces has no values, but a type
+    return own if isinstance(own, np.dtype) else np.asarray(value).dtype
+
+
+def _is_sequence(cls: type) -> bool:
+    """Whether NumPy converts objects of this type entry by entry, as it does lists."""
+    indexed = hasattr(cls, "__getitem__") and hasattr(cls, "__len__")
+    whole = ("__array__", "__array_interface__", "__array_struct__", "keys")
+    return indexed and not issubclass(cls, str | memoryview) and not any(hasattr(cls, n) for n in whole)
 
 
 def _as_double(x: np.ndarray) -> np.ndarray:
@@ -267,7 +286,7 @@ class Sized(Kind):
         try:
             x = finite_array(value, float(np.finfo(float).max) if self.loose else LARGEST)
         except Refused as why:
-            raise InputError(f"{name} is not an array of finite numbers: {why or shown(value)}") from None
+            raise InputError(f"{name} is not an array of finite numbers: {str(why) or shown(value)}") from None
         if x.ndim not in ((1, 2) if self.batch else (1,)) or x.shape[-1] != n:
             needs = f"({n},) or (batch, {n})" if self.batch else f"({n},)"
             raise InputError(f"{name} has shape {x.shape}; this model needs {needs}")

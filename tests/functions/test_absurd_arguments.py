@@ -143,6 +143,7 @@ def variants(valid: Any) -> Iterator[tuple[str, Callable[[], Any], bool]]:
         yield "one infinity", lambda: spoilt(np.inf), True
         yield "complex", lambda: x.astype(complex), True
         yield "all truth values", lambda: x.astype(bool), True
+        yield "a truth value among numbers", lambda: spoilt(True, object).tolist(), True
         yield "dates", lambda: x.astype("M8[s]"), True
         yield "durations", lambda: x.astype("m8[s]"), True
         yield "a matrix", lambda: x if x.ndim > 2 else np.asmatrix(x), False

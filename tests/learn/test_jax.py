@@ -297,3 +297,18 @@ def test_inputs_of_one_entry_may_be_bare_numbers():
     f = lw.forward_dynamics(mechanisms.chain(1))
     many = learn.function(f)(jnp.full((3, 1), 0.3), 0.1, 2.0).a
     np.testing.assert_array_equal(many, np.tile(f([0.3], [0.1], [2.0]).a, (3, 1)))
+
+
+def test_truth_values_are_no_numbers(fd, states):
+    """But where they say which constraints hold; what is traced may be in lists."""
+    q, v, tau = (x[0] for x in states)
+    for wrong in ([*tau[:-1].tolist(), True], jnp.ones(len(tau), bool), np.ones(len(tau), bool)):
+        with pytest.raises(InputError, match=r"'tau'.*bool"):
+            fd(q, v, wrong)
+    assert np.array_equal(jax.jit(lambda x: fd(q, v, [*x]).a)(tau), fd(q, v, tau).a)
+    model = mechanisms.quadruped()
+    feet = model.with_constraints(*(lw.point(f) for f in [*model.frames][-4:]))
+    weighed = learn.function(lw.forward_dynamics(feet, modes=True))
+    state = feet.neutral(), np.zeros(feet.nv), np.zeros(feet.nv)
+    on = [True, False, True, True]
+    assert np.array_equal(weighed(*state, active=on).a, weighed(*state, active=np.array(on, float)).a)

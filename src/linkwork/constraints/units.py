@@ -40,8 +40,8 @@ UNFELT = 1e-7
 UNEQUAL = 10.0
 """The ratio of rows' inertias from which they are not about the same."""
 
-POSTURES = 2
-"""Random postures in which units are found, besides the neutral one."""
+POSTURES, SQUARE = 2, 3
+"""Random postures in which units are found, besides the neutral one; and those of right angles, for inertias."""
 
 
 def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
@@ -79,6 +79,34 @@ def least_inertias(model: Model) -> np.ndarray:
     """The least entries of the diagonal of M in a few postures, nv."""
     found = [np.diagonal(_inertia(motion, _moved(motion))) for motion in _postures(model)]
     return np.maximum(np.min(found, axis=0), np.finfo(float).tiny)  # type: ignore[no-any-return]
+
+
+@cached
+def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """The largest terms of M_ii and the least share of them that a joint keeps as its own, nv each.
+
+    In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
+    inertias (rewrite/lumping.py) cancel each other.
+    """
+    angles = np.random.default_rng(0).choice([0.0, np.pi / 2, -np.pi / 2, np.pi], (SQUARE, model.nv))
+    square = [model.integrate(model.neutral(), x) for x in angles]
+    terms, left = list[np.ndarray](), list[np.ndarray]()
+    for motion in (_at_rest(model, q) for q in (model.neutral(), *square)):
+        M, moved = _inertia(motion, found := _moved(motion)), np.array([found[l] for l in model.topology.links])
+        values, axes = np.linalg.eigh(np.array([motion.I[l].articulated().matrix() for l in model.topology.links]))
+        along = np.swapaxes(axes, 1, 2) @ moved
+        terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(_rotors(model)))
+        left.append(shares_left(M) * np.diagonal(M) / terms[-1])
+    return np.max(terms, axis=0), np.min(left, axis=0)
+
+
+def shares_left(M: np.ndarray) -> np.ndarray:
+    """d / M_ii of degrees of freedom that are eliminated from the last to the first; 0 if M is not regular."""
+    try:
+        d = np.diagonal(np.linalg.cholesky(M[::-1, ::-1]))[::-1] ** 2
+    except np.linalg.LinAlgError:
+        return np.zeros(len(M))
+    return np.asarray(d / np.diagonal(M))
 
 
 class Felt(NamedTuple):
@@ -126,7 +154,11 @@ def _uncancelled(motion: Motion, rows: Rows, moved: dict[int, np.ndarray]) -> tu
 def _postures(model: Model) -> list[Motion]:
     """The neutral posture and a few random ones, at rest."""
     postures = [model.neutral(), *(model.random_q(seed) for seed in range(POSTURES))]
-    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in postures]
+    return [_at_rest(model, q) for q in postures]
+
+
+def _at_rest(model: Model, q: np.ndarray) -> Motion:
+    return Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)
 
 
 def _moved(motion: Motion) -> dict[int, np.ndarray]:
@@ -136,10 +168,14 @@ def _moved(motion: Motion) -> dict[int, np.ndarray]:
 
 def _inertia(motion: Motion, moved: dict[int, np.ndarray]) -> np.ndarray:
     """M, the sum of J^T I J over all links, and rotors."""
-    M = np.diag(np.concatenate([np.zeros(0), *(link.armature for link in motion.model.links[1:])]))
+    M = _rotors(motion.model)
     for l, J in moved.items():
         M = M + J.T @ motion.I[l].articulated().matrix() @ J
     return M
+
+
+def _rotors(model: Model) -> np.ndarray:
+    return np.diag(np.concatenate([np.zeros(0), *(link.armature for link in model.links[1:])]))
 
 
 def _sharing(support: np.ndarray) -> list[np.ndarray]:

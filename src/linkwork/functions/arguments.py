@@ -68,7 +68,7 @@ class Arguments:
         try:
             x = interruptible.typed(bare_as_entry(real_array(value, name), shape), self.dtype)
         except Refused as why:
-            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({why or shown(value)})") from None
+            raise InputError(f"{self.name}: '{name}' is not an array of numbers ({str(why) or shown(value)})") from None
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")

@@ -164,7 +164,7 @@ def forward_dynamics(
         shapes=inputs.shapes,
         identity=(external_forces, softness, modes, warm_start, where, actuators, *inputs.identity),
         prox=prox,
-        judge=_judge(model, chosen) if R is None and model.constraints else None,
+        judge=_judge(model, chosen) if R is None else None,
         rows=Rows(model, softness=softness) if model.constraints else None,
         retry=method is None,
     )

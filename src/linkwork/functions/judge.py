@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.algorithms.common.least_inertia import is_lost
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.registry import Method
 from linkwork.algorithms.tree.crba import crba
@@ -76,7 +77,7 @@ class Resolved:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         motion = Rewritten(self.model).motion(q, np.zeros((self.model.nv, 1)), get("numpy"), column)
         try:
-            W = np.linalg.solve(np.linalg.cholesky(crba(motion)), joint_space(motion)[0].T).T
+            W = np.linalg.solve(_factor(motion), joint_space(motion)[0].T).T
         except np.linalg.LinAlgError:
             return None
         unit = np.repeat(units(self.model), [c.rows for c in self.model.constraints])
@@ -172,6 +173,14 @@ def _independent(x: State) -> float:
     return SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
 
 
+def _factor(motion: Motion) -> np.ndarray:
+    """The L of M = L L^T; LinAlgError if M is singular but for rounding."""
+    M = crba(motion)
+    if is_lost(M):
+        raise np.linalg.LinAlgError
+    return np.asarray(np.linalg.cholesky(M))
+
+
 def _dense(
     motion: Motion,
     tau: np.ndarray,
@@ -181,7 +190,7 @@ def _dense(
     apart: float = INDEPENDENT,
 ) -> Verdict | None:
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
-    L = np.linalg.cholesky(crba(motion))
+    L = _factor(motion)
     J, k = joint_space(motion)
     W = np.linalg.solve(L, J.T).T
     unit = np.repeat(inertias, [c.rows for c in motion.model.constraints])

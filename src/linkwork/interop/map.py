@@ -250,7 +250,7 @@ def _checked(x: np.ndarray, n: int, what: str) -> np.ndarray:
     try:
         x = finite_array(x)
     except Refused as why:
-        raise InputError(f"{what} is not an array of finite numbers: {why or shown(x)}") from None
+        raise InputError(f"{what} is not an array of finite numbers: {str(why) or shown(x)}") from None
     if x.ndim == 0 or x.shape[-1] != n:
         raise InputError(f"{what} has shape {x.shape}; its last axis must have {n} entries")
     return x

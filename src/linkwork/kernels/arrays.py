@@ -49,7 +49,7 @@ def take_inputs(
         try:
             x = bare_as_entry(real_array(values, port.name), port.shape)
         except Refused as why:
-            raise InputError(f"input '{port.name}' is no array of real numbers: {why or shown(values)}") from None
+            raise InputError(f"input '{port.name}' is no array of real numbers: {str(why) or shown(values)}") from None
         if x.shape == port.shape:
             rows.append(Rows(packed(x, dtype), 0))
         elif x.shape[1:] == port.shape and x.ndim == len(port.shape) + 1:

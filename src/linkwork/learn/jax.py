@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import bare_as_entry, checked, shown
+from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, refuse_entries, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.kernels.kernel import Kernel
@@ -69,7 +69,7 @@ def rollout(of: Rollout) -> Callable[..., Motion]:
     def roll(q: Any, v: Any, tau: Any = None, **others: Any) -> Motion:
         dtype = _dtype(family.of)
         given = {"q": q, "v": v, "tau": tau, **others}
-        x = arguments(of, family, given, lambda x: _array(family.of, x, dtype), jnp)
+        x = arguments(of, family, given, lambda x, name: _array(family.of, x, name, dtype), jnp)
 
         def after(q: Any, v: Any, carried: Mapping[str, Any], now: Mapping[str, Any]) -> Any:
             return step(q, v, **x.held, **now, **carried)
@@ -103,7 +103,7 @@ class _Function:
     def __call__(self, *args: Any, **named: Any) -> Any:
         family, dtype = self.family, _dtype(self.of)
         given = zip(family.inputs, self._ordered(args, named), strict=True)
-        arrays = [bare_as_entry(_array(self.of, x, dtype), port.shape) for port, x in given]
+        arrays = [bare_as_entry(_array(self.of, x, port.name, dtype), port.shape) for port, x in given]
         leads = []
         for port, x in zip(family.inputs, arrays, strict=True):
             split = x.ndim - len(port.shape)
@@ -147,20 +147,22 @@ def _dtype(of: Function[Any]) -> np.dtype[Any]:
     return np.dtype(of.dtype)
 
 
-def _array(of: Function[Any], x: Any, dtype: np.dtype[Any]) -> Any:
-    """Real numbers as an array of this dtype."""
-    what = shown(x)
+def _array(of: Function[Any], x: Any, name: str, dtype: np.dtype[Any]) -> Any:
+    """Real numbers as an array of this dtype; truth values if they say which constraints hold."""
+    what, kinds = shown(x), (np.floating, np.integer, *([np.bool_] if name == WEIGHTS else []))
     try:
         if not isinstance(x, str | bytes):
+            if isinstance(x, list | tuple):
+                refuse_entries(x, name == WEIGHTS)
             array = jnp.asarray(x)
-            if any(jnp.issubdtype(array.dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
+            if any(jnp.issubdtype(array.dtype, kind) for kind in kinds):
                 return array.astype(dtype)
             what = f"an array of {array.dtype}"
     except jax.errors.JAXTypeError:  # values are not known while something is traced
         raise
-    except (TypeError, ValueError) as why:
+    except (TypeError, ValueError, Refused) as why:
         what = f"{what}: {why}"
-    raise InputError(f"{of.name} takes arrays of real numbers, not {what}")
+    raise InputError(f"{of.name}: '{name}' is an array of real numbers, not {what}")
 
 
 # primitives: one for each kind of product, of the operands x, then directions or weights, then changes

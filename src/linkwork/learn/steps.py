@@ -92,12 +92,14 @@ def stepped(of: Rollout) -> Family:
     return Family(_function(of.step, of, reports=True), _function(of.step, of, reports=False))
 
 
-def arguments(of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any], Any], xp: Any) -> Arguments:
-    """What a rollout is called with, as arrays of a framework: `taken` makes them, `xp` is its module."""
+def arguments(
+    of: Rollout, family: Family, given: Mapping[str, Any], taken: Callable[[Any, str], Any], xp: Any
+) -> Arguments:
+    """What a rollout is called with, as arrays of the module `xp`; `taken(x, name)` makes one."""
     timed = [n for n in TIMED if n in of.step.inputs]
     first = [n for n in ("act",) if n in of.step.state]
     known = {n: DEFAULTS[n] for n in (*timed, *first) if n in DEFAULTS} | {"dt": of.dt}
-    arrays = {n: taken(x) for n, x in (known | {n: x for n, x in given.items() if x is not None}).items()}
+    arrays = {n: taken(x, n) for n, x in (known | {n: x for n, x in given.items() if x is not None}).items()}
     ports = {port.name: port.shape for port in family.inputs}
     for n in arrays:
         if n not in ports:

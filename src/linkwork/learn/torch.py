@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import Refused, bare_as_entry, checked, real_array, shown
+from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, real_array, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.interruptible import copied
@@ -125,7 +125,7 @@ class _Function:
             if len(given) < len(self._names) or len(args) + len(named) > len(self._names):
                 self.of._ordered(args, named)  # raises for what is missing, or too much
             args = tuple(given[n] for n in self._names)
-        tensors = [x if self._fits(x) else _tensor(self.of, x) for x in args]
+        tensors = [x if self._fits(x) else _tensor(self.of, x, n) for x, n in zip(args, self._names, strict=True)]
         lead: Any = ()
         if [x.shape for x in tensors] != self._shapes:
             tensors, lead = self._flat(tensors)
@@ -186,25 +186,25 @@ class _Function:
         return [x.broadcast_to((*lead, *s)).reshape(-1, *s) if own else x for x, own, s in pairs], lead
 
 
-def _numbers(of: Function[Any], x: Any) -> torch.Tensor:
+def _numbers(of: Function[Any], x: Any, name: str) -> torch.Tensor:
     """A new tensor of what is array-like."""
     try:
         if isinstance(x, str | bytes | bool | None):
             raise Refused
-        return torch.from_numpy(copied(real_array(x), of.dtype))
+        return torch.from_numpy(copied(real_array(x, name), of.dtype))
     except Refused as why:
-        raise InputError(f"{of.name} takes tensors or arrays of real numbers: {why or shown(x)}") from None
+        raise InputError(f"{of.name} takes tensors or arrays of real numbers: {str(why) or shown(x)}") from None
 
 
-def _tensor(of: Function[Any], x: Any) -> torch.Tensor:
+def _tensor(of: Function[Any], x: Any, name: str) -> torch.Tensor:
     """A tensor of the function's dtype on the CPU."""
-    tensor = x if isinstance(x, torch.Tensor) else _numbers(of, x)
+    tensor = x if isinstance(x, torch.Tensor) else _numbers(of, x, name)
     if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
         raise InputError(
             f"{of.name} takes dense tensors of numbers: use .to_dense(), .dequantize() or .to_padded_tensor()"
         )
-    if tensor.is_complex():
-        raise InputError(f"{of.name} takes real numbers, and a tensor is {tensor.dtype}")
+    if tensor.is_complex() or (tensor.dtype is torch.bool and name != WEIGHTS):
+        raise InputError(f"{of.name} takes real numbers, and '{name}' is {tensor.dtype}")
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"{of.name} is machine code for a CPU, and a tensor is on '{tensor.device}': use .cpu()")
     return tensor.to(getattr(torch, of.dtype))

@@ -412,7 +412,7 @@ class Model(Configurations, Value):
         try:
             q = finite_array(q, sys.float_info.max)
         except Refused as why:
-            raise InputError(f"q is not an array of finite numbers: {why or shown(q)}") from None
+            raise InputError(f"q is not an array of finite numbers: {str(why) or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
         self.check_units(q)

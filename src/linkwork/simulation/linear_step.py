@@ -284,7 +284,7 @@ class DiscreteStep:
             try:
                 x = bare_as_entry(finite_array(value), shape)
             except Refused as why:
-                raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+                raise InputError(f"'{name}' is not an array of numbers ({str(why) or shown(value)})") from None
             out[name] = x if x.ndim <= len(shape) else _spread(name, x, (*lead, *shape)).reshape(-1, *shape)
         return out
 

@@ -93,7 +93,7 @@ class TimedPushes:
         try:
             x = finite_array(found)
         except Refused as why:
-            raise InputError(f"the push on '{name}' is no force at t = {t:g} s: {why or shown(found)}") from None
+            raise InputError(f"the push on '{name}' is no force at t = {t:g} s: {str(why) or shown(found)}") from None
         if x.shape != (6,):
             raise InputError(f"the push on '{name}' has shape {x.shape}; [force; torque] has 6 numbers")
         return x

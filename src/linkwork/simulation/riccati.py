@@ -235,7 +235,7 @@ def _array(name: str, value: ArrayLike, time: int, shape: tuple[int, ...]) -> np
     try:
         x = real_array(value)
     except Refused as why:
-        raise InputError(f"{name} is no array of real numbers: {why or shown(value)}") from None
+        raise InputError(f"{name} is no array of real numbers: {str(why) or shown(value)}") from None
     before = x.ndim - len(shape)
     if not 0 <= before <= time + 1 or x.shape[before:] != shape:
         core = ", ".join([*["T"] * time, *map(str, shape)])

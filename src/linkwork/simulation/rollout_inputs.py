@@ -115,7 +115,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
         try:
             x = interruptible.typed(real_array(value, name), dtype)
         except Refused as why:
-            raise InputError(f"'{name}' is not an array of numbers ({why or shown(value)})") from None
+            raise InputError(f"'{name}' is not an array of numbers ({str(why) or shown(value)})") from None
     if x.ndim == 0:
         x = np.full(size, x)
     if own is not None and own.ndim > 1 and x.shape[-own.ndim :] == own.shape:

@@ -413,7 +413,7 @@ def _told(controller: Controller, t: float, q: np.ndarray, v: np.ndarray, name: 
     try:
         told = finite_array(given)
     except Refused as why:
-        raise InputError(f"the controller gave no forces at t = {t:g} s: {why or shown(given)}") from None
+        raise InputError(f"the controller gave no forces at t = {t:g} s: {str(why) or shown(given)}") from None
     if told.shape != (size,):
         raise InputError(f"the controller gave {name} of shape {told.shape}; this model needs ({size},)")
     return told

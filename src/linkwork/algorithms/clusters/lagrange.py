@@ -13,6 +13,7 @@ from __future__ import annotations
 from linkwork.algorithms.clusters.projection import dense_met, outer
 from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.embedding import some_rows
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
@@ -26,7 +27,7 @@ from linkwork.structure.clusters import ClusterTree, clusters
 def lagrange(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, Array]:
     """Joint accelerations and constraint forces."""
     xp, tree = motion.xp, clusters(motion.model)
-    factor = LTL(crba(motion), motion.model.topology.dof_parent, xp)
+    factor = LTL(crba(motion), motion.model.topology.dof_parent, xp, held=holding(motion))
     free = factor.solve(tau - rnea(motion, None, fext))
     if not motion.model.constraints:
         return free, xp.zeros(0)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from linkwork.algorithms.common.least_inertia import held
 from linkwork.algorithms.common.supports import Known
 from linkwork.backends.ops import Array, Factor
 from linkwork.model import Motion
@@ -126,5 +127,5 @@ def degree_of_freedom(motion: Motion, i: int, k: int, IA: ArticulatedInertia) ->
     """Degree of freedom k of joint i, about to be eliminated from the inertia IA behind it."""
     s = motion.S[i][:, k : k + 1]
     U = IA @ s
-    d_inv = 1 / ((s.T @ U)[0, 0] + motion.rotor(i, k))
+    d_inv = 1 / held(motion, motion.model.topology.v_slices[i].start + k, (s.T @ U)[0, 0] + motion.rotor(i, k))
     return Dof(s, U, U * d_inv, d_inv)

@@ -20,13 +20,14 @@ from linkwork.constraints.units import units
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 
-ROUNDING, SINGLE = 2e5, 1e-6
-"""Pivots that are rounding, in units of effective inertia: in float64 times mu^2 (2e-11 for the usual mu, 1e8), and in
+ROUNDING, LEAST, SINGLE = 2e5, 2e-10, 1e-6
+"""Pivots that are rounding, in units of effective inertia: in float64 times mu^2, or at least the second, and in
 float32. Reflections keep K1 right to all digits, so that for accelerations a pivot of 1e-13 is as good as one of 1. But
 lam1 is a difference, divided by p, and loses the digits of p: forces were 9e-6 off at 6e-13. And 1/p is inertia: where
 bodies are much smaller than their distances, accelerations lose the digits of p, too, and such models have a smaller mu
-(functions/penalty_fit.py). Penalised rows take a second solver iteration; one state of humanoids in ten has a pivot
-below 1e-9. In float32 pivots below ten roundings cost three digits of accelerations."""
+(functions/penalty_fit.py). Behind a penalised row pivots of about 1/mu are usual: above 2e-11 they made accelerations
+of a humanoid with stretched arms 2e-6 off. Penalised rows take a second solver iteration; one state of humanoids in ten
+has a pivot below 1e-9. In float32 pivots below ten roundings cost three digits of accelerations."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,6 @@ def _eliminate_dof(
     Q = reflection(e, motion.xp)
     turned = (Q @ KT.T).T
     K1, p = turned[:, 0:1] - dof.V * Q.length, Q.length * Q.length * dof.d_inv
-    moves = p > (SINGLE / unit if motion.xp.single else (ROUNDING / unit) / (mu * mu))
+    moves = p > (SINGLE / unit if motion.xp.single else (ROUNDING / (mu * mu) + LEAST) / unit)
     p_inv = motion.xp.where(moves, 1 / motion.xp.where(moves, p, 1.0), mu * unit)
     return IA.minus(K1 * -p_inv, K1), turned[:, 1:], Eliminated(dof, Q, K1, p_inv)

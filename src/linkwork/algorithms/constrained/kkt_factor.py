@@ -13,8 +13,9 @@ Rows may hold several links and joints (internal loops). Where a pivot of the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
@@ -87,7 +88,8 @@ class KKTFactor(RowsFactor):
 
     `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
     `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows. Vectors x have the constraints' part first. All are matrices of the backend `xp`.
+    least pivots of rows; `held` is that of `LTL`, for M. Vectors x have the constraints' part first. All are matrices
+    of the backend `xp`.
     """
 
     def __init__(
@@ -98,13 +100,14 @@ class KKTFactor(RowsFactor):
         parent: Sequence[int],
         xp: Ops,
         least: Array | None = None,
+        held: Callable[[int, Array], Array] = lambda k, d: d,
     ) -> None:
         sizes = [r.shape[0] for r in R]
         _check(M, rows, sizes, parent)
         if least is not None and least.shape[0] != sum(sizes):
             raise InputError(f"least has {least.shape[0]} entries; it needs one for each of the {sum(sizes)} rows")
         # pass over the joints, and over the constraints that each of them supports
-        self.joints = LTL(M, parent, xp)
+        self.joints = LTL(M, parent, xp, held=held)
         super().__init__([through(self.joints, JT) for JT in rows], self.joints.pivots, R, xp, least)
 
     @checked(x=MATRIX)
@@ -215,4 +218,4 @@ def kkt_factor(
     JT = [joint_columns(motion, r) for r in rows]
     damping = [motion.xp.zeros(r.k.shape[0]) for r in rows] if R is None else R
     least = least_pivots(motion) if R is None else least
-    return KKTFactor(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least)
+    return KKTFactor(crba(motion), JT, damping, motion.model.topology.dof_parent, motion.xp, least, holding(motion))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwork.algorithms.common.blocks import Blocks
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
@@ -24,7 +25,7 @@ Columns = dict[int, Array]
 
 def ltl(motion: Motion) -> Array:
     """J M^-1 J^T, m x m."""
-    factor = LTL(crba(motion), motion.model.topology.dof_parent, motion.xp)
+    factor = LTL(crba(motion), motion.model.topology.dof_parent, motion.xp, held=holding(motion))
     Y = [through(factor, joint_columns(motion, r)) for r in constraint_rows(motion)]
     return gram(Y, scaled(factor.pivots, Y), [c.rows for c in motion.model.constraints], motion.xp).matrix()
 

@@ -9,6 +9,7 @@ mean number of common supports.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -17,4 +18,4 @@ from linkwork.model import Motion
 
 def inverse_mass_matrix(motion: Motion) -> Array:
     """M^-1, nv x nv."""
-    return LTL(crba(motion), motion.model.topology.dof_parent, motion.xp).inverse()
+    return LTL(crba(motion), motion.model.topology.dof_parent, motion.xp, held=holding(motion)).inverse()

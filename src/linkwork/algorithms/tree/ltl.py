@@ -8,8 +8,9 @@ the factorisation M = U D U^T of carpentier2021_proximal_sparse, IV-B.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, Ops
@@ -21,10 +22,18 @@ from linkwork.model import Motion
 class LTL:
     """A factorised positive definite matrix with the pattern of a tree, given by `parent` of each row.
 
-    With `least`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`.
+    With `least`, a pivot that is zero but for rounding makes every solution NaN, as in `Ops.factor_spd`; `held` makes
+    NaN of pivots of the mass matrix that are (common/least_inertia.py).
     """
 
-    def __init__(self, M: Array, parent: Sequence[int], xp: Ops, least: Array | None = None) -> None:
+    def __init__(
+        self,
+        M: Array,
+        parent: Sequence[int],
+        xp: Ops,
+        least: Array | None = None,
+        held: Callable[[int, Array], Array] = lambda k, d: d,
+    ) -> None:
         self.xp, n = xp, len(parent)
         self.ancestors: list[list[int]] = []
         for k in range(n):
@@ -32,7 +41,7 @@ class LTL:
         H = [{j: M[i, j] for j in (i, *self.ancestors[i])} for i in range(n)]
         # tips to base: divide row k by its pivot, and subtract its share from all rows that support it
         for k in reversed(range(n)):
-            pivot = 1.0 / (H[k][k] if least is None else above(H[k][k], M[k, k], least[k, 0], xp))
+            pivot = 1.0 / (held(k, H[k][k]) if least is None else above(H[k][k], M[k, k], least[k, 0], xp))
             for i in self.ancestors[k]:
                 l = H[k][i] * pivot
                 for j in (i, *self.ancestors[i]):
@@ -139,5 +148,5 @@ def elimination_parents(parent: Sequence[int], cliques: Iterable[Iterable[int]])
 
 def crba_ltl(motion: Motion, tau: Array, fext: Array | None = None) -> Array:
     """Forward dynamics by factorising the mass matrix: M vdot = tau - c."""
-    factor = LTL(crba(motion), motion.model.topology.dof_parent, motion.xp)
+    factor = LTL(crba(motion), motion.model.topology.dof_parent, motion.xp, held=holding(motion))
     return factor.solve(tau - rnea(motion, None, fext))

@@ -1,0 +1,44 @@
+"""Inertias of joints that are rounding: NaN instead of numbers where a joint has lost them.
+
+Eliminating a joint from the tips on leaves d = M_ii less what the joints behind it take over. Where axes come in line
+with hardly any inertia between them (two of a wrist, a shoulder or a neck), nearly all of M_ii is taken over, and
+rounding of its terms is what is left. Accelerations are off by some 3 eps of the terms over d: 3e-7 and 1e-3 at the
+bounds below (iCub, compared with 50 digits). In float32 a dense solution in float64 takes their place, in float64 it is
+a SingularError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from linkwork.backends.ops import Array
+from linkwork.constraints.units import inertia_shares, shares_left
+from linkwork.model import Motion
+
+LOST, SINGLE, DENSE = 1e-8, 1.5e-4, 1e-7
+"""The least share of the terms of M_ii that d may be, in float64, in float32, and in a factorisation of M."""
+
+NEAR = 1e-5
+"""Joints that keep more than this share in all sampled postures are not checked in float64."""
+
+
+def held(motion: Motion, k: int, d: Array) -> Array:
+    """The inertia d of a degree of freedom that is being eliminated, or NaN if that is rounding."""
+    if motion.given.inertias is not None:  # these are inputs: nothing is known of them
+        return d
+    single, (largest, shares) = motion.xp.single, inertia_shares(motion.model)
+    if not single and shares[k] > NEAR:
+        return d
+    return motion.xp.where(d > float(largest[k]) * (SINGLE if single else LOST), d, float("nan"))
+
+
+def holding(motion: Motion) -> Callable[[int, Array], Array]:
+    """The same for a factorisation, by degrees of freedom."""
+    return lambda k, d: held(motion, k, d)
+
+
+def is_lost(M: np.ndarray) -> bool:
+    """Whether a joint has lost its inertia, or M is not positive definite."""
+    return bool(shares_left(M).min(initial=1.0) <= DENSE)
