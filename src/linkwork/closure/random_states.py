@@ -10,6 +10,7 @@ from linkwork.checks import NAMES, POSITIVE, SEED, check_memory, checked, option
 from linkwork.closure.assembly import Closing, assemble, closing_of, levenberg_marquardt
 from linkwork.closure.velocities import project_velocity
 from linkwork.constraints import Closure, LinkRows
+from linkwork.errors import SingularError
 from linkwork.model import Model
 from linkwork.model.model import MODEL, WORLD
 
@@ -74,8 +75,11 @@ def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[n
         found.append(assemble(model, model.neutral()) if q is None else q)
         if q is None:
             break
-    positions = np.resize(np.array(found), (count, model.nq))
-    return positions, project_velocity(model, positions, rng.normal(size=(count, model.nv)))
+    positions, velocities = np.resize(np.array(found), (count, model.nq)), rng.normal(size=(count, model.nv))
+    try:
+        return positions, project_velocity(model, positions, velocities)
+    except SingularError:  # by chance, in one of them: what is near may as well be said by joints
+        return positions, project_velocity(model, positions, velocities, norm="joint")
 
 
 def _random_position(

@@ -88,8 +88,9 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
     In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
     inertias (rewrite/lumping.py) cancel each other.
     """
-    angles = np.random.default_rng(0).choice([0.0, np.pi / 2, -np.pi / 2, np.pi], (SQUARE, model.nv))
-    square = [model.integrate(model.neutral(), x) for x in angles]
+    quarters = np.random.default_rng(0).choice([0, 1, -1, 2], (SQUARE, model.nv))
+    length = np.where(model.sliding, max(model.reach), np.pi / 2)
+    square = [model.integrate(model.neutral(), x * length) for x in quarters]
     terms, left = list[np.ndarray](), list[np.ndarray]()
     for motion in (_at_rest(model, q) for q in (model.neutral(), *square)):
         M, moved = _inertia(motion, found := _moved(motion)), np.array([found[l] for l in model.topology.links])
