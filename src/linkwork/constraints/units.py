@@ -86,7 +86,7 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """The largest terms of M_ii and the least share of them that a joint keeps as its own, nv each.
 
     In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
-    inertias (rewrite/lumping.py) cancel each other.
+    inertias (rewrite/inertia_lumping.py) cancel each other.
     """
     quarters = np.random.default_rng(0).choice([0, 1, -1, 2], (SQUARE, model.nv))
     length = np.where(model.sliding, max(model.reach), np.pi / 2)
@@ -97,7 +97,7 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
         values, axes = np.linalg.eigh(np.array([motion.I[l].articulated().matrix() for l in model.topology.links]))
         along = np.swapaxes(axes, 1, 2) @ moved
         terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(_rotors(model)))
-        left.append(shares_left(M) * np.diagonal(M) / terms[-1])
+        left.append(shares_left(M) * np.diagonal(M) / np.maximum(terms[-1], np.finfo(float).tiny))
     return np.max(terms, axis=0), np.min(left, axis=0)
 
 
