@@ -128,7 +128,7 @@ def listing(names: Iterable[str], limit: int = 12) -> str:
 
 
 def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
-    """The error for an unknown name, with near misses first, or names of which it is a part, in whatever case."""
+    """The error for an unknown name: near misses first, and names of which it is a part, in any case."""
     from difflib import get_close_matches
 
     valid = list(valid)

@@ -71,7 +71,7 @@ def _title(function: Traced) -> Iterator[str]:
     yield f"method   {function.method or function.name}, {function.operations} operations"
     yield f"version  Linkwork {release}"
     yield f"gravity  {' '.join(f'{x:g}' for x in model.gravity)} m/s^2 in the world"
-    yield f"units    m, rad, kg, s, N, Nm; spatial vectors are [linear; angular] in {function.axes}"
+    yield f"units    m, rad, kg, s, N, Nm; spatial vectors are [linear; angular] in {function._axes}"
     yield "q        free joints [x y z  qx qy qz qw], spherical [qx qy qz qw], planar [x y cos sin]; angles in rad"
 
 
@@ -110,7 +110,7 @@ def _joints(function: Traced) -> Iterator[str]:
 
 def _rows(function: Traced) -> Iterator[str]:
     constraints = function.model.constraints
-    if not constraints or not function.constrained:
+    if not constraints or not function._constrained:
         return
     wide = max(len(c.name) for c in constraints)
     yield ""

@@ -35,9 +35,9 @@ class Traced(Arguments):
     """
 
     recipe: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = None
-    constrained: bool = True
+    _constrained: bool = True
     """Whether constraints of the model matter."""
-    axes: str = "link frames"
+    _axes: str = "link frames"
     """Where spatial vectors are seen from."""
     threads: int | None
     _body: Any
