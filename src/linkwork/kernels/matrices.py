@@ -123,7 +123,7 @@ class Matrix:
 
 
 class Square(NamedTuple):
-    """References of a symmetric matrix, and of the rows of its factors by column: refs[i, j] = left[i] . right[j]."""
+    """A symmetric matrix, and the rows of its factors by column: refs[i, j] = left[i] . right[j]."""
 
     refs: Sequence[int]
     left: Sequence[Mapping[int, int]]

@@ -264,7 +264,7 @@ class _Simulation:
 
     @property
     def opened(self) -> str:
-        """What an error says of loops that were open at the start; nothing of contacts, which touch where they do."""
+        """What an error says of loops that were open at the start."""
         if not self.model.constraints or self.ground is not None:
             return ""
         worst = int(np.argmax(np.abs(self.start.phi)))
