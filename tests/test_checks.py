@@ -28,7 +28,7 @@ from linkwork.checks import (
     several,
     whole,
 )
-from linkwork.errors import InputError, LinkworkError, NotFound
+from linkwork.errors import InputError, LinkworkError, NotFound, not_found
 from linkwork.robots.mechanisms import chain, quadruped
 
 
@@ -80,6 +80,8 @@ def test_what_is_refused_and_why(kind, value, message):
 def test_choices_are_listed():
     with pytest.raises(NotFound, match=r"no way called 'al'.*'all'"):
         taken(choice("way", ("all", "none")), "al")
+    found = str(not_found("frame", "Hand", ["arm_hand_tip", "arm_hand", "x"]))
+    assert "Did you mean 'arm_hand', 'arm_hand_tip'?" in found
     with pytest.raises(NotFound, match=r"Did you mean 'all'\?"):
         taken(choice("way", ("all", "none")), "ALL")
     with pytest.raises(NotFound, match="no way called"):
@@ -104,6 +106,12 @@ def test_a_function_keeps_its_signature_and_errors_of_python_stay():
         f()
     with pytest.raises(TypeError, match="unexpected"):
         f(1, c=2)
+    with pytest.raises(
+        TypeError, match=r"unexpected keyword argument 'mor'\. Did you mean 'more'\? Valid: 'a', 'more', 'b'"
+    ):
+        f(1, mor=2)
+    with pytest.raises(TypeError, match=r"takes 1 positional .*\. f = lw\.mass_matrix\(model\)"):
+        lw.mass_matrix(chain(2), np.zeros(2))
     with pytest.raises(InputError, match="more is a name"):
         f(1, 2)
     with pytest.raises(AssertionError):

@@ -25,7 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from linkwork import interruptible
-from linkwork.errors import InputError, LinkworkError, not_found
+from linkwork.errors import InputError, LinkworkError, listing, not_found
 
 LARGEST, SMALLEST = 1e30, 1e-30
 """Bounds of numbers that describe a mechanism, in SI units: the square of a square of them is still a number."""
@@ -81,12 +81,30 @@ def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     given[n] = kind.checked(n, given[n], given)
             more = [kinds[rest].checked(rest, x, given) if rest in kinds else x for x in args[len(places) :]]
             taken = [given[n] for n in places[: len(args)]]
-            return function(*taken, *more, **{n: given[n] for n in named})  # type: ignore[arg-type]
+            try:
+                return function(*taken, *more, **{n: given[n] for n in named})  # type: ignore[arg-type]
+            except TypeError as problem:
+                odd = [n for n in named if n not in kinds and n not in code.co_varnames[:count]]
+                many = not rest and len(args) > len(places)
+                if not odd and not many:
+                    raise
+                raise _explained(problem, function, odd, [n for n in kinds if odd or n not in places]) from None
 
         call.kinds = kinds  # type: ignore[attr-defined]
         return call
 
     return declare
+
+
+def _explained(problem: TypeError, function: Callable[..., Any], odd: Sequence[str], named: Sequence[str]) -> TypeError:
+    """Python's error about the arguments of a call, with what to do; `named` are those that have a name."""
+    if odd:
+        hint = str(not_found("argument", odd[0], named)).partition("'. ")[2]
+    else:
+        made = f"f = lw.{function.__name__}(model) makes a function that takes numbers, f(q, ...)"
+        hint = f"{made}; o" if getattr(function, "is_factory", False) else "O"
+        hint += f"thers are given by name: {listing(named)}"
+    return TypeError(f"{problem}. {hint}")
 
 
 def checked_class(**kinds: Kind) -> Callable[[type[T]], type[T]]:

@@ -128,12 +128,14 @@ def listing(names: Iterable[str], limit: int = 12) -> str:
 
 
 def not_found(kind: str, name: object, valid: Iterable[str]) -> NotFound:
-    """The error for an unknown name, with near misses first, in whatever case."""
+    """The error for an unknown name: near misses first, and names of which it is a part, in any case."""
     from difflib import get_close_matches
 
     valid = list(valid)
     folded = {v.casefold(): v for v in reversed(valid)}
-    near = [folded[v] for v in get_close_matches(str(name).casefold(), folded, n=3)]
+    given = str(name).casefold()
+    longer = sorted((v for v in folded if len(given) > 2 and given in v), key=len)
+    near = [folded[v] for v in dict.fromkeys([*get_close_matches(given, folded, n=3), *longer])][:3]
     hint = f" Did you mean {listing(near)}?" if near else ""
     return NotFound(f"no {kind} called '{name}'.{hint} Valid: {listing(valid)}")
 

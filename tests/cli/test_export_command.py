@@ -100,6 +100,15 @@ def test_the_header_says_what_it_is(tmp_path):
     assert all(c.name in header for c in model.constraints)
 
 
+def test_the_header_of_a_term_says_from_where_it_is_seen_and_nothing_of_constraints(tmp_path):
+    model = four_bar()
+    lw.frame_jacobian(model, "coupler_end", reference="world_aligned").export(tmp_path, "tip")
+    header = (tmp_path / "tip.h").read_text()
+    assert "[linear; angular] in 'world_aligned'" in header
+    assert "Jacobian" in header
+    assert not any(c.name in header for c in model.constraints)
+
+
 def test_names_do_not_end_the_comment(tmp_path):
     model = arm(2)
     object.__setattr__(model, "name", "*/ #error 1 /* \n*/ #error 2")

@@ -57,6 +57,16 @@ def test_terms_of_talos(talos, name):
     assert lw.terms(talos, name, frames).operations <= TERM_BOUNDS[name]
 
 
+@pytest.mark.parametrize(("robot", "bound"), [("icub_reduced", 18715), ("talos_reduced", 17887)])
+def test_regressors(robot, bound):
+    """From link to link where axes are along those of links, else in common axes (35 862 for iCub otherwise)."""
+    try:
+        model = lw.load(robot, base="free", passive=False)
+    except LinkworkError as problem:
+        pytest.skip(f"{robot} is in example-robot-data, which is not installed: {problem}")
+    assert lw.regressor(model).operations <= bound
+
+
 def test_terms_share_what_they_have_in_common(talos):
     """Alone these take 11 295 operations."""
     names = ("M", "c", "com_J", "J", "Jdot_v")

@@ -28,6 +28,14 @@ def ball() -> lw.Model:
     return b.build().with_constraints(lw.point("ball"))
 
 
+def test_an_open_loop_at_the_start_is_named_where_steps_fail():
+    """Projection closes it with a jerk, and a shorter dt would not help."""
+    model = four_bar(ground=1.1, crank=0.5, coupler=1.2, rocker=0.75)
+    name = model.constraints[0].name
+    with pytest.raises(StepError, match=rf"At the start '{name}' was violated by .* lw\.assemble"):
+        lw.simulate(model, [0.5, 1.5, -2.0], np.full(3, 30.0), dt=0.02, duration=2.0, projection=True)
+
+
 @pytest.mark.parametrize(("make", "duration", "integrator", "bound"), [
     (four_bar, 2.0, "rk4", 1e-6), (bricard, 2.0, "rk4", 1e-6), (loaded_cassie, 0.2, "semi_implicit", 1e-4),
 ], ids=["four-bar", "bricard", "cassie"])  # fmt: skip

@@ -69,7 +69,7 @@ class CasadiOps(WrittenOut):
     def square(self, a: Array, left: Sequence[Mapping[int, Array]], right: Sequence[Mapping[int, Array]]) -> Array:
         return a
 
-    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
+    def fewest(self, candidates: Sequence[Callable[[], Array]], share: float = 1.0) -> Array:
         return candidates[0]()
 
     def call(self, function: Any, *args: Array) -> tuple[Array, ...]:

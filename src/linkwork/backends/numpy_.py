@@ -85,7 +85,7 @@ class NumpyOps:
     def square(self, a: Array, left: Sequence[Mapping[int, Array]], right: Sequence[Mapping[int, Array]]) -> Array:
         return a
 
-    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
+    def fewest(self, candidates: Sequence[Callable[[], Array]], share: float = 1.0) -> Array:
         return candidates[0]()
 
     def held(self, a: Array) -> Array:

@@ -134,8 +134,10 @@ class Ops(Protocol):
         """
         ...
 
-    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Array:
+    def fewest(self, candidates: Sequence[Callable[[], Array]], share: float = 1.0) -> Array:
         """The result of the candidate with the fewest operations; all compute the same, the first is a guess.
+
+        Another one must have less than this `share` of the operations of those before it.
 
         The tracer of kernels traces all of them, and those not taken leave nothing behind; others take the guess.
         """

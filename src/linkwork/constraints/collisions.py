@@ -368,4 +368,6 @@ SKEW = 1e-9
 EDGE = 1e-6
 """The share of an edge by which a corner may be beside a face and still be over it: blocks of one size are stacked."""
 
-CONTACTS = several(instance((Contact, Pair), "a linkwork.Contact or Pair"), "a list of contacts")
+CONTACTS = several(
+    instance((Contact, Pair), "a linkwork.Contact or Pair"), "a list of contacts, as lw.contacts(model) gives"
+)

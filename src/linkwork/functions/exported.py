@@ -32,6 +32,21 @@ MEANINGS = {
     "act": "activations of actuators that have a state",
     "a": "acceleration",
     "lam": "constraint forces on the robot",
+    "positions": "origins of frames in the world",
+    "rotations": "axes of frames in the world",
+    "velocities": "velocities of frames, V = J v",
+    "accelerations": "accelerations of frames, J a + Jdot_v",
+    "J": "Jacobian",
+    "Jdot_v": "rate of the Jacobian times v",
+    "com": "centre of mass in the world",
+    "com_J": "Jacobian of the centre of mass",
+    "h": "momentum about the centre of mass",
+    "A": "momentum matrix, h = A v",
+    "M": "mass matrix",
+    "Minv": "inverse of the mass matrix",
+    "C": "Coriolis matrix",
+    "g": "gravity forces",
+    "c": "joint forces without acceleration, C v + g",
     "Y": "regressor: joint forces, or momenta, are Y times the parameters",
     "active": "1 for each active constraint, 0 for others",
     "report": "solver iterations; the largest |J a - k|; 1, or NaN if that is too large",
@@ -56,7 +71,7 @@ def _title(function: Traced) -> Iterator[str]:
     yield f"method   {function.method or function.name}, {function.operations} operations"
     yield f"version  Linkwork {release}"
     yield f"gravity  {' '.join(f'{x:g}' for x in model.gravity)} m/s^2 in the world"
-    yield "units    m, rad, kg, s, N, Nm; spatial vectors are [linear; angular] in link frames"
+    yield f"units    m, rad, kg, s, N, Nm; spatial vectors are [linear; angular] in {function._axes}"
     yield "q        free joints [x y z  qx qy qz qw], spherical [qx qy qz qw], planar [x y cos sin]; angles in rad"
 
 
@@ -95,11 +110,11 @@ def _joints(function: Traced) -> Iterator[str]:
 
 def _rows(function: Traced) -> Iterator[str]:
     constraints = function.model.constraints
-    if not constraints:
+    if not constraints or not function._constrained:
         return
     wide = max(len(c.name) for c in constraints)
     yield ""
-    yield "  constraints, with their rows in lam and J"
+    yield "  constraints, with their rows"
     start = 0
     for c in constraints:
         yield f"  {c.name:{wide}}  {_span(slice(start, start + c.rows)):>9}  {c.describe()}"

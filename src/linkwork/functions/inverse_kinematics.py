@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram
     from linkwork.kernels.program import Program
 
-GOAL = either(instance(Placement, "a linkwork.Placement"), ANY_ARRAY)
+GOAL = replace(
+    either(instance(Placement, "a linkwork.Placement"), ANY_ARRAY),
+    what="a position [x y z] or a pose: a linkwork.Placement, a 4 x 4 matrix or [x y z  qx qy qz qw]",
+)
 GOALS = mapping(GOAL, "a dictionary from names of frames to positions or poses")
 SIZES = {True: 7, False: 3}
 """Numbers of a target: a pose, or a position."""

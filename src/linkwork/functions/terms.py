@@ -343,6 +343,7 @@ def _function(
     made: dict[str, Any] = {"shapes": {**shapes, **inputs.shapes}, "defaults": inputs.defaults, "identity": identity}
     found: Function[Any] = Function(name, model, inputs.sizes, body, result=result, **made, **options)
     found.factors_mass = "Minv" in names
+    found._constrained, found._axes = False, f"'{reference}'" if where else "world axes"
     return found
 
 

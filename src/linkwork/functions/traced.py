@@ -35,6 +35,10 @@ class Traced(Arguments):
     """
 
     recipe: tuple[str, str, tuple[Any, ...], dict[str, Any]] | None = None
+    _constrained: bool = True
+    """Whether constraints of the model matter."""
+    _axes: str = "link frames"
+    """Where spatial vectors are seen from."""
     threads: int | None
     _body: Any
     _identity: tuple[Any, ...] | None

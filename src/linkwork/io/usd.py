@@ -252,9 +252,9 @@ class _Reader:
         )
 
     def _end(self, joint: Any, path: Any) -> tuple[str, Placement | None, np.ndarray]:
-        """The body of the prim that a joint names, that prim's place in it (None: it is the body), and its scale.
+        """The body of a prim that a joint names, the prim's place in it, and its scale.
 
-        The body is the prim itself or the nearest above it, else the world.
+        The body is the prim itself (its place is None) or the nearest above it, else the world.
         """
         named = prim = self.stage.GetPrimAtPath(path)
         if not prim:

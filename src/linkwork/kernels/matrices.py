@@ -123,7 +123,7 @@ class Matrix:
 
 
 class Square(NamedTuple):
-    """References of a symmetric matrix, and of the rows of its factors by column: refs[i, j] = left[i] . right[j]."""
+    """A symmetric matrix, and the rows of its factors by column: refs[i, j] = left[i] . right[j]."""
 
     refs: Sequence[int]
     left: Sequence[Mapping[int, int]]
@@ -217,10 +217,10 @@ class Tracer(WrittenOut):
         self.squares.append(Square(a.refs, *factors))
         return _matrix(self.values, a)
 
-    def fewest(self, candidates: Sequence[Callable[[], Array]]) -> Matrix:
+    def fewest(self, candidates: Sequence[Callable[[], Array]], share: float = 1.0) -> Matrix:
         best: Matrix = candidates[0]()
         for make in candidates[1:]:
-            count = self.values.needed(best.refs)
+            count = int(share * self.values.needed(best.refs))
             with self.values.aside(count):
                 other = make()
                 best = other if self.values.needed(other.refs) < count else best

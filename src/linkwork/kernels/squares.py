@@ -74,7 +74,7 @@ class Squared(NamedTuple):
 def squared(
     program: Program, values: Values, results: Sequence[Sequence[int]], known: Sequence[Square]
 ) -> Squared | None:
-    """The program, that gives these values, by the first of the `known` products that is an output and large."""
+    """A program with these results, by the first of the `known` products that is one of them, if large."""
     for square in known:
         for port, refs in enumerate(results):
             if len(refs) != len(square.refs):

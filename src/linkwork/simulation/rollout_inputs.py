@@ -139,8 +139,9 @@ def counted(steps: int | None, every: int | None, inputs: Mapping[str, np.ndarra
         raise InputError(f"every={k} must divide the {n} steps: states are recorded every so many steps")
     for name in TIMED:
         if name in inputs and n % inputs[name].shape[-2]:
+            held = inputs[name].shape[-2]
             raise InputError(
-                f"'{name}' has {inputs[name].shape[-2]} values in time, which do not divide the {n} "
-                "steps: each is held for steps / values steps"
+                f"'{name}' has {held} values in time, which do not divide the {n} steps: each is held for steps / "
+                f"values steps. One for each state, held all the time, has shape (batch, 1, {inputs[name].shape[-1]})"
             )
     return int(n), k

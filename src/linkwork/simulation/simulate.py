@@ -185,12 +185,19 @@ def simulate(
     run = _Simulation(model, options, method, prox, q, v)
     with bar(progress, f"simulating {model.name}", options.steps) as tick:
         for k in range(options.steps):
-            run.step(k, controller)
+            try:
+                run.step(k, controller)
+            except StepError as problem:
+                raise StepError(f"{problem}{run.opened}") from None
             tick(k)
         run.finish(options.steps, controller)
     run.ledger.tell(dt)
     run.advance.tell()
     return run.trajectory()
+
+
+OPEN = 1e-3
+"""Metres or radians by which a loop is open rather than rounded."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +246,8 @@ class _Simulation:
         self.ledger = Ledger(model, q, v, o.backend, o.integrator)
         if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
-            self.rate = self.error(q, v).rate
+            self.start = self.error(q, v)
+            self.rate = self.start.rate
         if switching or (o.projection and model.constraints):
             self.correct = Correction(model, method if switching else None, o.backend)
         self.ground: GroundContacts | None = None
@@ -253,6 +261,18 @@ class _Simulation:
     def active(self) -> np.ndarray:
         """One weight per constraint: 0 for contacts that are released."""
         return np.ones(len(self.model.constraints)) if self.ground is None else self.ground.active
+
+    @property
+    def opened(self) -> str:
+        """What an error says of loops that were open at the start."""
+        if not self.model.constraints or self.ground is not None:
+            return ""
+        worst = int(np.argmax(np.abs(self.start.phi)))
+        size, names = abs(self.start.phi[worst]), [c.name for c in self.model.constraints for _ in range(c.rows)]
+        remedy = (
+            f". At the start '{names[worst]}' was violated by {size:.2g} m or rad: begin with lw.assemble(model, q0)"
+        )
+        return remedy if size > OPEN else ""
 
     def step(self, k: int, controller: Controller | None) -> None:
         """One step of dt, with its contact events."""

@@ -15,9 +15,11 @@ links", 1986; Khalil and Dombre, chapter 9. O(n d), as many blocks as joints car
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
+from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
 from linkwork.model.body import TRIANGLE
@@ -73,8 +75,44 @@ def weightless_share(motion: Motion, i: int) -> float:
     return link.weightless.mass / link.inertia.mass if link.weightless.mass else 0.0
 
 
+SHARE = 0.8
+"""Of the operations from link to link that common axes must save to save time: with 0.9 of them Talos takes 1.01 of the
+time, iCub with 0.52 of them 0.66 (0.75 in batches)."""
+
+
 def _joint_rows(motion: Motion, blocks: list[Array]) -> Array:
-    """Pass 2, tips to base: each joint carries the blocks of its link and of all links behind."""
+    """Pass 2: each joint carries the blocks of its link and of all links behind.
+
+    Joints whose axes are along those of their links move a block in few operations, and it goes from link to link. Any
+    others do not: blocks are turned once, and axes of joints are moved to them.
+    """
+    return motion.xp.fewest([partial(_link_by_link, motion, blocks), partial(_in_common_axes, motion, blocks)], SHARE)
+
+
+def _in_common_axes(motion: Motion, blocks: list[Array]) -> Array:
+    """Blocks and axes of joints in the axes of their tree's first link, at the origin of the block's."""
+    t, xp, poses = motion.model.topology, motion.xp, Rooted(motion).poses
+    own = dict(zip(t.links, blocks, strict=True))
+
+    def turned(i: int, x: Array) -> Array:
+        R = poses[i][0]
+        return xp.vstack([R @ linear(x), R @ angular(x)])
+
+    F, S = ({i: turned(i, x[i]) for i in t.links} for x in (own, motion.S))
+
+    def row(i: int, l: int) -> Array:
+        if i == l:
+            return motion.S[i].T @ own[i]
+        if i not in t.supports[l]:
+            return xp.zeros(S[i].shape[1], 10)
+        moved = linear(S[i]) - xp.cross(poses[l][1] - poses[i][1], angular(S[i]))
+        return moved.T @ linear(F[l]) + angular(S[i]).T @ angular(F[l])
+
+    return xp.hstack([xp.zeros(t.nv, 0), *(xp.vstack([row(i, l) for i in t.links]) for l in t.links)])
+
+
+def _link_by_link(motion: Motion, blocks: list[Array]) -> Array:
+    """Tips to base."""
     t, xp = motion.model.topology, motion.xp
     behind, rows = [{i: A} for i, A in enumerate([xp.zeros(6, 10), *blocks])], [xp.zeros(0, 10 * len(blocks))]
     for i in reversed(t.links):
