@@ -34,6 +34,7 @@ from linkwork.cli.arguments import (
     table_of,
     terminal,
 )
+from linkwork.checks import saved_text
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
@@ -138,7 +139,7 @@ def robot_command(
             console.print(f"  {name}: {why}", style="dim", highlight=False)
     if json_file is not None:
         try:
-            json_file.write_text(json.dumps([asdict(row) for row in found], indent=2) + "\n")
+            saved_text(json_file, json.dumps([asdict(row) for row in found], indent=2) + "\n")
         except OSError as problem:
             raise InputError(f"cannot write results to '{json_file}': {problem.strerror}") from None
 
