@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 import linkwork as lw
 from linkwork.algorithms import registry
+from linkwork.checks import saved_text
 from linkwork.cli.arguments import (
     BaseOption,
     ConnectOption,
@@ -34,7 +35,6 @@ from linkwork.cli.arguments import (
     table_of,
     terminal,
 )
-from linkwork.checks import saved_text
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
