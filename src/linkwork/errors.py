@@ -97,6 +97,8 @@ class MissingExtra(LinkworkError, ImportError):
     """An optional dependency that is not installed; the message names the extra."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
+        if "KeyboardInterrupt" in f"{sys.exception()!r} {getattr(sys.exception(), '__cause__', None)!r}":
+            raise KeyboardInterrupt from None  # of extension modules an interrupt is an ImportError
         super().__init__(f"{purpose} needs the package '{package}': pip install 'linkwork[{extra}]'")
 
 

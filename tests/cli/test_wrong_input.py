@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -82,3 +83,14 @@ def test_the_version() -> None:
     told = CliRunner().invoke(app, ["--version"])
     assert told.exit_code == 0
     assert told.output == f"linkwork {lw.__version__}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full here")
+def test_a_full_disk_behind_the_output_gets_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "linkwork", "methods"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert "cannot be written: No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr

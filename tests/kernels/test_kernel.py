@@ -167,6 +167,18 @@ def test_unfit_outputs_are_refused(program: Program, batch: int | None) -> None:
             kernel(*inputs, out=incomplete)
 
 
+def test_outputs_do_not_share_memory() -> None:
+    """Rows side by side in one array are fine; two results in one place were silently the second."""
+    x = ca.SX.sym("x", 3)
+    kernel, at = Kernel(read_program(ca.Function("f", [x], [x + 1, 2 * x], ["x"], ["y", "z"]))), np.ones((4, 3))
+    for out in ([at] * 2, [at, at[::-1]], [np.zeros(3)] * 2):
+        with pytest.raises(InputError, match="'y' and 'z' share memory"):
+            kernel(np.ones(out[0].shape), out=out)
+    both = np.zeros((4, 6))
+    kernel(at, out=[both[:, :3], both[:, 3:]])
+    np.testing.assert_array_equal(both, 2)
+
+
 def test_wrong_inputs_are_refused(program: Program) -> None:
     kernel = Kernel(program)
     q, v, tau = states(LINKS, 6)

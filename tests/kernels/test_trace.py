@@ -177,6 +177,20 @@ def test_a_free_base_that_is_nowhere_is_refused(method, entry):
                 fd(*state)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_impulses_to_start_from_are_numbers(bad):
+    """Newton's method only compares normal ones: NaN among them was taken."""
+    model = quadruped()
+    feet = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
+    step, q, v = lw.step(model, [lw.Contact(f) for f in feet]), standing(model), np.zeros(model.nv)
+    good = step(q, v, v, 1e-3).impulses
+    for k in range(len(good)):
+        start = good.copy()
+        start[k] = bad
+        with pytest.raises(InputError, match="'impulses' has entries that are NaN or infinite"):
+            step(q, v, v, 1e-3, impulses=start)
+
+
 def test_a_joint_that_the_mass_does_not_depend_on_is_still_a_number():
     model = chain(2)
     with pytest.raises(InputError, match="NaN or infinite"):

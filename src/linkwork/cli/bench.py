@@ -23,6 +23,7 @@ from typer.core import TyperGroup
 
 import linkwork as lw
 from linkwork.algorithms import registry
+from linkwork.checks import saved_text
 from linkwork.cli.arguments import (
     BaseOption,
     ConnectOption,
@@ -138,7 +139,7 @@ def robot_command(
             console.print(f"  {name}: {why}", style="dim", highlight=False)
     if json_file is not None:
         try:
-            json_file.write_text(json.dumps([asdict(row) for row in found], indent=2) + "\n")
+            saved_text(json_file, json.dumps([asdict(row) for row in found], indent=2) + "\n")
         except OSError as problem:
             raise InputError(f"cannot write results to '{json_file}': {problem.strerror}") from None
 

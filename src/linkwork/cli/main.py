@@ -68,6 +68,9 @@ def main() -> None:
     except LinkworkError as problem:
         _say("error:", "bold red", problem)
         sys.exit(2)
+    except OSError as problem:  # of the terminal, or what stands for it: a full disk
+        _say("error:", "bold red", f"the output cannot be written: {problem.strerror or problem}")
+        sys.exit(1)
 
 
 def _told(

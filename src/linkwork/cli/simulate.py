@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 import linkwork as lw
-from linkwork.checks import NOT_NEGATIVE, written
+from linkwork.checks import NOT_NEGATIVE, saved, written
 from linkwork.cli.arguments import (
     BaseOption,
     ConnectOption,
@@ -82,7 +82,7 @@ def simulate_command(
         run.save(output)
     if plot is not None:
         figure = run.plot()
-        written(plot, lambda: figure.savefig(plot))
+        written(plot, lambda: saved(plot, figure.savefig))
     error = lw.constraint_error(model, backend="numpy")
     held = np.concatenate(
         [np.full(c.rows, ground is None or 0 not in c.touches(model)) for c in model.constraints]

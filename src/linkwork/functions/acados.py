@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwork.backends import Array, Ops
-from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
+from linkwork.checks import FLAG, NAME, PATH, checked, optional, saved_text, written
 from linkwork.errors import InputError
 from linkwork.functions.casadi_external import EntryJacobians
 from linkwork.functions.dynamics import forward_dynamics
@@ -67,7 +67,7 @@ def export_acados(
                 f"'{path.name}' in '{root}' would be replaced by that of another model: give this one another name, or "
                 "allow it with overwrite=True (--force on the command line)"
             )
-        path.write_text(text, encoding="utf-8")
+        saved_text(path, text)
         others = [p for n, f in parts.items() for p in f.export(root, f"{name}_{n}", overwrite=overwrite)]
         return list(dict.fromkeys([path, *others]))
 

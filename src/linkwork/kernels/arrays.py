@@ -6,6 +6,7 @@ import ctypes
 import math
 import operator
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,6 +118,9 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
         if not x.flags.writeable or fitting.array is not whole:
             raise InputError(f"out= for '{port.name}' must be writable and aligned, with contiguous rows")
         rows.append(Rows(x, fitting.stride))
+    for (one, x), (other, y) in combinations(zip(ports, arrays, strict=True), 2):
+        if np.may_share_memory(x, y) and np.shares_memory(x, y):
+            raise InputError(f"out= for '{one.name}' and '{other.name}' share memory: each needs an array of its own")
     return rows
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from linkwork.checks import saved_text
 from linkwork.errors import InputError, listing
 from linkwork.kernels.c_size import sentence
 from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
@@ -47,11 +48,11 @@ def export(
             "give this one another name, or allow it with overwrite=True (--force on the command line)"
         )
     for file, text in texts.items():
-        (root / file).write_text(text, encoding="utf-8")
+        saved_text(root / file, text)
     project = root / PROJECT
     if not project.exists() or _exported(project):
         sources = sorted(path.name for path in root.glob("*.c") if _exported(path))
-        project.write_text(cmake_lists(root.resolve().name, sources), encoding="utf-8")
+        saved_text(project, cmake_lists(root.resolve().name, sources))
         texts[PROJECT] = ""
     return [root / file for file in texts]
 

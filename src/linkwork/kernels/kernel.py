@@ -272,6 +272,8 @@ class Kernel:
             if out is None:
                 return new(*arrays)
             outs = out if isinstance(out, list | tuple) else (out,)
+            if len({*map(id, outs)}) < len(outs):
+                return None  # to be refused
             if given(*arrays, *outs):
                 return None
             inputs = {port.name: x for port, x in zip(ports, arrays, strict=False)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import ARRAY, FLAG, checked, choice, optional
+from linkwork.checks import ARRAY, FLAG, LARGEST, checked, choice, optional
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.errors import InputError, warn_many, warn_unsolved
@@ -144,6 +144,11 @@ class StepFunction(Function[StepResult]):
         ends = {name: getattr(after, name) for name in self._type._fields}
         ends |= {"excess": after.excess} if self.of.further else {}
         return {**solving.loops_from(x, symbol), **ends, "violation": after.violation, "bound": after.speed}
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        """Comparisons alone use some of the impulses to start from, and NaN is on one side of these."""
+        start = inputs["impulses"]
+        return super()._guard(xp, inputs) + xp.where(start.T @ start < LARGEST, 0.0, float("nan"))
 
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.hoist import hoist

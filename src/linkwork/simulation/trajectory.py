@@ -27,6 +27,7 @@ from linkwork.checks import (
     instance,
     mapping,
     optional,
+    saved,
     several,
     written,
 )
@@ -141,7 +142,7 @@ class Trajectory:
         """
         path = Path(path)
         check_suffix(path)
-        written(path, lambda: self._write(path))
+        written(path, lambda: saved(path, self._write))
         return path
 
     def _write(self, path: Path) -> None:

@@ -22,7 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import FLAG, NAME, PATH, POSITIONS, TIME, checked, instance, number, optional, whole, written
+from linkwork.checks import (
+    FLAG,
+    NAME,
+    PATH,
+    POSITIONS,
+    TIME,
+    checked,
+    instance,
+    number,
+    optional,
+    saved_text,
+    whole,
+    written,
+)
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.errors import InputError
@@ -110,7 +123,7 @@ def write_html(
     out = Path(path)
     playing = simulated.live(model, at, dt, contacts, ground) if live else None
     text = page(scene, states, trajectory, title or model.name, playing, touches)
-    written(out, lambda: out.write_text(text, encoding="utf-8"))
+    written(out, lambda: saved_text(out, text))
     return out
 
 
