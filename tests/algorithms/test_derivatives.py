@@ -66,6 +66,34 @@ def test_inverse_dynamics_of_any_tree(seed):
         assert_close(placed(m, found), judged, scale=float(np.abs(judged).max()) * 10, eps=FIVE_POINT)
 
 
+@pytest.mark.parametrize("axes", ["link", "parent"])
+def test_what_free_bases_take_of_their_columns(axes):
+    """With M times that it is all of dID; two trees with armatures, partly weightless, and a third one on the ground."""
+    rng, b = np.random.default_rng(2), lw.Builder()
+    rotors = np.array([0.3] * 3 + [0.1] * 3)
+    for n, joint in enumerate((lw.joints.Free(axes), lw.joints.Free(axes), "revolute")):
+        armature = rotors if n < 2 else 0.0
+        b.link(f"base{n}", joint=joint, inertia=body(rng), weightless=body(rng), armature=armature)
+        b.link(f"arm{n}", parent=f"base{n}", joint="universal", inertia=body(rng))
+        b.link(f"hand{n}", parent=f"arm{n}", joint="free" if n else "revolute", inertia=body(rng))
+    model = b.build()
+    q, v, a = state_of(model, 3)
+    m = motion(model, q, v)
+    whole, left = (rnea_derivatives(Rooted(m), col(a), {}, but_for_bases=x) for x in (False, True))
+    assert list(left.of_base) == [1, 4]
+    assert not whole.of_base
+    M = crba(m)
+    for k, n in enumerate(("dq", "dv")):
+        known = placed(m, {(i, i): x[k] for i, x in left.of_base.items()})
+        assert np.abs(known).max() > 1
+        assert_close(placed(m, getattr(left, n)) + M @ known, placed(m, getattr(whole, n)), scale=100)
+    f = lw.forward_dynamics(model, backend="numpy")
+    r = f.derivatives()(q, v, a)
+    for n, moved in (("q", lambda x: f(model.integrate(q, x), v, a).a), ("v", lambda x: f(q, v + x, a).a)):
+        judged = by_columns(moved, model.nv)
+        assert_close(getattr(r, f"da_d{n}"), judged, cond(M), scale=float(np.abs(judged).max()) * 10, eps=FIVE_POINT)
+
+
 @pytest.mark.parametrize("kind", ONE_OF_EACH)
 def test_inverse_dynamics_against_the_differentiated_program(kind):
     """Exact: every joint type, moving, against forward differentiation of `rnea`, operation by operation."""
