@@ -26,7 +26,7 @@ BOUNDS = {"rnea": 29_850, "forward": 101_200, "vjp": 18_900, "constrained vjp": 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_talos(talos, standing, name):
-    """Straight-line code takes as many operations for forward, as much time in batches, and three times as long to compile.
+    """Straight-line code takes as many operations for forward, as much time in batches, and longer to compile.
 
     rnea: 61 700 by plain forward differentiation (35 900 by q and 41 400 by v, apart); aba: 201 400."""
     function = {
