@@ -14,6 +14,7 @@ from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.derivatives.implicit import REDUNDANT
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.derivatives.swept import JointSpace, Sweeps
 from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.functions.jacobians import Jacobians
@@ -64,6 +65,56 @@ def test_inverse_dynamics_of_any_tree(seed):
     expected = by_columns(lambda x: tau(x, zero), model.nv), by_columns(lambda x: tau(zero, x), model.nv)
     for found, judged in zip((d.dq, d.dv), expected, strict=True):
         assert_close(placed(m, found), judged, scale=float(np.abs(judged).max()) * 10, eps=FIVE_POINT)
+
+
+@pytest.mark.parametrize("axes", ["link", "parent"])
+def test_what_free_bases_take_of_their_columns(axes):
+    """With M times that it is all of dID: of two trees with armatures, partly weightless, beside a third one."""
+    rng, b = np.random.default_rng(2), lw.Builder()
+    rotors = np.array([0.3] * 3 + [0.1] * 3)
+    for n, joint in enumerate((lw.joints.Free(axes), lw.joints.Free(axes), "revolute")):
+        armature = rotors if n < 2 else 0.0
+        b.link(f"base{n}", joint=joint, inertia=body(rng), weightless=body(rng), armature=armature)
+        b.link(f"arm{n}", parent=f"base{n}", joint="universal", inertia=body(rng))
+        b.link(f"hand{n}", parent=f"arm{n}", joint="free" if n else "revolute", inertia=body(rng))
+    model = b.build()
+    q, v, a = state_of(model, 3)
+    m = motion(model, q, v)
+    whole, left = (rnea_derivatives(Rooted(m), col(a), {}, but_for_bases=x) for x in (False, True))
+    assert list(left.of_base) == [1, 4]
+    assert not whole.of_base
+    M = crba(m)
+    for k, n in enumerate(("dq", "dv")):
+        known = placed(m, {(i, i): x[k] for i, x in left.of_base.items()})
+        assert np.abs(known).max() > 1
+        assert_close(placed(m, getattr(left, n)) + M @ known, placed(m, getattr(whole, n)), scale=100)
+    f = lw.forward_dynamics(model, backend="numpy")
+    r = f.derivatives()(q, v, a)
+    for n, moved in (("q", lambda x: f(model.integrate(q, x), v, a).a), ("v", lambda x: f(q, v + x, a).a)):
+        judged = by_columns(moved, model.nv)
+        assert_close(getattr(r, f"da_d{n}"), judged, cond(M), scale=float(np.abs(judged).max()) * 10, eps=FIVE_POINT)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sweeps_are_solves_with_the_mass_matrix(seed):
+    """Forces on all links and joints, and on a few: M = L^T D L by links and by M itself."""
+    model, rng = unusual(seed), np.random.default_rng(seed)
+    q, v, _ = state_of(model, seed)
+    m = motion(model, q, v)
+    sweeps, joint_space = Sweeps(m), JointSpace(m)
+    b, forces = rng.normal(size=(model.nv, 2)), {i: rng.normal(size=(6, 2)) for i in model.topology.links}
+    kappa = cond(crba(m))
+    assert_close(np.array(sweeps.pivots), np.array(joint_space.pivots), kappa, scale=max(sweeps.pivots))
+    z = [f.solve_LT(b, forces) for f in (sweeps, joint_space)]
+    assert_close(*z, kappa, scale=float(np.abs(z[1]).max()))
+    x = [f.solve_L(f.solve_D(f.solve_LT(b))) for f in (sweeps, joint_space)]
+    for found in x:
+        assert_close(crba(m) @ found, b, kappa, scale=float(np.abs(crba(m)).max() * np.abs(found).max()))
+    last = model.nlinks
+    few = [f.through({}, {last: forces[last]}) for f in (sweeps, joint_space)]
+    assert set(few[0]) == set(few[1])
+    for k, theirs in few[1].items():
+        assert_close(few[0][k], theirs, kappa, scale=float(np.abs(theirs).max()))
 
 
 @pytest.mark.parametrize("kind", ONE_OF_EACH)

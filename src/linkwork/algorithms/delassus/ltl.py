@@ -32,7 +32,11 @@ def ltl(motion: Motion) -> Array:
 
 def joint_columns(motion: Motion, r: ConstraintRows) -> Columns:
     """J^T of one constraint."""
-    blocks = jacobian_blocks(motion, r.links, r.joints, r.relative)
+    return by_dof(motion, jacobian_blocks(motion, r.links, r.joints, r.relative))
+
+
+def by_dof(motion: Motion, blocks: dict[int, Array]) -> Columns:
+    """The transposes of rows over the velocities of joints, m x nv_i by link."""
     first = {i: motion.model.topology.v_slices[i].start for i in blocks}
     return {first[i] + k: G[:, k : k + 1].T for i, G in blocks.items() for k in range(G.shape[1])}
 
