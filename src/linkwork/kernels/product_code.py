@@ -60,8 +60,8 @@ def product_module(
                 for n, i, j in ((p.target, to_i, to_j), (p.source, from_i, from_j))
             ]
             table = f"ptr getelementptr (i64, ptr @offsets, i64 {tables.place(pairs)})"
-            done = "@add" if p.add else "@copy"
-            calls += [f"  call void {done}(ptr %ws, {table}, i64 {len(p.entries)})"] if p.entries else []
+            loop = "@add" if p.add else "@copy"
+            calls += [f"  call void {loop}(ptr %ws, {table}, i64 {len(p.entries)})"] if p.entries else []
             continue
         down, across = (size * wide[p.A.matrix], size)[:: -1 if p.A.transposed else 1]
         start = size * slots[p.A.matrix]

@@ -96,6 +96,6 @@ def forward_derivatives(
             turned[j] = turned[j] + rooted.S[j].T @ moved
     for i, dg in rows.joints.items():
         turned[i] = turned[i] + dg
-    forces = placed(motion, d.dq) - xp.vstack(turned), placed(motion, d.dv)
-    known = (placed(motion, {(i, i): x[k] for i, x in d.of_base.items()}) for k in range(2))
-    return solved, Slopes(*forces, *rows.residual, *known)
+    force_q, force_v = placed(motion, d.dq) - xp.vstack(turned), placed(motion, d.dv)
+    known_q, known_v = (placed(motion, {(i, i): x[k] for i, x in d.of_base.items()}) for k in range(2))
+    return solved, Slopes(force_q, force_v, *rows.residual, known_q, known_v)
