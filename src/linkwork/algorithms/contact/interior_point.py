@@ -159,7 +159,7 @@ class InnerCone:
         return [*ways, xp.where(straight < BLOCKED, xp.where(straight > bent, straight, bent), straight)]
 
     def moved(self, z: Array, dz: Array, far: Array) -> Array:
-        """The unknowns after a step along the cone: p_t is shortened to where c is at least what its slope says."""
+        """The unknowns after a step: where it is bent, p_t is shortened to the c of its slope."""
         xp, new = self.xp, z + far * dz
         before, side = self._room(z), self.mu * new[2, 0]
         square, c = new[0, 0] * new[0, 0] + new[1, 0] * new[1, 0], before + 2 * far * self._slope(z, dz)
