@@ -158,6 +158,24 @@ def test_what_slips_leave_is_solved(seed: int) -> None:
     assert after.violation[0, 0] <= TOLERANCE * after.speed[0, 0]
 
 
+@pytest.mark.parametrize("seed", [55, 125, 188])
+def test_impulses_turn_along_their_cones(seed: int) -> None:
+    """A plate that spins and slides on four corners: straight steps of the interior point ended at the cones."""
+    b = lw.Builder("plate")
+    b.link("plate", joint="free", inertia=lw.BodyInertia(1.0, (0.02, 0.01, 0.3), np.diag([0.02, 0.03, 0.01])))
+    model = b.build()
+    corners = [lw.Contact("plate", (x, y, 0.0), friction=0.8) for x in (0.11, -0.09) for y in (0.04, -0.04)]
+    step = contact_step(model, corners, Ground())
+    v = np.random.default_rng(seed).standard_normal(6) * [0.02, 0.02, 0.05, 0.1, 0.1, 0.5]
+    given = {"q": model.neutral(), "v": v, "dt": [1e-3], "friction": np.full(4, 0.8)}
+    given |= {n: np.zeros(k) for n, k in step.inputs.items() if n not in given}
+    case = Solving(step, Rewritten(model), NUMPY, {n: np.asarray(x, float)[:, None] for n, x in given.items()})
+    loop = case.loops[step.chain.index("interior_point")]
+    found = solved(loop, loop.enter(case.loops[0].first()[0]), MOST["interior_point"])
+    _, violation, speed = loop.finish(found)
+    assert violation[0, 0] <= TOLERANCE * speed[0, 0]
+
+
 @pytest.mark.parametrize("sides", [(True, False), (True, True)])
 def test_a_limit_that_holds_takes_the_impulse_of_the_step(sides: tuple[bool, bool]) -> None:
     """Its slack is all but zero: an impulse from that would be rounding over slack, and blocked all further steps."""

@@ -29,8 +29,10 @@ def threshold(xp: Ops, double: float) -> float:
 
 
 def tiny(xp: Ops) -> float:
-    """Added to squares that may be zero before they are divided by: a number whose root, and what 1 is divided by it,
-    are numbers of the backend."""
+    """What is added to squares that may be zero, before they are divided by.
+
+    Its root, and 1 divided by it, are numbers of the backend.
+    """
     return 1e-36 if xp.single else 1e-150
 
 

@@ -9,7 +9,8 @@ joint its impulse l and the slack a of its velocity:
 
 and tau goes to zero: at tau = 0 these are the laws of Signorini and Coulomb, not those of an associated cone, because
 the slack of the cone acts on p_t only. Every iteration makes a Newton step of all of them towards a tenth of the mean
-tau, shortened so that it stays inside. Primal-dual methods: Nocedal and Wright, "Numerical optimization", 2006, 19.3.
+tau, shortened so that it stays inside, and bent along the cones, on which p_t turns. Primal-dual methods: Nocedal and
+Wright, "Numerical optimization", 2006, 19.3.
 With the other unknowns eliminated a contact has dp_i = b_i - E_i du_i, E_i = (S_i + damping)^-1,
 
     S = | s + 2 s p_t p_t^T / c    -2 s mu^2 p_n p_t / c |
@@ -29,6 +30,9 @@ from linkwork.backends.ops import Array, Ops, threshold
 
 CENTRE = 0.1
 """Of the mean tau, the one that a step aims at."""
+
+BLOCKED, LEFT = 0.1, 1e-3
+"""Steps that a cone would make shorter than that are bent along it, where they leave less than LEFT of c."""
 
 INSIDE = 0.99
 """Of the way to where something becomes zero, how far a step goes."""
@@ -88,7 +92,7 @@ class InteriorPoint(Newton):
         for (law, z), dz in zip(laws, changes, strict=True):
             for end in law.ends(z, dz):
                 far = xp.where(end < far, end, far)
-        state = [z + INSIDE * far * dz for z, dz in zip(state, changes, strict=True)]
+        state = [law.moved(z, dz, INSIDE * far) for (law, z), dz in zip(laws, changes, strict=True)]
         state = [law.lifted(z, SMALLEST * tau) for law, z in zip(self.inner, state, strict=True)]
         new = [law.impulse(z) for law, z in zip(self.inner, state, strict=True)]
         error = self.violation(new, self.ports.moved(new)) / self.speed
@@ -146,12 +150,23 @@ class InnerCone:
         return self.xp.vstack([dp, self.xp.matrix([[dw], [ds]])])
 
     def ends(self, z: Array, dz: Array) -> list[Array]:
-        """How far it is until p_n, w, s and c are zero."""
+        """How far it is until p_n, w, s and c are zero: c of the step, or of one along the cone."""
         xp, half, square, c = self.xp, self._slope(z, dz), self._room(dz), self._room(z)
         inner = half * half - square * c
         below = xp.sqrt(xp.where(inner > 0, inner, 0.0)) - half
-        below = xp.where(inner > 0, below, 0.0)
-        return [*(way(z[k, 0], dz[k, 0], xp) for k in (2, 3, 4)), way(c, -below, xp)]
+        straight, bent = way(c, xp.where(inner > 0, -below, 0.0), xp), way(c, 2 * half, xp)
+        ways = [way(z[k, 0], dz[k, 0], xp) for k in (2, 3, 4)]
+        return [*ways, xp.where(straight < BLOCKED, xp.where(straight > bent, straight, bent), straight)]
+
+    def moved(self, z: Array, dz: Array, far: Array) -> Array:
+        """The unknowns after a step: where it is bent, p_t is shortened to the c of its slope."""
+        xp, new = self.xp, z + far * dz
+        before, side = self._room(z), self.mu * new[2, 0]
+        square, c = new[0, 0] * new[0, 0] + new[1, 0] * new[1, 0], before + 2 * far * self._slope(z, dz)
+        most = side * side - c
+        bent = xp.where(square > most, side * side - square, before) < LEFT * before
+        share = xp.where(bent, xp.sqrt(xp.where(most > 0, most, 0.0) / xp.where(bent, square, 1.0)), 1.0)
+        return xp.vstack([share * new[0:2, :], new[2:, :]])
 
     def lifted(self, z: Array, least: Array) -> Array:
         """The unknowns with p_n w not below `least`."""
@@ -218,6 +233,10 @@ class InnerStop:
         """The unknowns with l a of every limit not below `least`."""
         pairs = [lifted(z[2 * k, 0], z[2 * k + 1, 0], self.law.alone, least, self.xp) for k in range(len(self.limits))]
         return self.xp.matrix([[x] for pair in pairs for x in pair])
+
+    def moved(self, z: Array, dz: Array, far: Array) -> Array:
+        """The unknowns after a step."""
+        return z + far * dz
 
     def ends(self, z: Array, dz: Array) -> list[Array]:
         """How far it is until one of them is zero."""
