@@ -45,7 +45,7 @@ class MotionEquations:
     def solved(self, weights: tuple[Array, Array] | None = None) -> Implicit:
         """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
         c, M = rnea(self.motion, None, self.fext, self.passive), crba(self.motion)
-        return Implicit(self.motion, M, c, self.tau, self.softness, self.active, powers=2, weights=weights)
+        return Implicit(self.motion, M, c, self.tau, self.softness, self.active, weights=weights)
 
     def solved_by(self, solver: type[S]) -> S:
         """The solution by one of the solvers, with M and c by link recursions."""
