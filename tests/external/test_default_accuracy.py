@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from helpers import derivative
 from linkwork.errors import SingularError
 from linkwork.functions.judge import Judge
 
@@ -48,3 +49,23 @@ def test_near_neutral_postures(name):
             assert np.abs(found.a - exact.a).max() <= RIGHT * np.abs(exact.a).max(), near
             right += 1
     assert right >= 2
+
+
+def test_derivatives_near_a_singular_posture():
+    """Cassie with its loops open by 0.01 rad: a singular value of its rows is 4e-4, and derivatives were 2e-4 off."""
+    try:
+        model = lw.load("cassie.xml", passive=False)
+    except lw.LinkworkError:
+        pytest.skip("cassie.xml is not installed")
+    rng, judge = np.random.default_rng(0), Judge(model)
+    q = model.integrate(model.neutral(), 1e-2 * rng.normal(size=model.nv))
+    v, tau, dq = rng.uniform(-20, 20, model.nv), 10 * rng.normal(size=model.nv), rng.normal(size=model.nv)
+    found = lw.forward_dynamics(model).derivatives()(q, v, tau).da_dq @ dq
+
+    def moved(h: float) -> np.ndarray:
+        exact = judge.independent({"q": model.integrate(q, h * dq), "v": v, "tau": tau})
+        assert exact is not None
+        return exact.a
+
+    expected = derivative(moved, 2e-5)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=RIGHT * np.abs(expected).max())

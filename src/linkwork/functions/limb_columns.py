@@ -2,10 +2,10 @@
 
 With S = [f; N^T b - r], a column of [x_t; lam] is B S, where B is symmetric but for the roots s of weights:
 
-    B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W,    W = E + E R E - 2 E R E R E
+    B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W,   W = E + X (E + X (E + X (E - 4 X E)))
 
-(algorithms/derivatives/limb_solution.py has the equations). For every column, which the joints of one limb have in
-common, or those of the trunk:
+where X = E R (algorithms/derivatives/limb_solution.py has the equations). For every column, which the joints of a limb
+have in common, or those of the trunk:
 
     S = [b_t; -r] + [P^T; s N^T] b_l,      [x_t; lam] = B S,      x_l = M_l^-1 b_l + [P, N] [x_t; lam]
 
@@ -20,6 +20,7 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from linkwork.algorithms.derivatives.implicit import POWERS
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution, put
 from linkwork.backends import Array
 from linkwork.kernels.matrices import Matrix
@@ -104,15 +105,15 @@ class _Columns:
             return
         self.given |= {"Q": s.Q, "sQT": roots * s.Q.T}
         if not s.soft:
-            ER = s.E * s.R.T
-            self.given |= {"E": s.E, "ER": ER, "twice": roots * (ER + ER - xp.eye(m))}
-            self.further.append(Port("square", (m, m)))
-            self.symmetric("square", 0, Factor("ER", *_all(m, m)), "E")
+            X, inner = s.E * s.R.T, [f"W{k}" for k in range(1, POWERS)]
+            self.given |= {"E": s.E, "least": -POWERS * X, "X": X, "sX": -(roots * X), **dict.fromkeys(inner, s.E)}
+            for n, (to, of) in enumerate(pairwise(["E", *inner])):
+                self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
             if self.weighed:
-                square = Rows(_rows("square", range(m)))
-                self.product(Rows(_rows("B", rows), t), Factor("twice", *_all(m, m)), square, m, add=True)
+                last = Rows(_rows(inner[-1], range(m)))
+                self.product(Rows(_rows("B", rows), t), Factor("sX", *_all(m, m)), last, m, add=True)
             else:
-                self.symmetric("B", t, Factor("twice", *_all(m, m)), "square", add=True)
+                self.symmetric("B", t, Factor("sX", *_all(m, m)), inner[-1], add=True)
         if t:
             across = Factor("B", tuple(rows), tuple(rows))
             self.product(Rows(_rows("B", rows)), across, Rows(_rows("sQT", range(m))), t)

@@ -5,13 +5,11 @@
 carpentier2021_proximal_sparse for the sparse factor (constrained/kkt_factor.py), one for the solution and for all
 columns of derivatives. O(n d^2 + m d^2 + m^2 d + m^3) to factor, O(n d + m^2) for each column.
 
-Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R the multipliers come from
+Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R and X = E R the multipliers come from
 
-    W = E + E R E - 2 E R E R E,    s^2 W = 1 - O((R / s^2)^2)  for singular values s^2 >> R,   W -> 0  for s^2 << R
+    W = (1 + X + X^2 + X^3 - 4 X^4) E,   s^2 W = 1 - 5 (R / s^2)^4  for singular values s^2 >> R,  W -> 0  for s^2 << R
 
-that is, from a pseudo-inverse without singular values; those of the solution from the sum of four such powers less four
-times the fifth, whose error is O((R / s^2)^4), unless only derivatives are wanted. With `softness`, R is that, and
-W = E.
+that is, from a pseudo-inverse without singular values. With `softness`, R is that, and W = E.
 
 In float32 R must be so large that it may change the solution of rows that are not redundant. E R has the eigenvalues
 x = R / (s^2 + R): where one is neither small nor (redundant rows) near one, results are NaN, and float64 has to solve
@@ -38,8 +36,12 @@ from linkwork.model import Motion
 REDUNDANT = 1e-9
 """Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
 
+POWERS = 4
+"""Of E R in W: it is 1e-6 off at singular values of 2e-4. With two it was at 1.3e-3, and derivatives of Cassie near its
+neutral posture were 2e-4 off. Between 3e-5, where rows count as redundant, and 2e-4 nothing says so."""
+
 UNRESOLVED = 0.02
-"""The largest eigenvalue x of E R, or x (1 - x), in float32: W is 3 x^2 off in its direction. Redundant rows have
+"""The largest eigenvalue x of E R, or x (1 - x), in float32: W is 5 x^4 off in its direction. Redundant rows have
 x (1 - x) of about rounding over R, estimated at 0.003 to 0.01; not measured."""
 
 LOST = 3e-3
@@ -109,7 +111,7 @@ class Implicit(Multipliers):
         self.factor, self.joints = factor, factor.joints
         self.inverse_L = factor.joints.inverse_L if sparse else None
         self._regular = regular(self.joints.pivots, M, self.xp)
-        self._found(self._through(tau - c), joint_targets(motion, self.rows), powers=4)
+        self._found(self._through(tau - c), joint_targets(motion, self.rows))
 
     def _prepare(
         self, motion: Motion, softness: Sequence[Array] | None, active: Array | None, columns: int = 1
@@ -119,9 +121,9 @@ class Implicit(Multipliers):
         self.many = columns > motion.model.rows
         self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
 
-    def _found(self, z: Array, k: Array, powers: int) -> None:
-        """The solution, and what is beside it, for z = L^-T b; it has so many `powers` of E R."""
-        y = self._multipliers(k - self.factor.forces_to_rows(z), powers)
+    def _found(self, z: Array, k: Array) -> None:
+        """The solution, and what is beside it, for z = L^-T b."""
+        y = self._multipliers(k - self.factor.forces_to_rows(z))
         if self.softness is None and self.rows and self.many:
             # once more for what is left of the rows: that squares the error of W
             held = z + self.factor.rows_to_joints(y, self.factor.Y)
@@ -146,14 +148,14 @@ class Implicit(Multipliers):
         y = self._multipliers(r - self.factor.forces_to_rows(z))
         return self._accelerations(z, y), y
 
-    def _multipliers(self, r: Array, powers: int = 2) -> Array:
-        """W r; with more `powers` of E R, and if W is not a matrix, closer to the inverse."""
+    def _multipliers(self, r: Array) -> Array:
+        """W r."""
         if not self.rows:
             return r
         if self.many:
             return self._W @ r
         E = self.factor.constraints.solve
-        return E(r) if self.softness is not None else self._trust * undamped(E, self._R, r, powers)
+        return E(r) if self.softness is not None else self._trust * undamped(E, self._R, r)
 
     @cached_property
     def _W(self) -> Array:
@@ -161,9 +163,11 @@ class Implicit(Multipliers):
         E, xp = self.factor.constraints.inverse(), self.xp
         if self.softness is not None:
             return E
-        ER = E * self._R.T
-        second = xp.symmetric(ER @ E)
-        return self._trust * (E + second - 2 * xp.symmetric(ER @ second))
+        X = E * self._R.T
+        W = E - POWERS * xp.symmetric(X @ E)
+        for _ in range(POWERS - 1):
+            W = E + xp.symmetric(X @ W)
+        return self._trust * W
 
     @cached_property
     def _R(self) -> Array:
@@ -196,16 +200,16 @@ class Implicit(Multipliers):
         return self.xp.vstack([z[0:0, :], *x])
 
 
-def undamped(E: Callable[[Array], Array], R: Array, r: Array, powers: int) -> Array:
-    """sum_k (E R)^k E r over k < `powers`, less so many times the next one.
+def undamped(E: Callable[[Array], Array], R: Array, r: Array) -> Array:
+    """W r: the sum of (E R)^k E r over k < POWERS, less so many times the next one.
 
     Redundant rows, E R = 1, cancel.
     """
     last = total = E(r)
-    for _ in range(powers - 1):
+    for _ in range(POWERS - 1):
         last = E(R * last)
         total = total + last
-    return total - powers * E(R * last)
+    return total - POWERS * E(R * last)
 
 
 def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:

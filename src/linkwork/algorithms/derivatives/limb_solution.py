@@ -112,8 +112,8 @@ class LimbSolution(Multipliers):
         return f, v, local
 
     def _multipliers(self, v: Array) -> Array:
-        """W v, with more powers of E R."""
-        return self.E @ v if self.soft else undamped(self.E.__matmul__, self.R, v, powers=4)
+        """W v."""
+        return self.E @ v if self.soft else undamped(self.E.__matmul__, self.R, v)
 
     def _accelerations(self, f: Array, local: Sequence[Array]) -> Array:
         """x, for the multipliers found."""

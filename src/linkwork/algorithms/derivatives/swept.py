@@ -129,7 +129,7 @@ class Swept(Implicit):
         if weights is not None:
             b, k = xp.hstack([b, weights[0]]), xp.hstack([k, -(weights[1] * self.roots)])
             forces = {i: xp.hstack([f, xp.zeros(6)]) for i, f in forces.items()}
-        self._found(sweeps.solve_LT(b, forces), k, powers=2)
+        self._found(sweeps.solve_LT(b, forces), k)
 
 
 def _as_forces(motion: Motion, r: ConstraintRows) -> tuple[Columns, dict[int, Array]]:
