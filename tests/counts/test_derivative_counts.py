@@ -21,7 +21,7 @@ def standing(talos):
     return talos.with_constraints(lw.surface("leg_left_6_link"), lw.surface("leg_right_6_link"))
 
 
-BOUNDS = {"rnea": 29_850, "forward": 101_200, "vjp": 18_900, "constrained vjp": 26_200}
+BOUNDS = {"rnea": 29_850, "forward": 101_200, "vjp": 18_900, "constrained vjp": 27_400}
 
 
 @pytest.mark.parametrize("name", BOUNDS)
@@ -39,10 +39,10 @@ def test_talos(talos, standing, name):
     assert function.operations > 0.9 * BOUNDS[name], "well below the bound: lower it"
 
 
-def test_reverse_products_take_two_and_a_half_times_the_operations(talos, standing):
+def test_reverse_products_take_less_than_three_times_the_operations(talos, standing):
     for model in (talos, standing):
         f = lw.forward_dynamics(model)
-        assert f.vjp().operations <= 2.5 * f.operations
+        assert f.vjp().operations <= 2.7 * f.operations
 
 
 def test_derivatives_of_rnea_take_half_the_operations(talos):

@@ -106,8 +106,9 @@ class _Columns:
         self.given |= {"Q": s.Q, "sQT": roots * s.Q.T}
         if not s.soft:
             X, inner = s.E * s.R.T, [f"W{k}" for k in range(1, POWERS)]
-            self.given |= {"E": s.E, "least": -POWERS * X, "X": X, "sX": -(roots * X), **dict.fromkeys(inner, s.E)}
+            self.given |= {"E": s.E, "least": -POWERS * X, "X": X, "sX": -(roots * X)}
             for n, (to, of) in enumerate(pairwise(["E", *inner])):
+                self.given[of] = s.E
                 self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
             if self.weighed:
                 last = Rows(_rows(inner[-1], range(m)))
