@@ -78,7 +78,10 @@ class Jacobians(Differentiated):
 
     @cached_property
     def _by_products(self) -> bool:
-        """Whether columns are products of matrices, by trunk and limbs: not those of jumps, nor of small parts."""
+        """Whether columns are products of matrices, by trunk and limbs.
+
+        Not those of jumps, nor of small parts that nothing connects.
+        """
         model = self.model
         held = []
         for n, c in enumerate(model.constraints):

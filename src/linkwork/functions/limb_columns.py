@@ -30,7 +30,10 @@ from linkwork.kernels.values import ZERO
 
 
 class Side(NamedTuple):
-    """Right-hand sides b (nv x k) and r (m x k), and a part of x that is `known` besides what they give, if any."""
+    """Right-hand sides b (nv x k) and r (m x k).
+
+    `known` is a part of x besides what they give, if there is one.
+    """
 
     b: Array
     r: Array

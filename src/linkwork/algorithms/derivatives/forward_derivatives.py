@@ -44,11 +44,12 @@ Differentiate = Callable[[Rooted, list[ConstraintRows], RneaDerivatives, Array, 
 
 
 class Slopes(NamedTuple):
-    """dID by q and by v (nv x nv), and d(J a - k) by q and by v (m x nv), both for accelerations that change by -x.
+    """dID by q and by v (nv x nv), and d(J a - k) by q and by v (m x nv).
 
-    Those x, `known` (nv x nv), are of free bases: [dID; d(J a - k)] for fixed ones is this and [M; J] x more, so that
-    da = -x - (what these columns give). By its place and velocity a base changes the accelerations of all links as if
-    gravity and its axes turned, which it can take itself: with x most of its columns are zero.
+    Both are for accelerations that change by -x. Those x, `known` (nv x nv), are of free bases: [dID; d(J a - k)] for
+    fixed ones is this and [M; J] x more, so that da = -x - (what these columns give). By its place and velocity a base
+    changes the accelerations of all links as if gravity and its axes turned, which it can take itself: with x most of
+    its columns are zero.
     """
 
     force_q: Array

@@ -104,7 +104,9 @@ def is_deep(model: Model) -> bool:
 
 
 class Swept(Implicit):
-    """Accelerations `a` and multipliers for joint forces `b` and `forces` on links, both less what velocities need.
+    """Accelerations `a` and multipliers for forces on joints and links.
+
+    `b` are those on joints, `forces` those on links, less what velocities need.
 
     With `weights` of accelerations and constraint forces, `adjoint` is (u, s) of [M, J^T; -J, R] [u; -s] = weights,
     found beside the solution: every number of the factor is read once for both (4 % of the time of a vjp). The solution
