@@ -91,7 +91,9 @@ class _Columns:
         self.given |= {"Q": s.Q, "sQT": roots * s.Q.T}
         if not s.soft:
             X, inner = s.E * s.R.T, [f"W{k}" for k in range(1, POWERS)]
-            self.given |= {"E": s.E, "least": -POWERS * X, "X": X, "sX": -(roots * X), **dict.fromkeys(inner, s.E)}
+            self.given |= {"least": -POWERS * X, "X": X, "sX": -(roots * X)}
+            for n in ("E", *inner):
+                self.given[n] = s.E
             for n, (to, of) in enumerate(pairwise(["E", *inner])):
                 self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
             if self.weighed:
