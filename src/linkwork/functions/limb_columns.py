@@ -92,8 +92,8 @@ class _Columns:
         if not s.soft:
             X, inner = s.E * s.R.T, [f"W{k}" for k in range(1, POWERS)]
             self.given |= {"least": -POWERS * X, "X": X, "sX": -(roots * X)}
-            for n in ("E", *inner):
-                self.given[n] = s.E
+            for name in ("E", *inner):
+                self.given[name] = s.E
             for n, (to, of) in enumerate(pairwise(["E", *inner])):
                 self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
             if self.weighed:
