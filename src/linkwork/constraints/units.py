@@ -102,7 +102,7 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def shares_left(M: np.ndarray) -> np.ndarray:
-    """d / M_ii of degrees of freedom that are eliminated from the last to the first; 0 if M is not regular."""
+    """What joints keep of M_ii, eliminated from the last to the first; 0 if M is not regular."""
     try:
         d = np.diagonal(np.linalg.cholesky(M[::-1, ::-1]))[::-1] ** 2
     except np.linalg.LinAlgError:
