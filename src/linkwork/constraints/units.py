@@ -82,8 +82,8 @@ def least_inertias(model: Model) -> np.ndarray:
 
 
 @cached
-def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """The largest terms of M_ii and the least share of them that a joint keeps as its own, nv each.
+def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The least and the largest terms of M_ii, and the least share of them that a joint keeps as its own, nv each.
 
     In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
     inertias (rewrite/inertia_lumping.py) cancel each other.
@@ -98,7 +98,7 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray]:
         along = np.swapaxes(axes, 1, 2) @ moved
         terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(_rotors(model)))
         left.append(shares_left(M) * np.diagonal(M) / np.maximum(terms[-1], np.finfo(float).tiny))
-    return np.max(terms, axis=0), np.min(left, axis=0)
+    return np.min(terms, axis=0), np.max(terms, axis=0), np.min(left, axis=0)
 
 
 def shares_left(M: np.ndarray) -> np.ndarray:

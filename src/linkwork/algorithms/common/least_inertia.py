@@ -18,7 +18,10 @@ from linkwork.constraints.units import inertia_shares, shares_left
 from linkwork.model import Motion
 
 LOST, SINGLE, DENSE = 1e-8, 1.5e-4, 1e-7
-"""The least share of the terms of M_ii that d may be, in float64, in float32, and in a factorisation of M."""
+"""The least share of the terms of M_ii that d may be, in float64, in float32, and in a factorisation of M.
+
+Of the largest terms in float32, where it costs a dense solution. In float64 it may be an error, and is of the least:
+far out on a slide terms are 10^4 times as large as near its origin, and a joint with all its inertia would be none."""
 
 NEAR = 1e-5
 """Joints that keep more than this share in all sampled postures are not checked in float64."""
@@ -28,10 +31,11 @@ def held(motion: Motion, k: int, d: Array) -> Array:
     """The inertia d of a degree of freedom that is being eliminated, or NaN if that is rounding."""
     if motion.given.inertias is not None:  # these are inputs: nothing is known of them
         return d
-    single, (largest, shares) = motion.xp.single, inertia_shares(motion.model)
-    if not single and shares[k] > NEAR:
+    least, largest, shares = inertia_shares(motion.model)
+    if not motion.xp.single and shares[k] > NEAR:
         return d
-    return motion.xp.where(d > float(largest[k]) * (SINGLE if single else LOST), d, float("nan"))
+    bound = SINGLE * largest[k] if motion.xp.single else LOST * least[k]
+    return motion.xp.where(d > float(bound), d, float("nan"))
 
 
 def holding(motion: Motion) -> Callable[[int, Array], Array]:
