@@ -105,3 +105,16 @@ def test_icub_in_float32(tilt):
     np.testing.assert_allclose(
         lw.forward_dynamics(model, dtype="float32")(*state).a, expected, rtol=0, atol=5e-3 * np.abs(expected).max()
     )
+
+
+def test_icub_falls_in_its_neutral_posture():
+    """Axes of its wrists and neck are in line there, and 1e-11 of a joint's inertia is its own."""
+    try:
+        model = lw.load("icub", passive=False).without_constraints()
+    except lw.LinkworkError:
+        pytest.skip("icub is not installed")
+    if np.finfo(np.longdouble).eps > 1e-18:
+        pytest.skip("NumPy has no longer type than float64 here")
+    fall, rest = np.zeros(model.nv), np.zeros(model.nv)
+    fall[2 if model.sliding[2] else 5] = -9.81
+    np.testing.assert_allclose(lw.forward_dynamics(model)(model.neutral(), rest, rest).a, fall, rtol=0, atol=1e-5)

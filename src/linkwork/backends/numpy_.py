@@ -123,4 +123,11 @@ class NumpyOps:
         return tuple(np.array(out) for out in function.call(list(args)))
 
 
-NUMPY = NumpyOps()
+class LongerOps(NumpyOps):
+    """The same in the longest type that NumPy has, for recursions over links; LAPACK has no such."""
+
+    def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
+        return np.array(rows, dtype=np.longdouble)
+
+
+NUMPY, LONGER = NumpyOps(), LongerOps()

@@ -104,10 +104,21 @@ def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def shares_left(M: np.ndarray) -> np.ndarray:
     """What joints keep of M_ii, eliminated from the last to the first; 0 if M is not regular."""
     try:
-        d = np.diagonal(np.linalg.cholesky(M[::-1, ::-1]))[::-1] ** 2
+        d = np.diagonal(cholesky(M[::-1, ::-1]))[::-1] ** 2
     except np.linalg.LinAlgError:
         return np.zeros(len(M))
-    return np.asarray(d / np.diagonal(M))
+    return np.asarray(d / np.diagonal(M), dtype=float)
+
+
+def cholesky(M: np.ndarray) -> np.ndarray:
+    """L of M = L L^T, in the precision of M (LAPACK has float64 at most); LinAlgError if M is not positive definite."""
+    L = np.zeros_like(M)
+    for j in range(len(M)):
+        left = M[j:, j] - L[j:, :j] @ L[j, :j]
+        if not left[0] > 0:
+            raise np.linalg.LinAlgError
+        L[j:, j] = left / np.sqrt(left[0])
+    return L
 
 
 class Felt(NamedTuple):

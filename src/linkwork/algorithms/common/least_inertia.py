@@ -3,8 +3,8 @@
 Eliminating a joint from the tips on leaves d = M_ii less what the joints behind it take over. Where axes come in line
 with hardly any inertia between them (two of a wrist, a shoulder or a neck), nearly all of M_ii is taken over, and
 rounding of its terms is what is left. Accelerations are off by some 3 eps of the terms over d: 3e-7 and 1e-3 at the
-bounds below (iCub, compared with 50 digits). In float32 a dense solution in float64 takes their place, in float64 it is
-a SingularError.
+bounds below (iCub, compared with 50 digits). A dense solution takes their place, in float64 or, where that is too
+little, in NumPy's longer type (functions/judge.py); what that does not resolve, and states of rollouts, are an error.
 """
 
 from __future__ import annotations
@@ -45,4 +45,5 @@ def holding(motion: Motion) -> Callable[[int, Array], Array]:
 
 def is_lost(M: np.ndarray) -> bool:
     """Whether a joint has lost its inertia, or M is not positive definite."""
-    return bool(shares_left(M).min(initial=1.0) <= DENSE)
+    bound = DENSE if M.dtype == float else LOST * float(np.finfo(M.dtype).eps / np.finfo(float).eps)
+    return bool(shares_left(M).min(initial=1.0) <= bound)
