@@ -108,7 +108,10 @@ def test_icub_in_float32(tilt):
 
 
 def test_icub_falls_in_its_neutral_posture():
-    """Axes of its wrists and neck are in line there, and 1e-11 of a joint's inertia is its own."""
+    """Axes of its wrists and neck are in line there, and 1e-11 of a joint's inertia is its own.
+
+    The file's rotations are orthonormal to 1e-16, which alone is 2e-5 rad/s^2 there.
+    """
     try:
         model = lw.load("icub", passive=False).without_constraints()
     except lw.LinkworkError:
@@ -117,4 +120,4 @@ def test_icub_falls_in_its_neutral_posture():
         pytest.skip("NumPy has no longer type than float64 here")
     fall, rest = np.zeros(model.nv), np.zeros(model.nv)
     fall[2 if model.sliding[2] else 5] = -9.81
-    np.testing.assert_allclose(lw.forward_dynamics(model)(model.neutral(), rest, rest).a, fall, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(lw.forward_dynamics(model)(model.neutral(), rest, rest).a, fall, rtol=0, atol=1e-4)

@@ -111,7 +111,7 @@ def shares_left(M: np.ndarray) -> np.ndarray:
 
 
 def cholesky(M: np.ndarray) -> np.ndarray:
-    """L of M = L L^T, in the precision of M (LAPACK has float64 at most); LinAlgError if M is not positive definite."""
+    """L of M = L L^T, in the precision of M, which LAPACK does not have; LinAlgError if M is not definite."""
     L = np.zeros_like(M)
     for j in range(len(M)):
         left = M[j:, j] - L[j:, :j] @ L[j, :j]

@@ -175,9 +175,10 @@ def _independent(x: State) -> float:
 
 
 def _factor(motion: Motion) -> tuple[np.ndarray, Motion]:
-    """The L of M = L L^T, and the motion in the precision that it took; LinAlgError if M is singular but for rounding.
+    """The L of M = L L^T, and the motion in the precision that it took.
 
     Where a joint loses its inertia to rounding, in more digits: three more on x86, none where NumPy has no such type.
+    LinAlgError if M is singular but for rounding.
     """
     M = crba(motion)
     if is_lost(M):
