@@ -83,7 +83,7 @@ def least_inertias(model: Model) -> np.ndarray:
 
 @cached
 def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The least and the largest terms of M_ii, and the least share of them that a joint keeps as its own, nv each.
+    """The least and largest terms of M_ii, and the least share of them that a joint keeps as its own.
 
     In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
     inertias (rewrite/inertia_lumping.py) cancel each other.
