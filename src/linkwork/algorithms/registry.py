@@ -107,7 +107,7 @@ METHODS: tuple[Method, ...] = (
     forward("constrained", "ltl_soft", "soft rows in joint space", f"{PV_LQR} VI", "O(n d^2+m d^2)",
             ANY, redundant=True, modes=True, soft=True),
     proximal("constrained", "prox_ltl_soft", "penalties on the mass matrix, iterated", f"{LCABA} III-E",
-             "O(n d^2+m d^2)", ANY, mu=TO_LINKS, iterations=2.3, reference=True),
+             "O(n d^2+m d^2)", ANY, PENALISED, mu=TO_LINKS, iterations=2.3, reference=True),
     forward("clusters", "c_aba", "local loops as clusters in articulated bodies, contacts by PV",
             f"{CLUSTERS} Alg. 1", "O(N l^3+m^2 d+m^3)", ANY, CLUSTERED_AT_BASE),
     proximal("clusters", "c_lcaba", "local loops as clusters, contacts and long loops by penalties",
