@@ -89,7 +89,7 @@ def test_one_warm_iteration_in_violent_motion_is_as_exact_as_rounding_allows(spe
     off, amplified = (np.abs(r.v - exact.v).max(axis=(1, 2)) for r in (found, near))
     assert (off <= 30 * amplified + 1e-10).all()
     assert off.max() > 1e-8
-    assert (found.residual < 1e-8).all()
+    assert (found.residual < 1e-7).all()
     assert np.median(found.residual) < 1e-14
 
 
