@@ -20,9 +20,10 @@ _NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 class _Cholesky:
     """A = L L^T, solved by two triangular systems; NaN where A is not positive definite."""
 
-    def __init__(self, a: Array, least: Array | None) -> None:
+    def __init__(self, xp: NumpyOps, a: Array, least: Array | None) -> None:
+        self._xp = xp
         try:
-            l = np.linalg.cholesky(a)
+            l = xp.cholesky(a)
             pivots = np.diagonal(l) ** 2
             singular = least is not None and not np.all((pivots > SINGULAR * np.diagonal(a)) & (pivots > least[:, 0]))
         except np.linalg.LinAlgError:
@@ -30,7 +31,7 @@ class _Cholesky:
         self._l = np.full_like(a, np.nan) if singular else l
 
     def solve(self, b: Array) -> Array:
-        return np.linalg.solve(self._l.T, np.linalg.solve(self._l, b))
+        return self._xp.solve_upper(self._l.T, self._xp.solve_lower(self._l, b))
 
 
 class _Scalar:
@@ -97,7 +98,7 @@ class NumpyOps:
     def factor_spd(self, a: Array, least: Array | None = None) -> Factor:
         if a.shape[0] == 1 and least is None:
             return _Scalar(a)
-        return _Cholesky(a, least)
+        return _Cholesky(self, a, least)
 
     def cholesky(self, a: Array) -> Array:
         return np.linalg.cholesky(a)
@@ -123,11 +124,4 @@ class NumpyOps:
         return tuple(np.array(out) for out in function.call(list(args)))
 
 
-class LongerOps(NumpyOps):
-    """The same in the longest type that NumPy has, for recursions over links; LAPACK has no such."""
-
-    def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
-        return np.array(rows, dtype=np.longdouble)
-
-
-NUMPY, LONGER = NumpyOps(), LongerOps()
+NUMPY = NumpyOps()

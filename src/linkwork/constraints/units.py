@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linkwork.backends.longer import cholesky
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.base import Rows
 from linkwork.constraints.rows import rows_jacobian, uncancelled
@@ -108,17 +109,6 @@ def shares_left(M: np.ndarray) -> np.ndarray:
     except np.linalg.LinAlgError:
         return np.zeros(len(M))
     return np.asarray(d / np.diagonal(M), dtype=float)
-
-
-def cholesky(M: np.ndarray) -> np.ndarray:
-    """L of M = L L^T, in the precision of M, which LAPACK does not have; LinAlgError if M is not definite."""
-    L = np.zeros_like(M)
-    for j in range(len(M)):
-        left = M[j:, j] - L[j:, :j] @ L[j, :j]
-        if not left[0] > 0:
-            raise np.linalg.LinAlgError
-        L[j:, j] = left / np.sqrt(left[0])
-    return L
 
 
 class Felt(NamedTuple):

@@ -20,8 +20,8 @@ from linkwork.algorithms.registry import Method
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
-from linkwork.backends.numpy_ import LONGER
-from linkwork.constraints.units import cholesky, units
+from linkwork.backends.longer import LONGER, cholesky, solve_lower, solve_upper
+from linkwork.constraints.units import units
 from linkwork.functions.softness import softness_vector
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
@@ -78,7 +78,7 @@ class Resolved:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         motion = Rewritten(self.model).motion(q, np.zeros((self.model.nv, 1)), get("numpy"), column)
         try:
-            W = lower(_factor(motion)[0], joint_space(motion)[0].T).T.astype(float)
+            W = solve_lower(_factor(motion)[0], joint_space(motion)[0].T).T.astype(float)
         except np.linalg.LinAlgError:
             return None
         unit = np.repeat(units(self.model), [c.rows for c in self.model.constraints])
@@ -190,19 +190,6 @@ def _factor(motion: Motion) -> tuple[np.ndarray, Motion]:
     return cholesky(M), motion
 
 
-def lower(L: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """L^-1 b, in the precision of L, without exchanging rows: small pivots keep their digits."""
-    x = b.astype(L.dtype)
-    for i in range(len(L)):
-        x[i] = (x[i] - L[i, :i] @ x[:i]) / L[i, i]
-    return x
-
-
-def upper(L: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """L^-T b."""
-    return lower(L[::-1, ::-1].T, b[::-1])[::-1]
-
-
 def _dense(
     motion: Motion,
     tau: np.ndarray,
@@ -214,7 +201,7 @@ def _dense(
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
     L, precise = _factor(motion)
     J, k = joint_space(motion)
-    W = lower(L, J.T).T.astype(float)
+    W = solve_lower(L, J.T).T.astype(float)
     unit = np.repeat(inertias, [c.rows for c in motion.model.constraints])
     length = usual = 1 / np.sqrt(unit)[:, None]
     if least is None:
@@ -226,9 +213,9 @@ def _dense(
         return None
     kept = s > (0.0 if least is None else least)
     u, s, vt = u[:, kept], s[kept, None], vt[kept]
-    free = upper(L, lower(L, tau - rnea(precise, None, fext))).astype(float)
+    free = solve_upper(L.T, solve_lower(L, tau - rnea(precise, None, fext))).astype(float)
     along = u.T @ ((k - J @ free) / length) / s
-    vdot, lam = (free + upper(L, vt.T @ along)).astype(float), u @ (along / s) / length
+    vdot, lam = (free + solve_upper(L.T, vt.T @ along)).astype(float), u @ (along / s) / length
     size = float(np.linalg.norm(np.hstack([k, J * vdot.T, J * free.T])))
     energy = max(float(np.sum((L.T @ x) ** 2)) for x in (vdot, free))
     return Verdict(
