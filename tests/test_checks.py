@@ -182,28 +182,6 @@ def test_states_are_arrays_of_numbers(backend, spoil):
             fd(**dict(zip(("q", "v", "tau"), wrong, strict=True)))
 
 
-def test_files_are_written_whole_or_not_at_all(tmp_path):
-    """Whatever ends the writing: no new file is left behind, and an old one stays as it was."""
-    path = tmp_path / "results.txt"
-
-    def half(to):
-        to.write_text("half")
-        raise KeyboardInterrupt
-
-    for before in ([], ["results.txt"]):
-        with pytest.raises(KeyboardInterrupt):
-            checks.saved(path, half)
-        assert [p.name for p in tmp_path.iterdir()] == before
-        checks.saved_text(path, "whole")
-    path.chmod(0o600)
-    link = tmp_path / "link.txt"
-    link.symlink_to(path)
-    checks.saved_text(link, "again")
-    assert link.is_symlink()
-    assert path.read_text() == "again"
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_an_interrupt_in_an_import_is_no_missing_package():
     def load():
         try:

@@ -252,7 +252,7 @@ def test_every_argument_is_attacked(calls) -> None:
 
 
 def test_every_argument_is_declared() -> None:
-    """By its kind, above the function: checks.py does the rest."""
+    """By its kind, above the function: `checks` does the rest."""
     for name in [n for n in (*lw.__all__, *mechanisms.__all__) if n not in ATTACKED_ELSEWHERE]:
         function = getattr(lw, name, None) or getattr(mechanisms, name)
         parameters = signature(function).parameters

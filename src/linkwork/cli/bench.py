@@ -23,7 +23,6 @@ from typer.core import TyperGroup
 
 import linkwork as lw
 from linkwork.algorithms import registry
-from linkwork.checks import saved_text
 from linkwork.cli.arguments import (
     BaseOption,
     ConnectOption,
@@ -38,6 +37,7 @@ from linkwork.cli.arguments import (
 from linkwork.errors import InputError, LinkworkError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.model import Model
+from linkwork.output_files import saved_text
 from linkwork.planner.iterations import samples, settings
 from linkwork.planner.stopwatch import timings
 from linkwork.simulation.progress import bar

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 import linkwork as lw
-from linkwork.checks import NOT_NEGATIVE, saved, written
+from linkwork.checks import NOT_NEGATIVE
 from linkwork.cli.arguments import (
     BaseOption,
     ConnectOption,
@@ -28,6 +28,7 @@ from linkwork.cli.arguments import (
 )
 from linkwork.cli.view import show
 from linkwork.model import Model
+from linkwork.output_files import saved, written
 from linkwork.simulation.trajectory import check_suffix
 
 

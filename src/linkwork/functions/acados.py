@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwork.backends import Array, Ops
-from linkwork.checks import FLAG, NAME, PATH, checked, optional, saved_text, written
+from linkwork.checks import FLAG, NAME, PATH, checked, optional
 from linkwork.errors import InputError
 from linkwork.functions.casadi_external import EntryJacobians
 from linkwork.functions.dynamics import forward_dynamics
@@ -24,6 +24,7 @@ from linkwork.functions.function import Function
 from linkwork.kernels.c_source import MARK, identifier, targets
 from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.output_files import saved_text, written
 
 
 @checked(model=MODEL, directory=PATH, name=optional(NAME), method=optional(NAME), modes=FLAG, overwrite=FLAG)

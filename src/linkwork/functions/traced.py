@@ -10,7 +10,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from linkwork.backends import Array, Ops, get
-from linkwork.checks import FLAG, NAME, PATH, checked, optional, written
+from linkwork.checks import FLAG, NAME, PATH, checked, optional
 from linkwork.errors import KernelError
 from linkwork.functions.arguments import Arguments
 from linkwork.functions.parameters import possible_guard
@@ -18,6 +18,7 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.digest import digest
 from linkwork.model.link import UNIT_TOLERANCE
+from linkwork.output_files import written
 
 if TYPE_CHECKING:
     from linkwork.kernels.iterate import IterativeProgram

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linkwork.checks import saved_text
 from linkwork.errors import InputError, listing
 from linkwork.kernels.c_size import sentence
 from linkwork.kernels.c_source import MARK, REAL, c_source, identifier, parameters
 from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Program
+from linkwork.output_files import saved_text
 
 PROJECT = "CMakeLists.txt"
 

@@ -52,6 +52,7 @@ def _sources() -> str:
 TRACING = (
     "algorithms",
     "backends",
+    "checks",
     "closure",
     "constraints",
     "functions",
@@ -64,7 +65,6 @@ TRACING = (
     "spatial",
     "structure",
     "system",
-    "checks.py",
     "forks.py",
     "lazy.py",
     "interruptible.py",

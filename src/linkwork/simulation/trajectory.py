@@ -27,12 +27,11 @@ from linkwork.checks import (
     instance,
     mapping,
     optional,
-    saved,
     several,
-    written,
 )
 from linkwork.constraints import CentreOfMass, Closure
 from linkwork.errors import InputError, MissingExtra, not_found
+from linkwork.output_files import saved, written
 
 if TYPE_CHECKING:
     from linkwork.model import Model

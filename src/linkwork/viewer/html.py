@@ -22,25 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.checks import (
-    FLAG,
-    NAME,
-    PATH,
-    POSITIONS,
-    TIME,
-    checked,
-    instance,
-    number,
-    optional,
-    saved_text,
-    whole,
-    written,
-)
+from linkwork.checks import FLAG, NAME, PATH, POSITIONS, TIME, checked, instance, number, optional, whole
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
 from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.output_files import saved_text, written
 from linkwork.simulation.trajectory import Trajectory
 from linkwork.viewer import live as simulated
 from linkwork.viewer.live import Live
