@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from linkwork.backends.ops import SINGULAR, Array, Factor
+from linkwork.values import read_only
 
 RANK = 1e-10
 """Singular values below this times the largest are rounding: loops closed to twelve digits leave no less."""
@@ -44,6 +46,20 @@ class _Scalar:
         return self._inverse * b
 
 
+SMALL = 36
+"""Entries of zeros that are made once: a 6 x 6 matrix."""
+
+
+@lru_cache(1024)
+def _zeros(rows: int, cols: int) -> np.ndarray:
+    return np.asarray(read_only(np.zeros((rows, cols))))
+
+
+@lru_cache(256)
+def _eye(n: int) -> np.ndarray:
+    return np.asarray(read_only(np.eye(n)))
+
+
 class NumpyOps:
     name = "numpy"
     single = False
@@ -58,11 +74,12 @@ class NumpyOps:
         a = np.asarray(a, dtype=float)
         return a.reshape(-1, 1) if a.ndim == 1 else a
 
+    # small constants are made once and cannot be written to: no algorithm writes to an array
     def zeros(self, rows: int, cols: int = 1) -> Array:
-        return np.zeros((rows, cols))
+        return _zeros(rows, cols) if rows * cols <= SMALL else np.zeros((rows, cols))
 
     def eye(self, n: int) -> Array:
-        return np.eye(n)
+        return _eye(n) if n * n <= SMALL else np.eye(n)
 
     def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
         return np.array(rows, dtype=float)

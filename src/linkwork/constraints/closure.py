@@ -180,10 +180,7 @@ class Closure(Constraint):
 
     def _frames(self, motion: Motion) -> tuple[Transform, Transform, Array, Array]:
         """The transforms from the two links to the two frames, and axes and origin of `a` in `b`."""
-        Xa, Xb = motion.to_frame(self.a), motion.to_frame(self.b)
-        R, p = Xa.after(*motion.relative_pose(*self.touches(motion.model)))
-        Rb, pb = Xb.pose
-        return Xa, Xb, Rb.T @ R, Rb.T @ (p - pb)
+        return motion.to_frame(self.a), motion.to_frame(self.b), *motion.between(self.a, self.b)
 
     def evaluate(self, motion: Motion) -> Rows:
         rows = self._points(motion) if self.joint == "spherical" else self._twists(motion)

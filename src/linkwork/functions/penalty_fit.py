@@ -10,6 +10,7 @@ much more is measured in a few states; with a smaller penalty it is less in prop
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,14 +19,14 @@ from linkwork.algorithms.common.iteration import Prox, run
 from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.backends import get
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.functions.solver import Solver
-from linkwork.model import Model
+from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import joint_forces
 from linkwork.model.memo import cached
 from linkwork.rewrite.rewritten import Rewritten
-from linkwork.structure.independent import samples
+from linkwork.structure.independent import closed_positions
 from linkwork.structure.treatment import treated
 
 STATES = 2
@@ -88,29 +89,61 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
 
     0 if it has no solution.
     """
-    rng, xp, within = np.random.default_rng(seed), get("numpy"), Rewritten(model)
-    length = np.where(model.sliding, max(model.reach) or 1.0, 1.0)[:, None]
-    q, v = _position(model, method, rng, seed)[:, None], rng.normal(size=(model.nv, 1)) * length
     assert method.prox is not None
     try:
-        motion = within.motion(q, v, xp)
-        M = crba(motion)
-        tau = np.diagonal(M)[:, None] * rng.normal(size=v.shape) * length
-        iteration = Solver(method, within)(xp, q, v, tau, mu=np.array(method.prox.mu)).iteration
+        at = _sample(model, _embeds(model, method), seed)
+        iteration = Solver(method, Rewritten(model))(NUMPY, at.q, at.v, at.tau, mu=np.array(method.prox.mu)).iteration
         assert iteration is not None
         a, lam, *_ = run(iteration, method.prox)
-        passive = joint_forces(model, q, v, xp)
-        applied = tau if passive is None else tau + passive
-        left = rnea(motion, a) - applied - joint_space(motion)[0].T @ lam
-        off, free = np.linalg.solve(M, np.hstack([left, rnea(motion, None) - applied])).T
+        off = np.linalg.solve(at.M, rnea(at.motion, a) - at.applied - at.JT @ lam)
     except np.linalg.LinAlgError:
         return 0.0
-    off, free, a = (np.abs(x.ravel() / length[:, 0]).max(initial=0.0) for x in (off, free, a))
-    found = off / max(a, free) if max(a, free) > 0 else 0.0
+    most, off = (np.abs(x / at.length).max(initial=0.0) for x in (np.hstack([a, at.free]), off))
+    found = off / most if most > 0 else 0.0
     return float(found) if np.isfinite(found) else 0.0
 
 
-def _position(model: Model, method: registry.Method, rng: np.random.Generator, seed: int) -> np.ndarray:
-    """A random configuration; a closed one for methods that embed linkages, where such are found."""
-    closed = samples(model, range(len(model.constraints)))[1:] if method.local else []
-    return np.asarray(closed[seed % len(closed)].q[:, 0]) if closed else model.random_q(rng)
+def _embeds(model: Model, method: registry.Method) -> bool:
+    """Whether a method embeds loops of this model; where it does not, its penalties are those of any other."""
+    return method.local and (method.ways is None or bool(treated(model, method.ways).embedded))
+
+
+class Sample(NamedTuple):
+    """A state with joint forces; `applied` are these and those of springs, `free` the accelerations without rows.
+
+    `length` is the unit of each velocity: the mechanism's reach for slides.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    tau: np.ndarray
+    length: np.ndarray
+    motion: Motion
+    M: np.ndarray
+    JT: np.ndarray
+    applied: np.ndarray
+    free: np.ndarray
+
+
+@cached
+def _sample(model: Model, closed: bool, seed: int) -> Sample:
+    """A random state, the same for all methods; `closed` for those that embed linkages.
+
+    LinAlgError if its mass matrix is singular.
+    """
+    rng, length = np.random.default_rng(seed), np.where(model.sliding, max(model.reach) or 1.0, 1.0)[:, None]
+    q = _position(model, closed, rng, seed)[:, None]
+    v = rng.normal(size=(model.nv, 1)) * length
+    motion = Rewritten(model).motion(q, v, NUMPY)
+    M = crba(motion)
+    tau = np.diagonal(M)[:, None] * rng.normal(size=v.shape) * length
+    passive = joint_forces(model, q, v, NUMPY)
+    applied = tau if passive is None else tau + passive
+    free = np.linalg.solve(M, applied - rnea(motion, None))
+    return Sample(q, v, tau, length, motion, M, joint_space(motion)[0].T, applied, free)
+
+
+def _position(model: Model, closed: bool, rng: np.random.Generator, seed: int) -> np.ndarray:
+    """A random configuration; a closed one where such are found and asked for."""
+    found = closed_positions(model, range(len(model.constraints)))[1:] if closed else ()
+    return found[seed % len(found)] if found else model.random_q(rng)

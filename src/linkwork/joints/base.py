@@ -139,8 +139,8 @@ JOINT = instance(Joint, 'a joint, such as linkwork.joints.Revolute("z")')
 
 def coordinate_axis(axis: np.ndarray) -> tuple[int, float] | None:
     """(index, sign) of an axis that lies along a coordinate axis, else None."""
-    (k,) = np.nonzero(axis)[0][:1]
-    return (int(k), float(np.sign(axis[k]))) if np.count_nonzero(axis) == 1 else None
+    entries = [(k, x) for k, x in enumerate(axis.tolist()) if x]
+    return (entries[0][0], float(np.copysign(1.0, entries[0][1]))) if len(entries) == 1 else None
 
 
 def _shown(x: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 WORLD = "world"
 
+Found = TypeVar("Found")
+
 
 @checked_class(link=whole(), placement=PLACEMENT)
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +53,15 @@ class Frame(Value):
 
     link: int
     placement: Placement
+
+
+def _named(what: str, name: str, table: Mapping[str, Found]) -> Found:
+    """What has this name. Algorithms ask hundreds of times, so that only what is no plain text is checked."""
+    if type(name) is not str:
+        name = NAME.checked("name", name, {})
+    if name not in table:
+        raise not_found(what, name, table)
+    return table[name]
 
 
 def _pulled_alike(a: BodyInertia, b: BodyInertia) -> bool:
@@ -214,26 +225,17 @@ class Model(Configurations, Value):
         """All frames: those of links, and the model's own, which come first where a link has the same name."""
         return {**{name: Frame(i, Placement()) for name, i in self._link_index.items()}, **self.frames}
 
-    @checked(name=NAME)
     def link(self, name: str) -> int:
         """The index of a link, by its name."""
-        if name not in self._link_index:
-            raise not_found("link", name, self._link_index)
-        return self._link_index[name]
+        return _named("link", name, self._link_index)
 
-    @checked(name=NAME)
     def joint(self, name: str) -> int:
         """The index of the link that a joint moves, by the joint's name."""
-        if name not in self._joint_index:
-            raise not_found("joint", name, self._joint_index)
-        return self._joint_index[name]
+        return _named("joint", name, self._joint_index)
 
-    @checked(name=NAME)
     def frame(self, name: str) -> Frame:
         """A frame by its name: one of `frames`, a link, or "world"."""
-        if name not in self._frame_index:
-            raise not_found("frame", name, [*self._link_index, *self.frames])
-        return self._frame_index[name]
+        return _named("frame", name, self._frame_index)
 
     @checked(constraints=CONSTRAINT)
     def with_constraints(self, *constraints: Constraint) -> Model:

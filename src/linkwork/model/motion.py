@@ -54,6 +54,9 @@ class Given:
 
 NOTHING = Given()
 
+LAST = 5
+"""The motions that a model keeps: of the user's state, and of those in which its penalties are fitted."""
+
 
 @dataclass(frozen=True)
 class Motion:
@@ -66,6 +69,10 @@ class Motion:
     given: Given = NOTHING
     evaluated: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The rows of constraints that have been evaluated in this state, by their number (constraints/rows.py)."""
+    poses_between: dict[tuple[str, str], tuple[Array, Array]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Poses of frames in others (`between`)."""
 
     def joint_q(self, i: int) -> Array:
         return self.q[self.model.topology.q_slices[i], :]
@@ -235,6 +242,15 @@ class Motion:
         Ro, po = self._pose_from(root, other)
         return Ro.T @ R, Ro.T @ (p - po)
 
+    def between(self, a: str, b: str) -> tuple[Array, Array]:
+        """Axes and origin of frame `a` in frame `b`, found once."""
+        if (a, b) not in self.poses_between:
+            links = self.model.frame(a).link, self.model.frame(b).link
+            R, p = self.to_frame(a).after(*self.relative_pose(*links))
+            Rb, pb = self.to_frame(b).pose
+            self.poses_between[a, b] = Rb.T @ R, Rb.T @ (p - pb)
+        return self.poses_between[a, b]
+
     def _pose_from(self, root: int, link: int) -> tuple[Array, Array]:
         if root == 0:
             return self.poses[link]
@@ -298,7 +314,7 @@ class Motion:
 
 
 def motion_of(model: Model, q: Array, v: Array, xp: Ops) -> Motion:
-    """The motion of a model; with NumPy its last one, if that is in the same state.
+    """The motion of a model; with NumPy one of its last, if that is in the same state.
 
     Several functions of one state then evaluate transforms, velocities and constraint rows once. The memo has copies of
     `q` and `v`, and no algorithm writes to an array. What users write may give other rows in the next call.
@@ -306,11 +322,12 @@ def motion_of(model: Model, q: Array, v: Array, xp: Ops) -> Motion:
     if xp.name != "numpy" or digest(model) is None:
         return Motion(model, q, v, xp)
     state = q.tobytes(), v.tobytes()
-    known: tuple[object, Motion] | None = model._memo.get(motion_of)
-    if known is not None and known[0] == state:
-        return known[1]
+    last: tuple[tuple[object, Motion], ...] = model._memo.get(motion_of, ())
+    for known, motion in last:
+        if known == state:
+            return motion
     motion = Motion(model, q.copy(), v.copy(), xp)
-    model._memo[motion_of] = state, motion
+    model._memo[motion_of] = ((state, motion), *last[: LAST - 1])
     return motion
 
 

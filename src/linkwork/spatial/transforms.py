@@ -8,6 +8,7 @@ their product: turning by a joint and permuting axes, for instance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -127,12 +128,16 @@ class Product:
     Where zeros cost as much as other numbers, one product costs least.
     """
 
-    def __init__(self, moves: tuple[Move, ...], xp: Ops) -> None:
-        X, R, p = xp.eye(6), xp.eye(3), xp.zeros(3)
-        for move in moves:
-            X = move.motion(X)
-            R, p = move.pose(R, p)
-        self.X, self.R, self.p = X, R, p
+    def __init__(self, moves: Sequence[Move], xp: Ops) -> None:
+        self.X: Array = xp.eye(6)
+        self.R: Array = xp.eye(3)
+        self.p: Array = xp.zeros(3)
+        done = 0
+        if isinstance(first := moves[0], Product):
+            self.X, self.R, self.p, done = first.X, first.R, first.p, 1
+        for move in moves[done:]:
+            self.X = move.motion(self.X)
+            self.R, self.p = move.pose(self.R, self.p)
 
     def motion(self, v: Array) -> Array:
         return self.X @ v

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from weakref import ref
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from linkwork.model.link import Link
 from linkwork.model.memo import cached
 from linkwork.model.model import MODEL, Model
 from linkwork.model.motion import Motion
-from linkwork.structure.independent import choose, samples
+from linkwork.structure.independent import at_rest, choose, closed_positions
 from linkwork.structure.local_loops import local_loops
 from linkwork.structure.rotor_lumping import rotors, spinning_only
 
@@ -141,14 +142,15 @@ class Groups:
     """The clusters of a model, each solved once, however many of its local loops a tree embeds."""
 
     def __init__(self, model: Model) -> None:
-        self.model = replace(model)  # a copy, so that no reference to the model itself is held
+        self.model, self.source = replace(model), ref(model)  # a copy: the model's memo must not hold the model
         self.solved: dict[tuple[tuple[int, ...], bool], Cluster] = {}
         self.trees: dict[frozenset[int] | None, ClusterTree] = {}
 
     @cached_property
     def samples(self) -> list[Motion]:
         """Some configurations in which all local loops are closed."""
-        return samples(self.model, sorted(n for _, owners in local_loops(self.model) for n in owners))
+        which = sorted(n for _, owners in local_loops(self.model) for n in owners)
+        return at_rest(self.model, closed_positions(self.source() or self.model, which))
 
     def tree(self, embed: Collection[int] | None) -> ClusterTree:
         """The tree whose clusters embed these constraints, or all local loops."""

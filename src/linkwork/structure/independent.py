@@ -6,7 +6,7 @@ mechanism everywhere but in singular postures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -45,8 +45,12 @@ class Choice(NamedTuple):
 
 def samples(model: Model, constraints: Sequence[int]) -> list[Motion]:
     """The model at rest in some configurations in which these constraints are closed."""
-    closed = _closed_positions(model, tuple(constraints))
-    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in closed]
+    return at_rest(model, closed_positions(model, constraints))
+
+
+def at_rest(model: Model, positions: Iterable[np.ndarray]) -> list[Motion]:
+    """The model at rest in these configurations."""
+    return [Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY) for q in positions]
 
 
 @cached
@@ -155,9 +159,13 @@ def _blocks(pattern: np.ndarray) -> tuple[tuple[tuple[int, ...], tuple[int, ...]
     return tuple(out)
 
 
+def closed_positions(model: Model, constraints: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """Positions that close these constraints, by Gauss-Newton; the first is kept even if open."""
+    return _closed_positions(model, tuple(constraints))
+
+
 @cached
 def _closed_positions(model: Model, constraints: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Positions that close these constraints, by Gauss-Newton; the first is kept even if open."""
     model = replace(model, constraints=tuple(model.constraints[n] for n in constraints))
     rng, out = np.random.default_rng(0), list[np.ndarray]()
     for size in DISTANCES:
