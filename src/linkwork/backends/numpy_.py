@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.backends.any_precision import cholesky, solve_lower, solve_upper
 from linkwork.backends.ops import SINGULAR, Array, Factor
 
 RANK = 1e-10
@@ -20,9 +21,11 @@ _NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 class _Cholesky:
     """A = L L^T, solved by two triangular systems; NaN where A is not positive definite."""
 
+    factored: Callable[[Array], Array] = staticmethod(np.linalg.cholesky)
+
     def __init__(self, a: Array, least: Array | None) -> None:
         try:
-            l = np.linalg.cholesky(a)
+            l = self.factored(a)
             pivots = np.diagonal(l) ** 2
             singular = least is not None and not np.all((pivots > SINGULAR * np.diagonal(a)) & (pivots > least[:, 0]))
         except np.linalg.LinAlgError:
@@ -52,6 +55,13 @@ class NumpyOps:
     sqrt = staticmethod(np.sqrt)
     atan2 = staticmethod(np.arctan2)
     where = staticmethod(np.where)
+    _factor: type[_Cholesky] = _Cholesky
+    finer = 1.0
+
+    @property
+    def longer(self) -> NumpyOps | None:
+        """The longest type, from float64."""
+        return LONGER if self is NUMPY else None
 
     def constant(self, a: Any) -> Array:
         a = np.asarray(a, dtype=float)
@@ -97,7 +107,7 @@ class NumpyOps:
     def factor_spd(self, a: Array, least: Array | None = None) -> Factor:
         if a.shape[0] == 1 and least is None:
             return _Scalar(a)
-        return _Cholesky(a, least)
+        return self._factor(a, least)
 
     def cholesky(self, a: Array) -> Array:
         return np.linalg.cholesky(a)
@@ -123,11 +133,48 @@ class NumpyOps:
         return tuple(np.array(out) for out in function.call(list(args)))
 
 
+REFINED = 3
+"""Steps of refinement from float64 to the longest type: each adds the six digits or more that RANK leaves."""
+
+
+class _LongerCholesky(_Cholesky):
+    """The same in the longest type."""
+
+    factored = staticmethod(cholesky)
+
+    def solve(self, b: Array) -> Array:
+        return solve_upper(self._l.T, solve_lower(self._l, b))
+
+
 class LongerOps(NumpyOps):
-    """The same in the longest type that NumPy has, for recursions over links; LAPACK has no such."""
+    """The same in the longest type that NumPy has."""
+
+    _factor = _LongerCholesky
+    finer = float(np.finfo(np.longdouble).eps / np.finfo(float).eps)
+
+    def cholesky(self, a: Array) -> Array:
+        return cholesky(a)
+
+    def solve_lower(self, l: Array, b: Array) -> Array:
+        return solve_lower(l, b)
+
+    def solve_upper(self, u: Array, b: Array) -> Array:
+        return solve_upper(u, b)
 
     def matrix(self, rows: Sequence[Sequence[Array]]) -> Array:
         return np.array(rows, dtype=np.longdouble)
+
+    def least_squares(self, a: Array, b: Array, terms: Array | None = None) -> Array:
+        """By singular values in float64, refined."""
+        u, s, vt = np.linalg.svd(np.asarray(a, dtype=float), full_matrices=False)
+        keep = s > RANK * (s[0] if s.size else 0.0)
+        inverse, x = (vt[keep].T / s[keep]) @ u[:, keep].T, np.zeros((a.shape[1], b.shape[1]), np.longdouble)
+        for _ in range(1 + REFINED):
+            x = x + inverse @ (b - a @ x)
+        return x
+
+    def call(self, function: Any, *args: Array) -> tuple[Array, ...]:
+        return super().call(function, *(np.asarray(x, dtype=float) for x in args))
 
 
 NUMPY, LONGER = NumpyOps(), LongerOps()

@@ -91,7 +91,8 @@ class Motion:
         if not self.xp.dense:
             return make()
         memo: dict[Any, Found] = self.model._memo
-        return memo[Motion, key] if (Motion, key) in memo else memo.setdefault((Motion, key), make())
+        name = Motion, self.xp, key
+        return memo[name] if name in memo else memo.setdefault(name, make())
 
     def _placed(self, place: Placement) -> Transform:
         return Transform.of(constant_moves(place.R, place.p, self.xp), self.xp)
