@@ -69,6 +69,14 @@ class NumpyOps:
     sqrt = staticmethod(np.sqrt)
     atan2 = staticmethod(np.arctan2)
     where = staticmethod(np.where)
+    finer = 1.0
+
+    @property
+    def longer(self) -> NumpyOps | None:
+        """The longest type, from float64."""
+        from linkwork.backends.longer import LONGER
+
+        return LONGER
 
     def constant(self, a: Any) -> Array:
         a = np.asarray(a, dtype=float)

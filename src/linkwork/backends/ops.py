@@ -50,8 +50,15 @@ class Ops(Protocol):
     name: str
     single: bool
     """Whether results are float32."""
+    finer: float
+    """Its rounding relative to that of float64, below 1 where numbers have more digits."""
     dense: bool
     """Whether products cost the same whatever zeros are in their matrices."""
+
+    @property
+    def longer(self) -> Any:
+        """The backend whose numbers have more digits; None if there is none."""
+        ...
 
     def constant(self, a: Any) -> Array:
         """Numbers as a matrix of the backend; zeros and ones in it fold away when traced."""

@@ -57,6 +57,9 @@ class LDL:
 class WrittenOut:
     """The part of a tracing backend that is algebra on top of its scalar operations."""
 
+    finer = 1.0
+    longer = None
+
     def factor_spd(self: Any, a: Array, least: Array | None = None) -> Factor:
         return LDL(a, self, least)
 

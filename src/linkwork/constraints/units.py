@@ -83,21 +83,23 @@ def least_inertias(model: Model) -> np.ndarray:
 
 
 @cached
-def inertia_shares(model: Model) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def inertia_shares(model: Model, rotors: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The least and largest terms of M_ii, and the least share of them that a joint keeps as its own.
 
     In a few postures of right angles, in which axes are in line. Terms are those of inertias without signs: lumped
-    inertias (rewrite/inertia_lumping.py) cancel each other.
+    inertias (rewrite/inertia_lumping.py) cancel each other. Without `rotors`, as if joints had no armature.
     """
+    armature = _rotors(model) if rotors else 0 * _rotors(model)
     quarters = np.random.default_rng(0).choice([0, 1, -1, 2], (SQUARE, model.nv))
     length = np.where(model.sliding, max(model.reach), np.pi / 2)
     square = [model.integrate(model.neutral(), x * length) for x in quarters]
     terms, left = list[np.ndarray](), list[np.ndarray]()
     for motion in (_at_rest(model, q) for q in (model.neutral(), *square)):
         M, moved = _inertia(motion, found := _moved(motion)), np.array([found[l] for l in model.topology.links])
+        M = M - _rotors(model) + armature
         values, axes = np.linalg.eigh(np.array([motion.I[l].articulated().matrix() for l in model.topology.links]))
         along = np.swapaxes(axes, 1, 2) @ moved
-        terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(_rotors(model)))
+        terms.append(np.einsum("li,lij,lij->j", np.abs(values), along, along) + np.diagonal(armature))
         left.append(shares_left(M) * np.diagonal(M) / np.maximum(terms[-1], np.finfo(float).tiny))
     return np.min(terms, axis=0), np.max(terms, axis=0), np.min(left, axis=0)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwork.backends import Array, Ops
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.functions.recipes import remade
@@ -74,7 +75,7 @@ class Differentiated(Function[Any]):
     def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
         return self.of._guard(xp, inputs)
 
-    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
         ports = self.program.inputs
         found = self.program.interpret(*(x.reshape(port.shape) for x, port in zip(arrays, ports, strict=True)))
         # the program may have been traced for an equal function
@@ -104,6 +105,8 @@ class Differentiated(Function[Any]):
         module, name, args, named = self.of.recipe
         of = remade(module, name, args, {**named, "dtype": "float64"}, None)
         return cast(Function[Any], remade(*self.recipe[:2], (of, self.wrt), {}, None))
+
+    _on_numpy = None  # a trace has no longer type
 
     def casadi(self) -> Any:
         raise UnsupportedError("derivatives have no CasADi form; differentiate the function's: f.casadi()")

@@ -11,10 +11,15 @@ from weakref import ref
 import numpy as np
 
 from linkwork.algorithms.common.iteration import Prox
+from linkwork.algorithms.common.least_inertia import is_lost, lost
 from linkwork.algorithms.registry import FD, methods
-from linkwork.backends import get
+from linkwork.algorithms.tree.crba import crba
+from linkwork.backends import Ops
+from linkwork.backends.longer import LONGER
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import FLAG, NAMES, checked, optional, whole
-from linkwork.errors import InputError, SingularError
+from linkwork.closure.velocities import idle_joints
+from linkwork.errors import InputError, SingularError, listing
 from linkwork.functions.choice import Choice
 from linkwork.functions.judge import Resolved
 from linkwork.functions.options import OPTIONS
@@ -23,6 +28,7 @@ from linkwork.functions.traced import Traced
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.planner.plan import Plan
+from linkwork.rewrite.rewritten import Rewritten
 
 if TYPE_CHECKING:
     from linkwork.kernels.executable import Executable
@@ -305,15 +311,42 @@ class Function(Traced, Generic[R]):
         return self._results(tuple(names)).made(into, dict(zip(self.inputs, arrays, strict=True)))
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result, if all of it is finite; where not, that of the judge."""
+        """The result, if all of it is finite; where not, that of the judge or of more digits."""
         bad = self._odd(list(result), batch)
         for b in bad:
-            found = None if self.judge is None else self.judge.independent(self._state(arrays, b))
+            state = self._state(arrays, b)
+            found: Sequence[np.ndarray] | None = None if self.judge is None else self.judge.independent(state)
+            found = self._in_more_digits(state) if found is None else found
             if found is None:
-                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states", state)
             for part, x in zip(result, found, strict=True):
-                part[b] = x
+                part[b] = x.reshape(part[b].shape)
         return result
+
+    def _in_more_digits(self, state: Mapping[str, np.ndarray]) -> Sequence[np.ndarray] | None:
+        """The outputs in NumPy's longest type, if joints that lost their inertia to rounding have one there."""
+        if not self.factors_mass or self._on_numpy is None:
+            return None
+        columns = {n: x.astype(np.longdouble)[:, None] for n, x in state.items()}
+        at_rest = np.zeros((self.model.nv, 1), np.longdouble)
+        if is_lost(crba(Rewritten(self.model).motion(columns["q"], at_rest, LONGER, columns))):
+            return None
+        try:
+            found = self._on_numpy._execute([x[:, 0] for x in columns.values()], LONGER)
+        except SingularError:
+            return None
+        outputs = [np.asarray(x, dtype=float) for x in found.values()]
+        return outputs if all(np.isfinite(x).all() for x in outputs) else None
+
+    @cached_property
+    def _on_numpy(self) -> Function[Any] | None:
+        """The same function executed by NumPy: in the frames and with the inertias that the user gave."""
+        if self.recipe is None:
+            return None
+        module, name, args, named = self.recipe
+        known = self.choice.settled if isinstance(self.choice, Choice) else None
+        how = {"backend": "numpy", "dtype": "float64", "threads": None}
+        return cast(Function[Any], remade(module, name, args, {**named, **how}, known))
 
     def _state(self, arrays: list[np.ndarray], b: Any) -> dict[str, np.ndarray]:
         """The inputs of one state of a batch."""
@@ -325,9 +358,20 @@ class Function(Traced, Generic[R]):
         lanes: list[Any] = [...] if batch is None else list(range(batch))
         return [b for b in lanes if not all(np.isfinite(x[b]).all() for x in parts)]
 
-    def _singular(self, where: str = "") -> SingularError:
-        known = methods(FD).get(self.method)
-        if not self.model.constraints or (known is not None and (known.least_squares or known.soft)):
+    def _singular(self, where: str = "", state: Mapping[str, np.ndarray] | None = None) -> SingularError:
+        """The error for results that are not numbers, in this state."""
+        known, idle = methods(FD).get(self.method), list[str]()
+        if self.factors_mass and state is not None:
+            column = {n: np.asarray(x, dtype=float)[:, None] for n, x in state.items()}
+            motion = Rewritten(self.model).motion(column["q"], np.zeros((self.model.nv, 1)), NUMPY, column)
+            M = crba(motion)
+            idle = idle_joints(self.model, M) or self._idle(lost(M))
+        if idle:
+            why = (
+                f"in this posture the joints {listing(idle)} keep hardly any inertia of their own, or none: give their "
+                "links one, or the joints an armature"
+            )
+        elif not self.model.constraints or (known is not None and (known.least_squares or known.soft)):
             why = "the mass matrix is singular: some joints move no inertia; give their links one, or them an armature"
         else:
             why = (
@@ -337,16 +381,21 @@ class Function(Traced, Generic[R]):
         by = f"{self.method} found" if self.method else "there is"
         return SingularError(f"{self.name}: {by} no solution{where}: {why}")
 
+    def _idle(self, which: np.ndarray) -> list[str]:
+        """The joints of some degrees of freedom."""
+        t, links = self.model.topology, self.model.links
+        return [links[i].joint_name for i in t.links if which[t.v_slices[i]].any()]
+
     @cached_property
     def _casadi(self) -> Any:
         return self.casadi()
 
-    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
         columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
         try:
-            return {n: np.asarray(x) for n, x in self._body(get("numpy"), columns).items()}
+            return {n: np.asarray(x) for n, x in self._body(xp, columns).items()}
         except np.linalg.LinAlgError:
-            raise self._singular() from None
+            raise self._singular("", dict(zip(self.inputs, arrays, strict=True))) from None
 
     def _evaluate(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
         f = self._casadi

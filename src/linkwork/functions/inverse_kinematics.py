@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import largest
 from linkwork.algorithms.tree.inverse_kinematics import Guess, InverseKinematics, Target
-from linkwork.backends import Array, Ops, get
+from linkwork.backends import Array, Ops
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import (
     ANY_ARRAY,
@@ -265,9 +265,9 @@ class IKFunction(Function[_Found]):
     def _settings(self) -> Mapping[str, Any]:
         return {"tolerance": [self.limits[0]], "max_iterations": [float(self.limits[1])]}
 
-    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
         q, goals = (x[:, None] for x in arrays)
-        problem = self._body(get("numpy"), goals)
+        problem = self._body(xp, goals)
         guess, used = problem.first(q), 0
         while used < self.limits[1] and float(problem.left(guess)[0, 0]) > self.limits[0]:
             guess, used = problem.next(guess), used + 1

@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwork.algorithms.common.least_inertia import is_lost
-from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.constrained.kkt import confirmed, joint_space, kkt, resolved
 from linkwork.algorithms.registry import Method
-from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
-from linkwork.backends.longer import LONGER, cholesky, solve_lower, solve_upper
+from linkwork.backends.longer import cholesky, solve_lower, solve_upper
 from linkwork.constraints.units import units
 from linkwork.functions.softness import softness_vector
 from linkwork.model import Model, Motion
@@ -78,7 +77,10 @@ class Resolved:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         motion = Rewritten(self.model).motion(q, np.zeros((self.model.nv, 1)), get("numpy"), column)
         try:
-            W = solve_lower(_factor(motion)[0], joint_space(motion)[0].T).T.astype(float)
+            motion, M = resolved(motion)
+            if is_lost(M):
+                return None
+            W = solve_lower(cholesky(M), joint_space(motion)[0].T).T.astype(float)
         except np.linalg.LinAlgError:
             return None
         unit = np.repeat(units(self.model), [c.rows for c in self.model.constraints])
@@ -174,22 +176,6 @@ def _independent(x: State) -> float:
     return SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
 
 
-def _factor(motion: Motion) -> tuple[np.ndarray, Motion]:
-    """The L of M = L L^T, and the motion in the precision that it took.
-
-    Where a joint loses its inertia to rounding, in more digits: three more on x86, none where NumPy has no such type.
-    LinAlgError if M is singular but for rounding.
-    """
-    M = crba(motion)
-    if is_lost(M):
-        q, v = (x.astype(np.longdouble) for x in (motion.q, motion.v))
-        motion = Motion(motion.model, q, v, LONGER, motion.given)
-        M = crba(motion)
-        if is_lost(M):
-            raise np.linalg.LinAlgError
-    return cholesky(M), motion
-
-
 def _dense(
     motion: Motion,
     tau: np.ndarray,
@@ -199,7 +185,8 @@ def _dense(
     apart: float = INDEPENDENT,
 ) -> Verdict | None:
     """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
-    L, precise = _factor(motion)
+    motion, M = resolved(motion)
+    L = cholesky(M)
     J, k = joint_space(motion)
     W = solve_lower(L, J.T).T.astype(float)
     unit = np.repeat(inertias, [c.rows for c in motion.model.constraints])
@@ -213,13 +200,20 @@ def _dense(
         return None
     kept = s > (0.0 if least is None else least)
     u, s, vt = u[:, kept], s[kept, None], vt[kept]
-    free = solve_upper(L.T, solve_lower(L, tau - rnea(precise, None, fext))).astype(float)
+    free = solve_upper(L.T, solve_lower(L, tau - rnea(motion, None, fext)))
     along = u.T @ ((k - J @ free) / length) / s
-    vdot, lam = (free + solve_upper(L.T, vt.T @ along)).astype(float), u @ (along / s) / length
-    size = float(np.linalg.norm(np.hstack([k, J * vdot.T, J * free.T])))
+    vdot, lam = free + solve_upper(L.T, vt.T @ along), u @ (along / s) / length
+    vdot = confirmed(motion, M, vdot, tau + J.T @ lam, fext)
+    size = float(np.linalg.norm(np.hstack([k, J * vdot.T, J * free.T]).astype(float)))
     energy = max(float(np.sum((L.T @ x) ** 2)) for x in (vdot, free))
     return Verdict(
-        vdot[:, 0], lam[:, 0], float(np.abs(J @ vdot - k).max(initial=0.0)), size, L.T.astype(float), W.T, energy
+        vdot[:, 0].astype(float),
+        lam[:, 0].astype(float),
+        float(np.abs(J @ vdot - k).max(initial=0.0)),
+        size,
+        L.T.astype(float),
+        W.T,
+        energy,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwork.algorithms.common.iteration import Loop, Prox, run
 from linkwork.backends import Array, Ops, get
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import checked, whole
 from linkwork.errors import warn_unconverged
 from linkwork.functions.choice import Choice
@@ -115,14 +116,14 @@ class SolverFunction(Function[R]):
 
     # other backends
 
-    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
+    def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
         columns = {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)}
         if self.prox is not None:
             columns["mu"] = np.array([[self.prox.mu]])
         try:
-            found = self._body(get("numpy"), columns)
+            found = self._body(xp, columns)
         except np.linalg.LinAlgError:
-            raise self._singular() from None
+            raise self._singular("", dict(zip(self.inputs, arrays, strict=True))) from None
         if found.iteration is None:
             return {n: np.asarray(x) for n, x in zip(self._names, found.pair, strict=True)}
         assert self.prox is not None
@@ -189,9 +190,12 @@ class SolverFunction(Function[R]):
             unsure = ~result.converged
         bad = self._odd(parts, batch)
         for b in bad:
-            verdict = None if self.opinion is None else self.opinion.independent(self._state(arrays, b))
+            state = self._state(arrays, b)
+            verdict = None if self.opinion is None else self.opinion.independent(state)
+            if verdict is None and self.opinion is not None and self.prox is not None:
+                verdict = self.opinion.redundant(state, self.prox.redundant)
             if verdict is None:
-                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states", state)
             self._replace(result, b, verdict)
         for b in [b for b in ([...] if batch is None else range(batch)) if unsure.size and b not in bad and unsure[b]]:
             assert self.prox is not None

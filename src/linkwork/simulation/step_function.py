@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwork.backends import Array, Ops, get
+from linkwork.backends import Array, Ops
+from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import ARRAY, FLAG, LARGEST, checked, choice, optional
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
@@ -159,8 +160,8 @@ class StepFunction(Function[StepResult]):
     def _settings(self) -> Mapping[str, Any]:
         return self.of.settings
 
-    def _execute(self, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
-        solving = self._solving(get("numpy"), {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)})
+    def _execute(self, arrays: list[np.ndarray], xp: Ops = NUMPY) -> dict[str, np.ndarray]:
+        solving = self._solving(xp, {n: x[:, None] for n, x in zip(self.inputs, arrays, strict=True)})
         x, used = solving.solved()
         after = solving.after(x)
         violation, speed = float(after.violation[0, 0]), float(after.speed[0, 0])
@@ -187,10 +188,15 @@ class StepFunction(Function[StepResult]):
         return [*arrays, np.empty((*np.shape(arrays[0])[:-1], 3), self.dtype) if report is None else report]
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result, if it is finite; one that has not converged gives a warning."""
+        """The result, if it is finite, or that of more digits; one that has not converged gives a warning."""
         bad = self._odd([*result, result._report[..., :2]], batch)
-        if bad:
-            raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+        for b in bad:
+            state = self._state(arrays, b)
+            found = self._in_more_digits(state)
+            if found is None:
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states", state)
+            for part, x in zip([*result, result._report], found, strict=True):
+                part[b] = x.reshape(part[b].shape)
         if not result.converged.all():
             warn_unsolved(self.name, result.converged)
         return result

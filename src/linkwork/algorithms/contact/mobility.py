@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from linkwork.algorithms.common.least_inertia import held
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, gram, joint_columns, scaled, through
 from linkwork.algorithms.tree.crba import crba
@@ -44,7 +45,13 @@ class Mobility:
             self.damping = [r[k, 0] for r in R for k in range(r.shape[0])]
         self.joints, self.rows = places([min(c) for c in E], sizes, self.model.nv)
         self.H, self.parent = self._matrix(crba(motion), E, sizes)
-        self.factor = LTL(self.xp.matrix(self.H) if self.H else self.xp.zeros(0, 0), self.parent, self.xp)
+        inertias = {place: dof for dof, place in enumerate(self.joints)}
+
+        def inertia(k: int, d: Array) -> Array:
+            return held(motion, inertias[k], d) if k in inertias else d
+
+        H = self.xp.matrix(self.H) if self.H else self.xp.zeros(0, 0)
+        self.factor = LTL(H, self.parent, self.xp, held=inertia)
 
     def _matrix(self, M: Array, E: Sequence[Columns], sizes: Sequence[int]) -> tuple[list[list[Array]], list[int]]:
         """The lower half of the one above, ordered by `joints` and `rows`, and the tree that is its pattern."""
