@@ -28,12 +28,14 @@ PARALLEL, TAKEN = 1_000_000, 100_000
 class Task:
     """``count`` rows of a table, at ``cost`` instructions a tile.
 
-    ``kept`` are the arrays whose addresses it has.
+    ``kept`` are the arrays whose addresses it has. Threads take at least so many ``tiles`` at a time.
     """
 
-    def __init__(self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int) -> None:
+    def __init__(
+        self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int, tiles: int = 1
+    ) -> None:
         self.form, self.kept, self.count, self.cost = form, (table, *kept), count, cost
-        self.size = max(1, TAKEN // cost) * form.image.lanes
+        self.size = max(tiles, TAKEN // cost) * form.image.lanes
         self.progress = np.zeros(WORDS, np.int64)
         self.at = self.progress.ctypes.data
         self.native = partial(form.shared, table.ctypes.data, self.at, self.size, count)

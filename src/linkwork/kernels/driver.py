@@ -72,7 +72,18 @@ def driver_module(
         elif frame.outlet is None:
             moves.append(take_out(frame, k, "%row", "%blank"))
     newline = "\n"
-    return f"""{opening(frame, chunks, lines, "look")}
+    return f"""{declarations(frame, chunks)}
+
+define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
+entry:
+{newline.join(lines)}
+{resuming(frame)}
+  br i1 %resumed, label %look, label %fresh
+fresh:
+  %some = icmp ult i64 %begin, %end
+  br i1 %some, label %tile, label %exit
+tile:
+  %first = phi i64 [%begin, %fresh], [%row1, %finished]
 {newline.join([*moves[:count], *start] if start is not None else [])}
   br label %look
 look:
@@ -95,26 +106,15 @@ exit:
 {ATTRIBUTES}"""
 
 
-def opening(frame: Frame, chunks: Sequence[str], lines: Sequence[str], again: str) -> str:
-    """Declarations, and ``run`` up to the first row of a tile; after a pause it resumes at ``again``."""
+def declarations(frame: Frame, chunks: Sequence[str]) -> str:
+    """What the functions of a driver call."""
     newline = "\n"
     return f"""
 {tables_of_blanks(frame)}
 {transposition(frame.shape)}
 {newline.join(f"declare void @{name}(ptr, ptr)" for name in chunks)}
 declare void @sincos_array(ptr, ptr, ptr, i64)
-{"declare i1 @square(ptr, ptr)" if frame.written else ""}
-
-define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
-entry:
-{newline.join(lines)}
-{resuming(frame)}
-  br i1 %resumed, label %{again}, label %fresh
-fresh:
-  %some = icmp ult i64 %begin, %end
-  br i1 %some, label %tile, label %exit
-tile:
-  %first = phi i64 [%begin, %fresh], [%row1, %finished]"""
+{"declare i1 @square(ptr, ptr)" if frame.written else ""}"""
 
 
 def resuming(frame: Frame) -> str:

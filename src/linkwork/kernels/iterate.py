@@ -50,6 +50,9 @@ large. A check for results that are not numbers finds that NaN."""
 EXCESS = Port("excess", _ONE)
 """The output of a ``finish`` before further loops that is to be at most the tolerance."""
 
+FEW, SHARE = 4, 0.125
+"""How many iterations of the first loop an attempt makes: these, and a share of those that are allowed."""
+
 FURTHER = ("test", "prepare", "iterate", "blend")
 """The parts of a further loop, in order."""
 
@@ -222,6 +225,13 @@ class IterativeProgram:
         certified = REPORT in self.last.outputs
         return parts | {"missing": _missing("left" if self.further else "running")} if certified else parts
 
+    def attempt_parts(self) -> dict[str, Program]:
+        """What an attempt has besides the parts of the first loop (blocks.py).
+
+        ``patience`` decides which lanes continue in it, ``unsolved`` which lanes are ``left``.
+        """
+        return {"patience": _test(patient=False), "unsolved": _unsolved(after_end=bool(self.further))}
+
     def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
         for port in ports:
             if port.name not in known:
@@ -230,8 +240,8 @@ class IterativeProgram:
                 raise KernelError(f"{what}: '{port.name}' has shape {port.shape}, not {known[port.name].shape}")
 
 
-def _test(limit: int = 0, left: bool = False) -> Program:
-    """Which lanes continue, of all or of those that are left: 1 or 0."""
+def _test(limit: int = 0, left: bool = False, patient: bool = True) -> Program:
+    """Which lanes continue, of all or of those that are left: 1 or 0. Without patience only some iterations."""
     control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations", *["left"] * left)]
     nodes: list[Node] = [("input", k, 0) for k in range(len(control))]
 
@@ -241,6 +251,9 @@ def _test(limit: int = 0, left: bool = False) -> Program:
 
     most = add("add", 3, add("const", float(limit))) if limit else 3
     last = add("and", add("lt", 1, 0), add("lt", 2, most))
+    if not patient:
+        some = add("add", add("const", float(FEW)), add("mul", add("const", SHARE), most))
+        last = add("and", last, add("lt", 2, some))
     if left:
         last = add("and", last, 4)
     return Program(control, [Port("running", _ONE)], nodes, [[last]], "test")
@@ -250,6 +263,13 @@ def _end() -> Program:
     """Which lanes are left for further loops: 1 or 0."""
     control = [Port("tolerance", _ONE), Port(EXCESS.name + "''", _ONE)]
     return Program(control, [Port("left", _ONE)], [("input", 0, 0), ("input", 1, 0), ("lt", 0, 1)], [[2]], "end")
+
+
+def _unsolved(after_end: bool) -> Program:
+    """Which lanes are left by an attempt, after the end or because they are running: 1 or 0."""
+    ports = [Port(n, _ONE) for n in ("running", "left")[: 1 + after_end]]
+    nodes: list[Node] = [("input", 0, 0), *([("input", 1, 0), ("or", 0, 1)] if after_end else [])]
+    return Program(ports, [Port("left", _ONE)], nodes, [[len(nodes) - 1]], "unsolved")
 
 
 def _anew() -> Program:

@@ -27,32 +27,22 @@ from linkwork import interruptible
 from linkwork.errors import InputError, KernelError, listing
 from linkwork.forks import BUSY
 from linkwork.kernels import cache
-from linkwork.kernels.arrays import CACHE_LINE, Array, address
+from linkwork.kernels.arrays import Array, address
 from linkwork.kernels.batch_run import Task
+from linkwork.kernels.blocks import TILES, Block, block_driver
 from linkwork.kernels.compile import emitter
 from linkwork.kernels.cores import cores
-from linkwork.kernels.driver import (
-    Frame,
-    burning,
-    chunk_names,
-    iteration_loop,
-    opening,
-    pausing,
-    step_calls,
-    take_in,
-    take_out,
-)
+from linkwork.kernels.driver import Frame, chunk_names, iteration_loop, step_calls
 from linkwork.kernels.executable import Executable, loaded
-from linkwork.kernels.fields import field_of
 from linkwork.kernels.fuse import fuse
 from linkwork.kernels.image import Image, Modules, Needs, Options, cost_of, places_of, sine_module, write_chunks
 from linkwork.kernels.iterate import EXCESS, IterativeProgram
-from linkwork.kernels.lower import ATTRIBUTES
 from linkwork.kernels.pool import nothing
 from linkwork.kernels.program import Node, Port, Program
 from linkwork.kernels.python_calls import object_module
 from linkwork.kernels.schedule import Layout, Schedule, schedule
 from linkwork.kernels.target import Target
+from linkwork.kernels.time_driver import time_driver
 from linkwork.lazy import cached_property
 
 _ONE = (1,)
@@ -61,9 +51,6 @@ PRIMED = (INNER + "iterate", INNER + "finish")
 """Programs whose results are written beside the state, under names with a prime, until `blend` copies them: a step, or
 these parts of its loops."""
 
-FETCHED = 16 * 1024
-"""Bytes of a timed input that are prefetched, one instruction for each cache line: half of the innermost cache."""
-
 EXPECTED = 8
 """Iterations of a loop within a step, as far as its time is estimated."""
 
@@ -71,6 +58,7 @@ COUNTED = ("iterations", "residual")
 """Outputs of a loop within a step that are not recorded."""
 
 LIMIT, ALIVE, SURVIVED = Port("limit", _ONE), Port("alive", _ONE), Port("survived", _ONE)
+LEFT = Port("left", _ONE)
 
 
 class RolloutProgram:
@@ -86,6 +74,7 @@ class RolloutProgram:
         state = (*state, *carried)
         self.step, self.name = step, step.name
         inputs, outputs = ({p.name: p for p in ports} for ports in (step.inputs, step.outputs))
+        self.iterates = outputs.keys() >= {*COUNTED}
         outputs = {name: port for name, port in outputs.items() if name not in COUNTED}
         for name in state:
             if name not in inputs or name not in outputs or inputs[name].shape != outputs[name].shape:
@@ -113,13 +102,23 @@ class RolloutProgram:
         ports = repr((self.step.inputs, self.step.outputs, self.state, self.timed, self.carried))
         return hashlib.sha256(f"rollout {self.step.digest} {ports}".encode()).hexdigest()
 
-    def parts(self, whole: bool = True) -> dict[str, Program]:
+    def parts(self, whole: bool = True, blocks: bool = False) -> dict[str, Program]:
         """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail.
 
         In place of a step with a loop of its own there are its parts, with a prefix. If it is not the `whole` step,
-        lanes that would need the rest of it fail.
+        lanes that would need the rest of it fail. In `blocks` there are attempts, too (blocks.py): after these, `hold`
+        lets the lanes that are left wait.
         """
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
+        step = getattr(self.step, "whole", self.step)
+        if not isinstance(step, IterativeProgram):
+            return {"start": start, "step": step, "blend": self._blend()}
+        parts = (step.parts() if whole else step.first_parts()) | (step.attempt_parts() if blocks else {})
+        ends = {"blend": self._blend(fails=not whole)} | ({"hold": self._blend(waits=True)} if blocks else {})
+        return {"start": start, **{INNER + name: part for name, part in parts.items()}, **ends}
+
+    def _blend(self, fails: bool = False, waits: bool = False) -> Program:
+        """The state after a step in lanes that take it; those that are left fail, or wait as they were."""
         inputs, nodes = [ALIVE, SURVIVED, LIMIT], list[Node](("input", k, 0) for k in range(3))
         fresh: dict[str, list[int]] = {}
         for port in (*self.state, *self.extras):
@@ -140,40 +139,47 @@ class RolloutProgram:
                 add("add", *pair) if len(pair) == 2 else pair[0]
                 for pair in (length[k : k + 2] for k in range(0, len(length), 2))
             ]
-        alive = add("and", 0, add("lt", length[0], add("mul", 2, 2)))
-        if not whole:
-            alive = add("and", alive, add("not", add("input", len(inputs), 0)))
-            inputs.append(Port("left", _ONE))
-        results = [[alive], [add("add", 1, alive)]]
+        taken = alive = add("and", 0, add("lt", length[0], add("mul", 2, 2)))
+        waiting = []
+        if fails or waits:
+            left = add("input", len(inputs), 0)
+            inputs.append(LEFT)
+            taken = alive = add("and", alive, add("not", left))
+        if waits:
+            waiting = [add("and", 0, left)]
+            alive = add("or", taken, *waiting)
+        results = [[alive], [add("add", 1, taken)], *([waiting] if waits else [])]
         for port in self.state:
             old = [add("input", len(inputs), e) for e in range(port.size)]
             inputs.append(port)
-            results.append([add("select", alive, n, o) for n, o in zip(fresh[port.name], old, strict=True)])
+            results.append([add("select", taken, n, o) for n, o in zip(fresh[port.name], old, strict=True)])
         for port in self.extras:
-            results.append([add("if_else_zero", alive, n) for n in fresh[port.name]])
-        blend = Program(inputs, [ALIVE, SURVIVED, *self.state, *self.settled], nodes, results, "blend")
-        step = getattr(self.step, "whole", self.step)
-        if isinstance(step, IterativeProgram):
-            parts = step.parts() if whole else step.first_parts()
-            return {"start": start, **{INNER + name: part for name, part in parts.items()}, "blend": blend}
-        return {"start": start, "step": step, "blend": blend}
+            results.append([add("if_else_zero", taken, n) for n in fresh[port.name]])
+        outputs = [ALIVE, SURVIVED, *([LEFT] if waits else []), *self.state, *self.settled]
+        return Program(inputs, outputs, nodes, results, "blend")
 
 
 def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -> Needs:
     """Write the modules: chunks of the parts, and a driver with loops over tiles and time."""
     layout, shape = Layout(max(options.lanes, options.register)), options.shape
+    inputs = (*program.fixed, *program.state, *program.timed)
+    outputs = (*program.state, *program.settled, SURVIVED)
+    blocks = program.iterates and options.loop and options.lanes > 1
+    for port in (*program.state, ALIVE, SURVIVED) if blocks else ():
+        layout.port(port.name, port.size)
+    kept = layout.size * shape.bytes
     plans: dict[str, Schedule] = {}
-    for name, part in program.parts(options.loop).items():
+    for name, part in program.parts(options.loop, blocks).items():
         prime = "'" if name == "step" or name.startswith(PRIMED) else ""
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
         if (excess := EXCESS.name + "'") in layout.named:  # as loops without a loop over time have it
             layout.named[excess + "'"] = layout.named[excess]
-    inputs = (*program.fixed, *program.state, *program.timed)
-    outputs = (*program.state, *program.settled, SURVIVED)
     for port in inputs:
         layout.port(port.name, port.size)
-    workspace = -(-layout.size * shape.bytes // 64) * 64
+    tile = -(-layout.size * shape.bytes // 64) * 64
+    block = Block(kept, tile, shape) if blocks else None
+    workspace = tile if block is None else block.workspace
     frame = Frame(inputs, outputs, (*places_of(layout, inputs), *places_of(layout, outputs)), shape, workspace)
     calls = {name: step_calls(plan, shape, options.register, name) for name, plan in plans.items()}
     names = [chunk for name, plan in plans.items() for chunk in chunk_names(plan, name)]
@@ -185,108 +191,26 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
         def finish(again: str) -> list[str]:
             return step_calls(plans[INNER + "finish"], shape, options.register, INNER + "finish", again)
 
-        loop = iteration_loop(shape, inner, layout.named, finish, "inner", further)
-        calls["step"] = [*inner["start"], "  br label %inner", "inner:", *loop]
+        def looped(calls: dict[str, list[str]], further: Sequence[str]) -> list[str]:
+            loop = iteration_loop(shape, calls, layout.named, finish, "inner", further)
+            return [*calls["start"], "  br label %inner", "inner:", *loop]
+
+        calls["step"] = looped(inner, further)
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
-    modules.append(time_driver(frame, len(program.timed), calls, names, cost))
+    if block is not None:
+        attempt = inner | {
+            "test": inner["patience"],
+            "end": [*inner.get("end", ()), *inner["test"], *inner["unsolved"]],
+        }
+        calls["attempt"] = [*looped(attempt, ()), *calls["hold"]]
+        calls["whole"] = [*calls["step"], *calls["blend"]]
+        fixed, timed, left = len(program.fixed), len(program.timed), layout.named[LEFT.name]
+        modules.append(block_driver(frame, block, fixed, timed, calls, left, names, cost))
+    else:
+        modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
     return Needs(workspace, cost)
-
-
-def time_driver(frame: Frame, timed: int, calls: Mapping[str, Sequence[str]], chunks: Sequence[str], cost: int) -> str:
-    """IR of ``run(table, begin, end, workspace)``.
-
-    It makes the calls of `start` for every tile, and in every step those of `step` and `blend`.
-
-    ``table`` has the number of steps and the steps between records, then for every port, inputs first, four numbers: a
-    pointer, the distance between rows, that between times, and for how many steps a value is held.
-    """
-    shape, count = frame.shape, len(frame.inputs)
-    lines = field_of("%steps", "%table", 0, "i64") + field_of("%every", "%table", 8, "i64")
-    moves = []
-    still = set(range(count - timed)) | {len(frame.places) - 1}
-    for k, places in enumerate(frame.places):
-        at = 16 + 32 * k
-        base = "port" if k in still else "base"
-        lines += field_of(f"%{base}{k}", "%table", at) + field_of(f"%stride{k}", "%table", at + 8, "i64")
-        lines += field_of(f"%time{k}", "%table", at + 16, "i64") + field_of(f"%hold{k}", "%table", at + 24, "i64")
-        row = "%first" if k < count - timed else "%row"
-        moves.append(take_in(shape, k, places, row) if k < count else take_out(frame, k, row))
-    takes = []
-    for k in range(count - timed, count):
-        takes += [
-            f"  %phase{k} = urem i64 %t, %hold{k}",
-            f"  %new{k} = icmp eq i64 %phase{k}, 0",
-            f"  br i1 %new{k}, label %take{k}, label %taken{k}",
-            f"take{k}:",
-            f"  %knot{k} = udiv i64 %t, %hold{k}",
-            f"  %ahead{k} = mul i64 %knot{k}, %time{k}",
-            f"  %port{k} = getelementptr {shape.scalar}, ptr %base{k}, i64 %ahead{k}",
-            moves[k],
-            *_prefetch(frame, k),
-            f"  br label %taken{k}",
-            f"taken{k}:",
-        ]
-    records = []
-    for k in range(count, len(frame.places) - 1):
-        records += [
-            f"  %ahead{k} = mul i64 %frame, %time{k}",
-            f"  %port{k} = getelementptr {shape.scalar}, ptr %base{k}, i64 %ahead{k}",
-            moves[k],
-        ]
-    newline = "\n"
-    return f"""
-declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
-{opening(frame, chunks, lines, "step")}
-{newline.join(moves[: count - timed])}
-{newline.join(calls["start"])}
-  br label %step
-step:
-  %row = phi i64 [%first, %tile], [%row, %recorded], [%saved, %entry]
-  %t = phi i64 [0, %tile], [%t1, %recorded], [%since, %entry]
-{burning(cost)}
-{newline.join(takes)}
-{newline.join(calls["step"])}
-{newline.join(calls["blend"])}
-  %t1 = add i64 %t, 1
-  %phase = urem i64 %t1, %every
-  %due = icmp eq i64 %phase, 0
-  br i1 %due, label %record, label %recorded
-record:
-  %frames = udiv i64 %t1, %every
-  %frame = sub i64 %frames, 1
-{newline.join(records)}
-  br label %recorded
-recorded:
-  %onward = icmp ult i64 %t1, %steps
-  br i1 %onward, label %step, label %finished
-finished:
-{moves[-1]}
-  %row1 = add i64 %row, {shape.lanes}
-  %more = icmp ult i64 %row1, %end
-  br i1 %more, label %tile, label %exit
-{pausing("%t")}
-exit:
-  ret i64 0
-}}
-{ATTRIBUTES}"""
-
-
-def _prefetch(frame: Frame, k: int) -> list[str]:
-    """Prefetch the rows of the next time: waiting for them took a fifth of Go1's step."""
-    shape, code = frame.shape, [f"  %next{k} = getelementptr {frame.shape.scalar}, ptr %port{k}, i64 %time{k}"]
-    for lane in range(shape.lanes):
-        name = f"{k}_{lane}"
-        code += [
-            f"  %pr{name} = add i64 %row, {lane}",
-            f"  %po{name} = mul i64 %pr{name}, %stride{k}",
-            f"  %pp{name} = getelementptr {shape.scalar}, ptr %next{k}, i64 %po{name}",
-        ]
-        for at in range(0, min(len(frame.places[k]) * shape.size, FETCHED // shape.lanes), CACHE_LINE):
-            code.append(f"  %pq{name}_{at} = getelementptr i8, ptr %pp{name}, i64 {at}")
-            code.append(f"  call void @llvm.prefetch.p0(ptr %pq{name}_{at}, i32 0, i32 3, i32 1)")
-    return code
 
 
 class TimedKernel:
@@ -394,7 +318,8 @@ class RolloutKernel(TimedKernel):
         packed, kept = np.array(table, np.int64), [*kept, *results.values(), survived]
 
         def run(form: Executable) -> None:
-            Task(form, packed, kept, batch, form.image.cost * steps).run(self.threads, look)
+            tiles = -(-batch // (lanes * self.threads)) if program.iterates else 1
+            Task(form, packed, kept, batch, form.image.cost * steps, min(tiles, TILES)).run(self.threads, look)
 
         if batch:
             lanes, rarely = 1 if batch == 1 else self.lanes, program.step.rarely

@@ -25,8 +25,9 @@ from linkwork.kernels.product_code import product_module
 from linkwork.kernels.products import Product, Transfer
 from linkwork.kernels.program import Port, Program
 from linkwork.kernels.python_calls import object_module
-from linkwork.kernels.rollout import TimedKernel, time_driver
+from linkwork.kernels.rollout import TimedKernel
 from linkwork.kernels.schedule import Layout, Schedule, schedule
+from linkwork.kernels.time_driver import time_driver
 
 
 class Copy(NamedTuple):
