@@ -20,7 +20,8 @@ from linkwork.algorithms.registry import Method
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
-from linkwork.backends.longer import LONGER, cholesky, solve_lower, solve_upper
+from linkwork.backends.longer import LONGER
+from linkwork.backends.triangular import cholesky, solve_lower, solve_upper
 from linkwork.constraints.units import units
 from linkwork.functions.softness import softness_vector
 from linkwork.model import Model, Motion
