@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.backends.ops import SINGULAR, Array, Factor
+from linkwork.backends.triangular import solve_lower, solve_upper
 from linkwork.values import read_only
 
 RANK = 1e-10
@@ -129,10 +130,10 @@ class NumpyOps:
         return np.linalg.cholesky(a)
 
     def solve_lower(self, l: Array, b: Array) -> Array:
-        return np.linalg.solve(l, b)
+        return solve_lower(l, b)
 
     def solve_upper(self, u: Array, b: Array) -> Array:
-        return np.linalg.solve(u, b)
+        return solve_upper(u, b)
 
     def least_squares(self, a: Array, b: Array, terms: Array | None = None) -> Array:
         """By singular values; those below RANK of the largest count as zero.

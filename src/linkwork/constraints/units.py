@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.backends.longer import cholesky
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.backends.triangular import cholesky
 from linkwork.constraints.base import Rows
 from linkwork.constraints.rows import rows_jacobian, uncancelled
 from linkwork.model.memo import cached

@@ -19,7 +19,7 @@ from linkwork.algorithms.constrained.kkt import confirmed, joint_space, kkt, res
 from linkwork.algorithms.registry import Method
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import get
-from linkwork.backends.longer import cholesky, solve_lower, solve_upper
+from linkwork.backends.triangular import cholesky, solve_lower, solve_upper
 from linkwork.constraints.units import units
 from linkwork.functions.softness import softness_vector
 from linkwork.model import Model, Motion
