@@ -135,8 +135,9 @@ class RowsInverse:
     def _is_regular(self, y: Array) -> Array:
         """1, or NaN: rows that depend on each other make E D_ii y much larger than y, for almost any y = E r."""
         xp, weight = self.xp, self.felt.T
-        sizes = xp.sqrt(weight @ (y * y) + tiny(xp))
-        probe = sum((y[:, c : c + 1] / sizes[0, c] for c in range(y.shape[1])), 0 * y[:, 0:1])
+        sizes, probe = xp.sqrt(weight @ (y * y) + tiny(xp)), 0 * y[:, 0:1]
+        for c in range(y.shape[1]):  # by other weights each: near a singular posture they are the same but for signs
+            probe = probe + y[:, c : c + 1] * (0.5**c / sizes[0, c])
         felt = self.factor.solve(weight.T * probe)
         most = SINGLE if xp.single else DEPENDENT
         bound = most * most * (weight @ (probe * probe) + tiny(xp))
