@@ -38,9 +38,6 @@ UNMOVED = 1e-10
 UNFELT = 1e-7
 """The unit of a constraint that no joint moves, in units of its levers: penalties are then as large as inertias are."""
 
-UNEQUAL = 10.0
-"""The ratio of rows' inertias from which they are not about the same."""
-
 POSTURES, SQUARE = 2, 3
 """Random postures in which units are found, besides the neutral one; and those of right angles, for inertias."""
 
@@ -51,19 +48,15 @@ def units(model: Model, which: Sequence[int] | None = None) -> list[float]:
 
 
 @cached
-def row_units(model: Model) -> list[np.ndarray] | None:
-    """The effective inertia of each row, a column for each constraint.
+def row_mobilities(model: Model) -> np.ndarray:
+    """The mobility of each row, 1 / its effective inertia: the largest in a few postures.
 
-    None if those of all are about `units`. Turning a foot takes 1e-4 of the inertia, in these units, of moving it:
-    float32 needs units of its own for each.
+    Those of a constraint that no joint moves are 1 / `units`. Turning a foot takes 1e-4 of the inertia, in these units,
+    of moving it.
     """
-    own = [1 / f.rows[:, None] if f.moves and f.rows.min(initial=1.0) > 0 else None for f in _felt(model)]
-    shared = units(model)
-    if not any(x is not None and x.max(initial=0.0) > UNEQUAL * unit for x, unit in zip(own, shared, strict=True)):
-        return None
-    counts = [c.rows for c in model.constraints]
-    each = zip(own, shared, counts, strict=True)
-    return [np.full((n, 1), unit) if x is None else x for x, unit, n in each]
+    own = [f.rows if f.moves and f.rows.min(initial=1.0) > 0 else None for f in _felt(model)]
+    each = zip(own, units(model), model.constraints, strict=True)
+    return np.concatenate([np.zeros(0), *(np.full(c.rows, 1 / u) if x is None else x for x, u, c in each)])
 
 
 @cached

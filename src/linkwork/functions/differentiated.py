@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.values import ZERO
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
+
+if TYPE_CHECKING:
+    from linkwork.functions.dense_derivatives import DenseDerivatives
 
 Columns = dict[int, Tangent]
 """By node of a trace, its derivatives by some columns."""
@@ -82,13 +85,15 @@ class Differentiated(Function[Any]):
         self._shapes.update({port.name: port.shape for port in self.program.outputs})
         return {port.name: x for port, x in zip(self.program.outputs, found, strict=True)}
 
-    # what float32 cannot resolve
+    # what machine code cannot resolve
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result; in states in which float32 finds none, that of float64."""
+        """The result; in states in which there is none, that of singular values, or for float32 that of float64."""
         bad = self._odd(list(result), batch)
-        if not bad or self._in_double is None:
+        if not bad or not isinstance(self.of, SolverFunction):
             return super()._sound(result, arrays, batch)
+        if self._in_double is None:
+            return self._resolved(result, bad, arrays, batch)
         of_these: Any = ... if batch is None else bad
         given = [x if x.ndim == 1 else x[of_these] for x in arrays]
         shapes = [self._shapes.get(n, x.shape[-1:]) for n, x in zip(self.inputs, given, strict=True)]
@@ -96,6 +101,23 @@ class Differentiated(Function[Any]):
         for part, x in zip(result, found, strict=True):
             part[of_these] = x
         return result
+
+    def _resolved(self, result: Any, bad: list[Any], arrays: list[np.ndarray], batch: int | None) -> Any:
+        """The result with that of singular values in these states."""
+        for b in bad:
+            found = self._dense([x if x.ndim == 1 else x[b] for x in arrays])
+            if found is None or not all(np.isfinite(x).all() for x in found.values()):
+                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+            for part, x in zip(result, found.values(), strict=True):
+                part[b] = x.reshape(part[b].shape)
+        return result
+
+    @cached_property
+    def _dense(self) -> DenseDerivatives:
+        """The same derivatives by dense linear algebra."""
+        from linkwork.functions.dense_derivatives import DenseDerivatives
+
+        return DenseDerivatives(self)
 
     @cached_property
     def _in_double(self) -> Function[Any] | None:

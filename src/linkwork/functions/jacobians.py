@@ -14,6 +14,7 @@ from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.functions.choice import Choice
+from linkwork.functions.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiated import Differentiated, by_columns
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
@@ -171,6 +172,9 @@ class Jacobians(Differentiated):
         tau = p.tau if p.passive is None else p.tau + p.passive
         given = (p.motion, tau, p.forces, differentiate, p.softness, p.active)
         solver: Solver = LimbSolution if self._by_products else partial(Implicit, columns=2 * n, sparse=True)
+        solver = partial(solver, vanishing=p.vanishing)
+        if isinstance(xp, Asking):
+            solver = Asked
         solved, s = forward_derivatives(*given, solver=solver)
         passive = self._slopes_of(xp, p.passive, inputs)
         sides = {
@@ -204,7 +208,7 @@ class Jacobians(Differentiated):
     def _solutions(
         self,
         p: MotionEquations,
-        solved: Implicit | LimbSolution,
+        solved: Any,
         sides: Mapping[str, Side],
         symbol: Symbol,
     ) -> dict[str, Array]:

@@ -2,10 +2,11 @@
 
 With S = [f; N^T b - r], a column of [x_t; lam] is B S, where B is symmetric but for the roots s of weights:
 
-    B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W,   W = E + X (E + X (E + X (E - 4 X E)))
+    B = [A^-1 + Q s B_rt,  Q B_rr;  B_rr s Q^T,  B_rr],     B_rr = -s W
 
-where X = E R (algorithms/derivatives/limb_solution.py has the equations). For every column, which the joints of a limb
-have in common, or those of the trunk:
+where W = E for independent and soft rows, else E + X (E + X (E + X (E - 4 X E))) with X = E R
+(algorithms/derivatives/limb_solution.py and rows_inverse.py have the equations). For every column, which the joints of
+a limb have in common, or those of the trunk:
 
     S = [b_t; -r] + [P^T; s N^T] b_l,      [x_t; lam] = B S,      x_l = M_l^-1 b_l + [P, N] [x_t; lam]
 
@@ -20,8 +21,8 @@ from functools import partial
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from linkwork.algorithms.derivatives.implicit import POWERS
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution, put
+from linkwork.algorithms.derivatives.rows_inverse import POWERS
 from linkwork.backends import Array
 from linkwork.kernels.matrices import Matrix
 from linkwork.kernels.products import Factor, Product, Rows, Transfer, mirror
@@ -90,7 +91,7 @@ class _Columns:
         self.given: dict[str, Matrix] = {}
         self.products: list[Product | Transfer] = []
         self.further: list[Port] = []
-        self.t, self.m = len(solved.trunk), solved.R.shape[0]
+        self.t, self.m = len(solved.trunk), solved.W.m
         weighed = any(r != s for r, s in zip(solved.roots.refs, (0 * solved.roots + 1).refs, strict=True))
         for k, l in enumerate(solved.limbs):
             self.given[f"back{k}"] = self.xp.vstack([l.inverse, l.PT, l.NT])
@@ -102,16 +103,16 @@ class _Columns:
     def inverse(self) -> None:
         """B."""
         xp, s, t, m = self.xp, self.solved, self.t, self.m
-        trunk, rows, roots = range(t), range(t, t + m), s.roots
-        self.given["B"] = xp.vstack([xp.hstack([s.A, xp.zeros(t, m)]), xp.hstack([xp.zeros(m, t), -(roots * s.E)])])
+        trunk, rows, roots, E = range(t), range(t, t + m), s.roots, s.W.E
+        self.given["B"] = xp.vstack([xp.hstack([s.A, xp.zeros(t, m)]), xp.hstack([xp.zeros(m, t), -(roots * E)])])
         if not m:
             return
         self.given |= {"Q": s.Q, "sQT": roots * s.Q.T}
-        if not s.soft:
-            X, inner = s.E * s.R.T, [f"W{k}" for k in range(1, POWERS)]
-            self.given |= {"E": s.E, "least": -POWERS * X, "X": X, "sX": -(roots * X)}
+        if not s.W.is_plain:
+            X, inner = E * s.W.R.T, [f"W{k}" for k in range(1, POWERS)]
+            self.given |= {"E": E, "least": -POWERS * X, "X": X, "sX": -(roots * X)}
             for n, (to, of) in enumerate(pairwise(["E", *inner])):
-                self.given[of] = s.E
+                self.given[of] = E
                 self.symmetric(of, 0, Factor("X" if n else "least", *_all(m, m)), to, add=True)
             if self.weighed:
                 last = Rows(_rows(inner[-1], range(m)))

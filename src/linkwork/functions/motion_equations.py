@@ -11,7 +11,9 @@ from linkwork.algorithms.derivatives.swept import Swept
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends import Array, Ops
+from linkwork.functions.dense_derivatives import Asked, Asking
 from linkwork.functions.function import Function
+from linkwork.functions.independent_rows import vanishing_rows
 from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.softness import felt_softness
 from linkwork.functions.solver_function import SolverFunction
@@ -35,6 +37,7 @@ class MotionEquations:
         self.fext, self.active = inputs.get("fext"), inputs.get("active")
         self.softness = None if rows is None else felt_softness(of.model, rows.softness, inputs, xp)
         self.xp, self.inputs = xp, inputs
+        self.vanishing = vanishing_rows(of.model)
 
     @property
     def forces(self) -> dict[int, Array]:
@@ -43,19 +46,28 @@ class MotionEquations:
             return {}
         return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
 
-    def solved(self, weights: tuple[Array, Array] | None = None) -> Swept:
+    def solved(self, weights: tuple[Array, Array] | None = None) -> Swept | Asked:
         """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
+        if isinstance(self.xp, Asking):
+            return self._asked(weights)
         m, at_rest, b = self.motion, self.motion.accelerations(None), self.motion.bias(self.fext)
         forces = {i: -(m.I[i] @ at_rest[i] + b[i]) for i in m.model.topology.links}
         tau = self.tau if self.passive is None else self.tau + self.passive
-        return Swept(m, tau, forces, self.softness, self.active, weights)
+        return Swept(m, tau, forces, self.softness, self.active, weights, self.vanishing)
 
-    def solved_by(self, solver: type[S]) -> S:
+    def solved_by(self, solver: type[S]) -> S | Asked:
         """The solution by one of the solvers, with M and c by link recursions."""
+        if isinstance(self.xp, Asking):
+            return self._asked()
         c = rnea(self.motion, None, self.fext, self.passive)
-        return solver(self.motion, crba(self.motion), c, self.tau, self.softness, self.active)
+        M = crba(self.motion)
+        return solver(self.motion, M, c, self.tau, self.softness, self.active, vanishing=self.vanishing)
 
-    def balance(self, solved: Implicit | LimbSolution) -> tuple[Array, Array]:
+    def _asked(self, weights: tuple[Array, Array] | None = None) -> Asked:
+        c = rnea(self.motion, None, self.fext, self.passive)
+        return Asked(self.motion, crba(self.motion), c, self.tau, self.softness, self.active, weights)
+
+    def balance(self, solved: Implicit | LimbSolution | Asked) -> tuple[Array, Array]:
         """M a + c - J^T lam and J a + R lam - k, as functions of the state and of parameters."""
         motion, xp = self.motion, self.xp
         needed = self._needed(solved)
@@ -70,7 +82,7 @@ class MotionEquations:
             residual[1:] = [r + R * y for r, (R, y) in zip(residual[1:], soft, strict=True)]
         return needed, xp.vstack(residual)
 
-    def _needed(self, solved: Implicit | LimbSolution) -> Array:
+    def _needed(self, solved: Implicit | LimbSolution | Asked) -> Array:
         """M a + c - J^T lam: constraint forces act on links, which takes fewer operations than J does."""
         pulls, joints, xp = dict[int, Array](), dict[int, Array](), self.xp
         for r, y in zip(solved.rows, solved.by_constraint, strict=True):

@@ -21,6 +21,7 @@ from typing import Any
 
 from linkwork.algorithms.derivatives.implicit import Implicit
 from linkwork.backends.ops import Array, Ops
+from linkwork.functions.dense_derivatives import Asked
 from linkwork.functions.derivative_products import Reverse
 from linkwork.functions.differentiated import Columns, Differentiated, by_columns
 from linkwork.functions.function import Function
@@ -73,7 +74,7 @@ class SecondOrder(Reverse):
         return out
 
 
-def _product(p: MotionEquations, solved: Implicit, x: Array, y: Array) -> tuple[Array, Array]:
+def _product(p: MotionEquations, solved: Implicit | Asked, x: Array, y: Array) -> tuple[Array, Array]:
     """M x - J^T y and J x + R y, as functions of the state and of parameters."""
     motion, xp, t = p.motion, p.xp, p.motion.model.topology
     forces, a = _mass_times(motion, x)
@@ -82,7 +83,7 @@ def _product(p: MotionEquations, solved: Implicit, x: Array, y: Array) -> tuple[
         total = sum((K @ a[l] for l, K in r.links.items()), 0 * r.k)
         rows.append(sum((G @ x[t.v_slices[i], :] for i, G in r.joints.items()), total))
     damped = xp.vstack(rows) if p.softness is None else xp.vstack(rows) + xp.vstack(p.softness) * y
-    return forces - solved.factor.rows_to_joints(y, solved.columns), damped
+    return forces - solved.row_forces(y), damped
 
 
 def _mass_times(motion: Motion, x: Array) -> tuple[Array, list[Array]]:

@@ -23,6 +23,7 @@ def trace(
     single: bool = False,
     guard: bool = False,
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    on: Tracer | None = None,
 ) -> Program:
     """The program that `body(xp, symbol)` records.
 
@@ -31,10 +32,10 @@ def trace(
     A trace that needs more than `limit` operations raises `Outgrown`. Rounding is that of float64, or of `single`
     precision. With `guard`, an input that no output depends on makes the first of them NaN if it is not a number; all
     others reach an output anyway. `shapes` are for outputs of other than two axes and inputs of
-    more than one.
+    more than one. `on` is a tracer of one's own.
     """
     with collector_paused():
-        return _recorded(name, body, Tracer(limit, single), guard, {} if shapes is None else shapes)
+        return _recorded(name, body, on or Tracer(limit, single), guard, {} if shapes is None else shapes)
 
 
 def _recorded(

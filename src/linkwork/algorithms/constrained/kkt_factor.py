@@ -56,8 +56,12 @@ class RowsFactor:
     @cached_property
     def constraints(self) -> LTL:
         """The factor of the damped Delassus matrix, U_c D_c U_c^T: the last pass, over the constraints alone."""
-        parents = elimination_parents([-1] * self.m, self._coupling.coupled_rows())
-        return LTL(self.delassus, parents, self.xp, self.least)
+        return LTL(self.delassus, self.row_parents, self.xp, self.least)
+
+    @cached_property
+    def row_parents(self) -> list[int]:
+        """The pattern of the Delassus matrix: the parent of each row."""
+        return elimination_parents([-1] * self.m, self._coupling.coupled_rows())
 
     @cached_property
     def osim(self) -> Array:

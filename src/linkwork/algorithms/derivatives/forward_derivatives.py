@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from linkwork.algorithms.derivatives.implicit import Implicit
-from linkwork.algorithms.derivatives.limb_solution import LimbSolution
+from linkwork.algorithms.derivatives.implicit import Implicit, Multipliers
 from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives, placed, rnea_derivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
@@ -24,7 +23,7 @@ from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows
 from linkwork.model import Motion
 
-Solver = Callable[..., Implicit | LimbSolution]
+Solver = Callable[..., Multipliers]
 """What solves the equations of a motion, from M, c, joint forces, softness and modes."""
 
 
@@ -68,7 +67,7 @@ def forward_derivatives(
     softness: Sequence[Array] | None = None,
     active: Array | None = None,
     solver: Solver = Implicit,
-) -> tuple[Implicit | LimbSolution, Slopes]:
+) -> tuple[Multipliers, Slopes]:
     """The solution for joint forces and `forces` on links, and what its columns come from.
 
     Forces are in link coordinates. `solver` makes the solution, of the motion, M, c, joint forces, softness and modes.

@@ -5,21 +5,12 @@
 carpentier2021_proximal_sparse for the sparse factor (constrained/kkt_factor.py), one for the solution and for all
 columns of derivatives. O(n d^2 + m d^2 + m^2 d + m^3) to factor, O(n d + m^2) for each column.
 
-Rows may be redundant or singular: with E = (J M^-1 J^T + R)^-1 for a small R and X = E R the multipliers come from
-
-    W = (1 + X + X^2 + X^3 - 4 X^4) E,   s^2 W = 1 - 5 (R / s^2)^4  for singular values s^2 >> R,  W -> 0  for s^2 << R
-
-that is, from a pseudo-inverse without singular values. With `softness`, R is that, and W = E.
-
-In float32 R must be so large that it may change the solution of rows that are not redundant. E R has the eigenvalues
-x = R / (s^2 + R): where one is neither small nor (redundant rows) near one, results are NaN, and float64 has to solve
-the state. Where rows are of unequal inertia, as those of surfaces are, R is in units of each row there, in which their
-multipliers would be shared by other weights than in float64: then redundant rows are NaN, too.
+Rows may be redundant or singular: multipliers come from W, the (pseudo-)inverse of J M^-1 J^T (rows_inverse.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from linkwork.algorithms.common.columns import split
@@ -27,22 +18,12 @@ from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.kkt_factor import KKTFactor, RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.backends.ops import Array, Ops, threshold
+from linkwork.algorithms.derivatives.rows_inverse import RowsInverse
+from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
-from linkwork.constraints.units import row_units, units
+from linkwork.constraints.units import row_mobilities
 from linkwork.lazy import cached_property
 from linkwork.model import Motion
-
-REDUNDANT = 1e-9
-"""Squares of singular values, in units of the rows' effective inertia, around which rows count as redundant."""
-
-POWERS = 4
-"""Of E R in W: it is 1e-6 off at singular values of 2e-4. With two it was at 1.3e-3, and derivatives of Cassie near its
-neutral posture were 2e-4 off. Between 3e-5, where rows count as redundant, and 2e-4 nothing says so."""
-
-UNRESOLVED = 0.02
-"""The largest eigenvalue x of E R, or x (1 - x), in float32: W is 5 x^4 off in its direction. Redundant rows have
-x (1 - x) of about rounding over R, estimated at 0.003 to 0.01; not measured."""
 
 LOST = 3e-3
 """The least pivot of M in float32, relative to its entry: about 2e-5 of it is rounding, or more; chosen on iCub.
@@ -65,8 +46,9 @@ class JointFactor(Protocol):
 
 
 class Multipliers:
-    """Multipliers of rows that are weighted by the square `roots` of their weights."""
+    """Accelerations, and multipliers of rows that are weighted by the square `roots` of their weights."""
 
+    a: Array
     multipliers: Array
     roots: Array
     rows: list[ConstraintRows]
@@ -86,11 +68,12 @@ class Implicit(Multipliers):
     """Accelerations `a` and multipliers for joint forces `tau`, with M and c of a motion given.
 
     `columns` is how many right-hand sides will be solved for: for many the inverse W takes fewer operations than its
-    factors, and, where these are `sparse`, that of L than L.
+    factors, and, where these are `sparse`, that of L than L. `vanishing` is that of rows_inverse.py.
     """
 
     joints: JointFactor
     factor: RowsFactor
+    W: RowsInverse
     inverse_L: list[dict[int, Array]] | None = None
 
     def __init__(
@@ -103,31 +86,29 @@ class Implicit(Multipliers):
         active: Array | None = None,
         columns: int = 1,
         sparse: bool = False,
+        vanishing: Sequence[int] | None = None,
     ) -> None:
-        self._prepare(motion, softness, active, columns)
-        factor = KKTFactor(
-            M, self.columns, damping(motion, self.rows, softness), motion.model.topology.dof_parent, self.xp
-        )
+        self._prepare(motion, active, columns)
+        none = [self.xp.zeros(r.k.shape[0]) for r in self.rows]
+        factor = KKTFactor(M, self.columns, none, motion.model.topology.dof_parent, self.xp)
         self.factor, self.joints = factor, factor.joints
+        self.W = rows_inverse(factor.delassus, self.roots, factor.row_parents, motion, softness, active, vanishing)
         self.inverse_L = factor.joints.inverse_L if sparse else None
         self._regular = regular(self.joints.pivots, M, self.xp)
         self._found(self._through(tau - c), joint_targets(motion, self.rows))
 
-    def _prepare(
-        self, motion: Motion, softness: Sequence[Array] | None, active: Array | None, columns: int = 1
-    ) -> None:
+    def _prepare(self, motion: Motion, active: Array | None, columns: int = 1) -> None:
         """Note what is solved, and the rows."""
-        self.motion, self.xp, self.softness = motion, motion.xp, softness
+        self.motion, self.xp = motion, motion.xp
         self.many = columns > motion.model.rows
         self.rows, self.roots = weigh(motion, constraint_rows(motion), active)
 
     def _found(self, z: Array, k: Array) -> None:
         """The solution, and what is beside it, for z = L^-T b."""
-        y = self._multipliers(k - self.factor.forces_to_rows(z))
-        if self.softness is None and self.rows and self.many:
+        y = self._multipliers(z, k)
+        if not self.W.is_plain and self.rows and self.many:
             # once more for what is left of the rows: that squares the error of W
-            held = z + self.factor.rows_to_joints(y, self.factor.Y)
-            y = y + self._multipliers(k - self.factor.forces_to_rows(held))
+            y = y + self._multipliers(z + self.factor.rows_to_joints(y, self.factor.Y), k)
         x = self._accelerations(z, y)
         self.a, self.multipliers = self.xp.held(x[:, 0:1]), self.xp.held(y[:, 0:1])
         self.adjoint = x[:, 1:], y[:, 1:]
@@ -140,42 +121,26 @@ class Implicit(Multipliers):
     @property
     def joint_forces(self) -> Array:
         """J^T y."""
-        return self.factor.rows_to_joints(self.multipliers, self.columns)
+        return self.row_forces(self.multipliers)
 
     def solve(self, b: Array, r: Array) -> tuple[Array, Array]:
         """x and y, for columns."""
         z = self._through(b)
-        y = self._multipliers(r - self.factor.forces_to_rows(z))
+        y = self._multipliers(z, r)
         return self._accelerations(z, y), y
 
-    def _multipliers(self, r: Array) -> Array:
-        """W r."""
+    def row_forces(self, y: Array) -> Array:
+        """J^T y, for other multipliers."""
+        return self.factor.rows_to_joints(y, self.columns)
+
+    def _multipliers(self, z: Array, k: Array) -> Array:
+        """W (k - J M^-1 b) for z = L^-T b."""
+        r = k - self.factor.forces_to_rows(z)
         if not self.rows:
             return r
         if self.many:
-            return self._W @ r
-        E = self.factor.constraints.solve
-        return E(r) if self.softness is not None else self._trust * undamped(E, self._R, r)
-
-    @cached_property
-    def _W(self) -> Array:
-        """The pseudo-inverse of J M^-1 J^T, m x m: see above."""
-        E, xp = self.factor.constraints.inverse(), self.xp
-        if self.softness is not None:
-            return E
-        X = E * self._R.T
-        W = E - POWERS * xp.symmetric(X @ E)
-        for _ in range(POWERS - 1):
-            W = E + xp.symmetric(X @ W)
-        return self._trust * W
-
-    @cached_property
-    def _R(self) -> Array:
-        return self.xp.vstack(damping(self.motion, self.rows, self.softness))
-
-    @cached_property
-    def _trust(self) -> Array | float:
-        return trust(self.factor.constraints.inverse, self._R, self.roots, self.motion)
+            return self.W.W @ r
+        return self.W.solve(r)
 
     def _through(self, b: Array) -> Array:
         """z = L^-T b; columns with few entries that are not zero by the rows of L^-1."""
@@ -200,18 +165,6 @@ class Implicit(Multipliers):
         return self.xp.vstack([z[0:0, :], *x])
 
 
-def undamped(E: Callable[[Array], Array], R: Array, r: Array) -> Array:
-    """W r: the sum of (E R)^k E r over k < POWERS, less so many times the next one.
-
-    Redundant rows, E R = 1, cancel.
-    """
-    last = total = E(r)
-    for _ in range(POWERS - 1):
-        last = E(R * last)
-        total = total + last
-    return total - POWERS * E(R * last)
-
-
 def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:
     """1, or NaN where float32 loses the inertia of a joint: a pivot beside its entry of M.
 
@@ -224,24 +177,16 @@ def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:
     return flag
 
 
-def trust(inverse: Callable[[], Array], R: Array, roots: Array, motion: Motion) -> Array | float:
-    """1, or NaN where float32 does not resolve the rows.
-
-    `inverse` gives E. Rows that are switched off do not count.
-    """
-    xp = motion.xp
-    if not xp.single:
-        return 1.0
-    E = inverse()
-    between = E * roots * roots.T if row_units(motion.model) else E - xp.symmetric((E * R.T) @ E)
-    return xp.where(R.T @ (between * between) @ R <= UNRESOLVED**2, 1.0, float("nan"))[0, 0]
-
-
-def damping(motion: Motion, rows: Sequence[ConstraintRows], softness: Sequence[Array] | None) -> list[Array]:
-    """R of each constraint: its softness, or as little as redundant rows need."""
-    if softness is not None:
-        return list(softness)
-    least, own = threshold(motion.xp, REDUNDANT), row_units(motion.model)
-    if motion.xp.single and own is not None:
-        return [motion.xp.constant(least / unit) for unit in own]
-    return [motion.xp.zeros(r.k.shape[0]) + least / unit for r, unit in zip(rows, units(motion.model), strict=True)]
+def rows_inverse(
+    D: Array,
+    roots: Array,
+    parent: Sequence[int],
+    motion: Motion,
+    softness: Sequence[Array] | None,
+    active: Array | None,
+    vanishing: Sequence[int] | None,
+) -> RowsInverse:
+    """W of the rows of a motion."""
+    xp, usual = motion.xp, motion.xp.constant(row_mobilities(motion.model))
+    soft = None if softness is None else xp.vstack([xp.zeros(0), *softness])
+    return RowsInverse(D, roots, usual, parent, xp, soft, vanishing, switched=active is not None)

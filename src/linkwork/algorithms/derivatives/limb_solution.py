@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, damping, regular, trust, undamped
+from linkwork.algorithms.derivatives.implicit import Multipliers, regular, rows_inverse
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -57,19 +57,16 @@ class LimbSolution(Multipliers):
         tau: Array,
         softness: Sequence[Array] | None = None,
         active: Array | None = None,
+        vanishing: Sequence[int] | None = None,
     ) -> None:
         xp, parent, m = motion.xp, motion.model.topology.dof_parent, motion.model.rows
         plain = constraint_rows(motion)
         self.rows, self.roots = weigh(motion, plain, active)
-        self.xp, self.soft, self.R = (
-            xp,
-            softness is not None,
-            xp.vstack([xp.zeros(0), *damping(motion, plain, softness)]),
-        )
+        self.xp = xp
         columns = [joint_columns(motion, r) for r in plain]
         spans = [range(*motion.model.row_span(k)) for k in range(len(plain))]
         self.trunk, found = limbs(parent, list(zip(spans, columns, strict=True)))
-        self.JT = JT = _whole(columns, len(parent), m, xp)
+        self.JT = JT = whole_columns(columns, len(parent), m, xp)
 
         # limbs: what they leave of the trunk and of the rows adds up
         A, HT, own = _part(M, self.trunk, self.trunk), _part(JT, self.trunk, range(m)), xp.zeros(m, m)
@@ -86,14 +83,13 @@ class LimbSolution(Multipliers):
         # the trunk, then the rows
         self.A = _inverse(A, M, self.trunk, parent, xp)
         self.Q, roots = self.A @ HT, self.roots
-        self.delassus = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
-        E = LTL(self.delassus + xp.eye(m) * self.R, [k - 1 for k in range(m)], xp).inverse()
-        self.E = E if self.soft or not m else trust(lambda: E, self.R, self.roots, motion) * E
+        D = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
+        self.W = rows_inverse(D, roots, [k - 1 for k in range(m)], motion, softness, active, vanishing)
 
         # the solution
         r = joint_targets(motion, self.rows)
         f, v, local = self._reduced(tau - c, r)
-        self.multipliers = xp.held(self._multipliers(v - roots * (self.Q.T @ f)))
+        self.multipliers = xp.held(self.W @ (v - roots * (self.Q.T @ f)))
         self.a = xp.held(self._accelerations(f, local))
 
     @property
@@ -110,10 +106,6 @@ class LimbSolution(Multipliers):
             v = v - self.roots * put(l.NT @ own, l.limb.rows, [0], v.shape, self.xp)
             local.append(l.inverse @ own)
         return f, v, local
-
-    def _multipliers(self, v: Array) -> Array:
-        """W v."""
-        return self.E @ v if self.soft else undamped(self.E.__matmul__, self.R, v)
 
     def _accelerations(self, f: Array, local: Sequence[Array]) -> Array:
         """x, for the multipliers found."""
@@ -151,7 +143,7 @@ def _within(parent: Sequence[int], dofs: Sequence[int]) -> list[int]:
     return [place.get(parent[k], -1) for k in dofs]
 
 
-def _whole(columns: Sequence[Columns], n: int, m: int, xp: Ops) -> Array:
+def whole_columns(columns: Sequence[Columns], n: int, m: int, xp: Ops) -> Array:
     """J^T, n x m."""
     parts = [xp.zeros(n, 0)]
     for c in columns:

@@ -21,7 +21,7 @@ from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.constrained.kkt_factor import RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, by_dof, joint_columns, through
-from linkwork.algorithms.derivatives.implicit import Implicit, damping, regular
+from linkwork.algorithms.derivatives.implicit import Implicit, regular, rows_inverse
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -121,11 +121,15 @@ class Swept(Implicit):
         softness: Sequence[Array] | None = None,
         active: Array | None = None,
         weights: tuple[Array, Array] | None = None,
+        vanishing: Sequence[int] | None = None,
     ) -> None:
-        self._prepare(motion, softness, active)
+        self._prepare(motion, active)
         xp, sweeps = motion.xp, Sweeps(motion) if is_deep(motion.model) else JointSpace(motion)
         Y = [sweeps.through(*_as_forces(motion, r)) for r in self.rows]
-        self.joints, self.factor = sweeps, RowsFactor(Y, sweeps.pivots, damping(motion, self.rows, softness), xp)
+        none = [xp.zeros(r.k.shape[0]) for r in self.rows]
+        self.joints, self.factor = sweeps, RowsFactor(Y, sweeps.pivots, none, xp)
+        D, parent = self.factor.delassus, self.factor.row_parents
+        self.W = rows_inverse(D, self.roots, parent, motion, softness, active, vanishing)
         self._regular = regular(sweeps.pivots, crba(motion), xp) if xp.single else 1.0
         k = joint_targets(motion, self.rows)
         if weights is not None:
