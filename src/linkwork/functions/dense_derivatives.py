@@ -26,9 +26,9 @@ from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.derivatives.implicit import Multipliers
 from linkwork.algorithms.derivatives.limb_solution import whole_columns
 from linkwork.backends.ops import Array
+from linkwork.backends.triangular import cholesky, solve_lower, solve_upper
 from linkwork.constraints.rows import constraint_rows
-from linkwork.constraints.units import cholesky, row_mobilities
-from linkwork.functions.judge import lower, upper
+from linkwork.constraints.units import row_mobilities
 from linkwork.kernels.matrices import Matrix, Tracer
 from linkwork.kernels.trace import trace
 from linkwork.lazy import cached_property
@@ -159,16 +159,16 @@ class Resolved:
 
     def __init__(self, M: np.ndarray, JT: np.ndarray, R: np.ndarray, length: np.ndarray) -> None:
         self.L, self.R, self.length = cholesky(M), R[:, None].astype(float), length[:, None]
-        self.WT = lower(self.L, JT).astype(float)
+        self.WT = solve_lower(self.L, JT).astype(float)
         u, s, vt = np.linalg.svd(self.WT.T / self.length, full_matrices=False)
         kept = s > Prox.redundant
         self.u, self.s, self.v = u[:, kept], s[kept, None], vt[kept].T
 
     def __call__(self, b: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        z = lower(self.L, b)
+        z = solve_lower(self.L, b)
         left = (r - self.WT.T @ z).astype(float)
         if self.R.any():  # soft
             y = np.linalg.solve(self.WT.T @ self.WT + np.diag(self.R[:, 0]), left)
-            return upper(self.L, z + self.WT @ y), y
+            return solve_upper(self.L.T, z + self.WT @ y), y
         along = self.u.T @ (left / self.length) / self.s
-        return upper(self.L, z + self.v @ along), self.u @ (along / self.s) / self.length
+        return solve_upper(self.L.T, z + self.v @ along), self.u @ (along / self.s) / self.length

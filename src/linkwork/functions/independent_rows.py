@@ -11,8 +11,8 @@ import numpy as np
 from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
-from linkwork.constraints.units import cholesky, row_mobilities
-from linkwork.functions.judge import lower
+from linkwork.backends.triangular import cholesky, solve_lower
+from linkwork.constraints.units import row_mobilities
 from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
 from linkwork.planner.iterations import samples
@@ -42,7 +42,7 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
 def _in_energy(model: Model, q: np.ndarray) -> np.ndarray:
     """L^-1 J^T with M = L L^T: columns are rows in coordinates in which the kinetic energy is a sum of squares."""
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), get("numpy"))
-    return lower(cholesky(crba(motion)), joint_space(motion)[0].T)
+    return solve_lower(cholesky(crba(motion)), joint_space(motion)[0].T)
 
 
 def _least(W: np.ndarray) -> float:
