@@ -12,6 +12,8 @@ import sys
 INTERRUPTED = 130
 """The exit code of a command that SIGINT (2) ended, as shells count: 128 + 2."""
 
+_said = list[bool]()
+
 
 def main() -> None:
     """Import the command line and run it."""
@@ -33,7 +35,7 @@ def main() -> None:
         raise
     finally:
         if heard:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own shows where it was, at its end
+            signal.signal(signal.SIGINT, _end_at_once)  # Python's own shows where it was, at its end
 
 
 def _end_at_once(*_: object) -> None:
@@ -43,7 +45,10 @@ def _end_at_once(*_: object) -> None:
 
 
 def _say() -> None:
-    os.write(2, b"interrupted\n")
+    """The line, once."""
+    if not _said:
+        _said.append(True)
+        os.write(2, b"interrupted\n")
 
 
 if __name__ == "__main__":

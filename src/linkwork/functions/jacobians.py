@@ -49,8 +49,9 @@ by trunk and limbs, too. These take the rows of all parts together: on a hand wi
 most on an arm."""
 
 
-MOST = 2_000_000
-"""Operations up to which derivatives are compiled: the inverse mass matrix of Talos (38 joints) has 600 000."""
+MOST = 1_000_000
+"""Operations up to which derivatives are compiled, in some minutes: the inverse mass matrix of Talos (38 joints) has
+600 000."""
 
 
 class Jacobians(Differentiated):
@@ -78,7 +79,7 @@ class Jacobians(Differentiated):
             return super().traced(MOST if limit is None else limit)
         except Outgrown:
             raise UnsupportedError(
-                f"{self.of.name}.derivatives() of '{self.model.name}' takes more than {MOST // 10**6} million "
+                f"{self.of.name}.derivatives() of '{self.model.name}' takes more than {MOST} "
                 "operations, which take many minutes to compile: take products with them, jvp() or vjp(), which take a "
                 "few times those of the function itself, or name fewer inputs, wrt=[...]"
             ) from None
