@@ -113,7 +113,8 @@ class Own(Distance):
 
 model = chain(3)
 tip, backend, state, rest = model.links[-1].name, sys.argv[1], [0.3, 0.7, 0.2], [0.0] * 3
-for own in (Own(tip, "world", 1.0, name="rod"), lw.Custom(lambda a, b: a * b + DRIFT * a * a - b, ["link1_joint", "link2_joint"])):
+rule = lw.Custom(lambda a, b: a * b + DRIFT * a * a - b, ["link1_joint", "link2_joint"])
+for own in (Own(tip, "world", 1.0, name="rod"), rule):
     held, contacts = model.with_constraints(own), [lw.Contact(tip)]
     for method in (None, "prox_ltl"):
         f = lw.forward_dynamics(held, method=method, backend=backend)
