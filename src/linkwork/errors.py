@@ -118,6 +118,10 @@ class UnmodelledWarning(UserWarning):
     """Something of the model that a function leaves out; the message counts it and says which has it."""
 
 
+class OpenLoopWarning(UserWarning):
+    """A motion that begins with loops open and keeps them so; the message names the largest error and remedies."""
+
+
 class CacheWarning(UserWarning):
     """A cache that is not used, because others can write to it; the message says what to change."""
 

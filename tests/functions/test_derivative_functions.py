@@ -11,6 +11,7 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
+from linkwork.functions import jacobians
 from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
 from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import chain
@@ -285,3 +286,12 @@ def test_joints_whose_subspace_has_a_rate_but_no_slopes(joint):
         assert_close(found, expected, 1e4, scale=size, eps=FIVE_POINT)
         assert_close(changes[0], expected, 1e4, scale=size, eps=FIVE_POINT)
         assert_close(back[0] @ dq + back[1] @ dv, w @ expected, 1e4, scale=size, eps=FIVE_POINT)
+
+
+def test_derivatives_that_nobody_waits_for_are_refused(monkeypatch):
+    """Those of the inverse mass matrix of 67 joints did not end in ten minutes; products with them are quick."""
+    monkeypatch.setattr(jacobians, "MOST", 3000)
+    minv = lw.inverse_mass_matrix(chain(8))
+    with pytest.raises(UnsupportedError, match=r"more than 3000 operations.* jvp\(\) or vjp\(\)"):
+        minv.derivatives()(np.zeros(8))
+    assert minv.jvp()(np.zeros(8), np.ones(8)).dMinv.shape == (8, 8)

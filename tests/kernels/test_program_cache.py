@@ -112,12 +112,20 @@ class Own(Distance):
         return replace(rows, drift=rows.drift + DRIFT)
 
 model = chain(3)
-model = model.with_constraints(Own(model.links[-1].name, "world", 1.0, name="rod"))
-for method in (None, "prox_ltl"):
-    f = lw.forward_dynamics(model, method=method, backend=sys.argv[1])
-    print(repr(float(f([0.3, 0.7, 0.2], [0.0] * 3, [0.0] * 3).a[1])))
-out = lw.rollout(model, backend=sys.argv[1])([0.3, 0.7, 0.2], [0.0] * 3, steps=3)
-print(repr(float(out.v[-1, 1])))
+tip, backend, state, rest = model.links[-1].name, sys.argv[1], [0.3, 0.7, 0.2], [0.0] * 3
+rule = lw.Custom(lambda a, b: a * b + DRIFT * a * a - b, ["link1_joint", "link2_joint"])
+for own in (Own(tip, "world", 1.0, name="rod"), rule):
+    held, contacts = model.with_constraints(own), [lw.Contact(tip)]
+    for method in (None, "prox_ltl"):
+        f = lw.forward_dynamics(held, method=method, backend=backend)
+        print(repr(float(f(state, rest, rest).a[1])))
+    print(repr(float(lw.rollout(held, backend=backend)(state, rest, steps=3).v[-1, 1])))
+    print(repr(float(lw.rollout(held, contacts=contacts, backend=backend)(state, rest, steps=3).v[-1, 1])))
+    print(repr(float(lw.step(held, contacts, backend=backend)(state, rest, rest, 1e-3).v[1])))
+    print(repr(float(lw.simulate(held, state, duration=2e-3, backend=backend).v[-1, 1])))
+    f = lw.forward_dynamics(held, backend=backend)
+    print(repr(float(f.derivatives()(state, [0.1, 0.2, 0.3], rest).da_dq[1].sum())))
+    print(repr(float(f.vjp()(state, [0.1, 0.2, 0.3], rest, [0.0, 1.0, 0.0], [0.0]).g_q.sum())))
 """
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from motions import energy, gap, julia_four_bar, pendulum
@@ -9,7 +11,7 @@ from motions import energy, gap, julia_four_bar, pendulum
 import linkwork as lw
 from linkwork.cli.demo import squatting_humanoid
 from linkwork.constraints.base import SHARE
-from linkwork.errors import InputError, NotFound, StepError
+from linkwork.errors import InputError, NotFound, OpenLoopWarning, StepError
 from linkwork.robots.mechanisms import arm, bricard, four_bar, quadruped, standing
 from linkwork.robots.scenarios import cassie
 
@@ -270,3 +272,20 @@ def test_divergence_is_no_fault_of_the_input(integrator):
 
     with pytest.raises(StepError, match=r"diverges: joint '.*' moves with .*rad/s after [0-9.e-]+ s"):
         lw.simulate(model, model.neutral(), np.ones(4), controller, dt=1e-2, duration=5.0, integrator=integrator)
+
+
+def test_motions_that_begin_with_an_open_loop_say_so():
+    """Nothing closes it, and nothing said so: the rows hold accelerations alone."""
+    model = four_bar()
+    q = lw.assemble(model, np.array([0.5, 0.3, 0.2]))
+    still = q + np.array([0.1, 0.0, 0.0])
+    with pytest.warns(OpenLoopWarning, match=r"At the start '.*' was violated by 0\.\d+ m or rad") as heard:
+        lw.simulate(model, still, duration=0.002)
+    assert [w.filename for w in heard if w.category is OpenLoopWarning] == [__file__]
+    with pytest.warns(OpenLoopWarning):
+        lw.simulate(model, still, duration=0.002, contacts=[])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OpenLoopWarning)
+        lw.simulate(model, q, duration=0.002)
+        lw.simulate(model, still, duration=0.002, projection=True)
+        lw.simulate(model, still, duration=0.002, stabilisation=True)

@@ -9,7 +9,7 @@ import numpy as np
 from linkwork.checks import NAMES, POSITIVE, SEED, check_memory, checked, optional, whole
 from linkwork.closure.assembly import Closing, assemble, closing_of, levenberg_marquardt
 from linkwork.closure.velocities import project_velocity
-from linkwork.constraints import Closure, LinkRows
+from linkwork.constraints import Closure, Constraint, LinkRows
 from linkwork.errors import SingularError
 from linkwork.model import Model
 from linkwork.model.model import MODEL, WORLD
@@ -140,8 +140,13 @@ def _limited(closing: Closing, q: np.ndarray, tolerance: float) -> np.ndarray | 
     return None
 
 
+def is_contact(c: Constraint) -> bool:
+    """Whether a constraint holds a frame to the origin of the world: a contact, wherever it is."""
+    return isinstance(c, Closure) and WORLD in (c.a, c.b) and c.joint in HOLDING
+
+
 def _placed(model: Model) -> list[str]:
     """The constraints with a place: all with a position but several frames at the origin of the world."""
     positional = [c for c in model.constraints if not isinstance(c, LinkRows)]
-    placeless = {c.name for c in positional if isinstance(c, Closure) and WORLD in (c.a, c.b) and c.joint in HOLDING}
+    placeless = {c.name for c in positional if is_contact(c)}
     return [c.name for c in positional if len(placeless) < 2 or c.name not in placeless]

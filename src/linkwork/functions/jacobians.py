@@ -13,6 +13,7 @@ from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_deriva
 from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
+from linkwork.errors import UnsupportedError
 from linkwork.functions.choice import Choice
 from linkwork.functions.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiated import Differentiated, by_columns
@@ -29,6 +30,7 @@ from linkwork.kernels.differentiate import tangents
 from linkwork.kernels.matrices import Tracer
 from linkwork.kernels.products import ProductProgram
 from linkwork.kernels.program import Program
+from linkwork.kernels.values import Outgrown
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
@@ -36,6 +38,7 @@ from linkwork.rewrite.rewritten import rewritten_model
 from linkwork.structure.limbs import independent
 
 if TYPE_CHECKING:
+    from linkwork.kernels.iterate import IterativeProgram
     from linkwork.kernels.kernel import Results
 
 Symbol = Callable[[str, int], Array]
@@ -45,6 +48,11 @@ PRODUCTS_FROM = 50_000
 by trunk and limbs, too. These take the rows of all parts together: on a hand with four fingers (up to 37 000) 1.00 to
 1.08 times as many operations as factors of the whole matrix do. On other robots they take 0.81 to 1.07 times as many,
 most on an arm."""
+
+
+MOST = 1_000_000
+"""Operations up to which derivatives are compiled, in some minutes: the inverse mass matrix of Talos (38 joints) has
+600 000."""
 
 
 class Jacobians(Differentiated):
@@ -65,6 +73,17 @@ class Jacobians(Differentiated):
             if names == known._fields:
                 return Results(known)
         return super()._results(names)
+
+    def traced(self, limit: int | None = None) -> Program | IterativeProgram:
+        """The program; UnsupportedError where it would take longer to compile than anybody waits."""
+        try:
+            return super().traced(MOST if limit is None else limit)
+        except Outgrown:
+            raise UnsupportedError(
+                f"{self.of.name}.derivatives() of '{self.model.name}' takes more than {MOST} "
+                "operations, which take many minutes to compile: take products with them, jvp() or vjp(), which take a "
+                "few times those of the function itself, or name fewer inputs, wrt=[...]"
+            ) from None
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         if isinstance(self.of, SolverFunction):

@@ -49,13 +49,16 @@ class Solved:
             return self.pair
         return unrolled(self.iteration, iterations, flat)[:2]
 
-    def verified(self, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
-        """The same, and the largest |J a - k| of a row, relative to the size of the rows' terms."""
+    def verified(self, iterations: int, flat: Array | float, weak: bool = False) -> tuple[Array, Array, Array]:
+        """The same, and the largest |J a - k| of a row, relative to the size of the rows' terms.
+
+        With `weak` it counts more in directions in which rows are nearly redundant.
+        """
         if self.iteration is None:
             assert self.pair is not None
             assert self.violation is not None
             return *self.pair, self.violation()
-        return unrolled(self.iteration, iterations, flat)
+        return unrolled(self.iteration, iterations, flat, weak)
 
 
 @dataclass(frozen=True)

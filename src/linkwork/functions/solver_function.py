@@ -70,6 +70,11 @@ class SolverFunction(Function[R]):
         usual = self.choice.method.prox_for(self.dtype)
         return usual if usual is None else fitted(usual, self.model, self.choice.method)
 
+    @property
+    def _embeds(self) -> bool:
+        """Whether the method gives no numbers where loops that it embeds have another rank."""
+        return isinstance(self.choice, Choice) and self.choice.method.local
+
     @checked(iterations=whole(1, 1000, "a number of solver iterations, at least 1"))
     def casadi(self, iterations: int = 3) -> Any:
         """The same function as a CasADi Function, for every tool that takes one.
@@ -192,7 +197,7 @@ class SolverFunction(Function[R]):
         for b in bad:
             state = self._state(arrays, b)
             verdict = None if self.opinion is None else self.opinion.independent(state)
-            if verdict is None and self.opinion is not None and self.prox is not None:
+            if verdict is None and self.opinion is not None and self.prox is not None and not self._embeds:
                 verdict = self.opinion.redundant(state, self.prox.redundant)
             if verdict is None:
                 raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states", state)

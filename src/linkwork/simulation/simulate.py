@@ -57,6 +57,7 @@ from linkwork.simulation.contacts import GroundContacts, ground_contacts
 from linkwork.simulation.dormand_prince import dormand_prince
 from linkwork.simulation.energy import Ledger, passive_work
 from linkwork.simulation.frictional import Scene, simulate_contacts
+from linkwork.simulation.open_loops import open_loop, warn_of_open_loop
 from linkwork.simulation.progress import bar
 from linkwork.simulation.projection import Correction
 from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
@@ -144,7 +145,7 @@ def simulate(
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
-    singular postures.
+    singular postures, and (OpenLoopWarning) where the motion begins with loops open and nothing closes them.
 
     Examples:
         >>> run = lw.simulate(chain(3), np.zeros(3), dt=1e-3, duration=0.1)
@@ -173,6 +174,7 @@ def simulate(
     if contacts is not None:
         given = {"prox": prox, "stabilisation": stabilisation or None}
         options.check_contacts([n for n, x in given.items() if x is not None])
+        warn_of_open_loop(model, q)
         plane = ground if isinstance(ground, Surface) else Ground(height=ground or 0.0)
         act = partial(_drive, model, controller, options)
         scene = Scene(model, contacts, plane, method, backend, actuators)
@@ -180,6 +182,9 @@ def simulate(
     warn_of_friction(model, "simulate")
     sticking = ground_contacts(model) if ground is not None else ()
     model = stabilised(model, stabilisation, dt, but=[c.name for _, c in sticking])
+    if not projection:
+        settle = ", or take stabilisation=True or projection=True"
+        warn_of_open_loop(model, q, [c.name for _, c in sticking], settle)
     if integrator == "dormand_prince":
         return _reference(model, q, v, controller, options, method, prox)
     run = _Simulation(model, options, method, prox, q, v)
@@ -188,16 +193,13 @@ def simulate(
             try:
                 run.step(k, controller)
             except StepError as problem:
-                raise StepError(f"{problem}{run.opened}") from None
+                said = "" if ground is not None else open_loop(model, q)
+                raise StepError(f"{problem}. {said}" if said else str(problem)) from None
             tick(k)
         run.finish(options.steps, controller)
     run.ledger.tell(dt)
     run.advance.tell()
     return run.trajectory()
-
-
-OPEN = 1e-3
-"""Metres or radians by which a loop is open rather than rounded."""
 
 
 @dataclass(frozen=True)
@@ -246,8 +248,7 @@ class _Simulation:
         self.ledger = Ledger(model, q, v, o.backend, o.integrator)
         if model.constraints:
             self.error = constraint_error(model, backend=o.backend)
-            self.start = self.error(q, v)
-            self.rate = self.start.rate
+            self.rate = self.error(q, v).rate
         if switching or (o.projection and model.constraints):
             self.correct = Correction(model, method if switching else None, o.backend)
         self.ground: GroundContacts | None = None
@@ -261,18 +262,6 @@ class _Simulation:
     def active(self) -> np.ndarray:
         """One weight per constraint: 0 for contacts that are released."""
         return np.ones(len(self.model.constraints)) if self.ground is None else self.ground.active
-
-    @property
-    def opened(self) -> str:
-        """What an error says of loops that were open at the start."""
-        if not self.model.constraints or self.ground is not None:
-            return ""
-        worst = int(np.argmax(np.abs(self.start.phi)))
-        size, names = abs(self.start.phi[worst]), [c.name for c in self.model.constraints for _ in range(c.rows)]
-        remedy = (
-            f". At the start '{names[worst]}' was violated by {size:.2g} m or rad: begin with lw.assemble(model, q0)"
-        )
-        return remedy if size > OPEN else ""
 
     def step(self, k: int, controller: Controller | None) -> None:
         """One step of dt, with its contact events."""

@@ -240,7 +240,8 @@ class Step:
         mu, flat = (None, 0.0) if prox is None else (prox.mu, prox.flat)
         given = stiffened(self.model, x["dt"][0, 0], xp, x, q, v) if self.integrator == "semi_implicit" else x
         found = solver(xp, q, v, tau, None, mu, x["active"] if self.modes else None, given, lam0)
-        return found.verified(self.iterations or self._usual, flat)
+        weak = self.method.at_once and not drifts(self.method, self.model) and self.dtype == "float64"
+        return found.verified(self.iterations or self._usual, flat, weak)
 
     @property
     def _usual(self) -> int:

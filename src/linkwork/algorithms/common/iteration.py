@@ -224,13 +224,18 @@ class Loop:
         state = self._split(x)
         return self.of.finish(state.lam, state.found)
 
-    def violation(self, x: Array) -> Array:
+    def violation(self, x: Array, weak: bool = False) -> Array:
         """|J a - k| relative to the size of the rows' terms.
 
-        Of embedded rows it is the largest error, if that is more.
+        Of embedded rows it is the largest error, if that is more. With `weak` it counts by the square of how far steps
+        had to be stretched along weak directions: the same error of rows is a larger one of accelerations there, and
+        these may be small beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
         square = dot(state.error, state.error) / (state.size * state.size + TINY)
+        if weak:
+            share = state.worth * state.worth
+            square = square / (share * share)
         if self.of.beside is not None:
             more, size, _ = self.of.beside(state.lam, state.found)
             other = more * more / (size * size + TINY)
@@ -301,10 +306,12 @@ def run(iteration: Iteration, prox: Prox) -> Solution:
     return Solution(vdot, lam, used, left, bound)
 
 
-def unrolled(iteration: Iteration, iterations: int, flat: Array | float) -> tuple[Array, Array, Array]:
+def unrolled(
+    iteration: Iteration, iterations: int, flat: Array | float, weak: bool = False
+) -> tuple[Array, Array, Array]:
     """Accelerations, forces and violation after so many solver iterations, as straight operations."""
     loop = Loop(iteration, flat)
     x, residual = loop.first()
     for n in range(1, iterations):
         x, residual = loop.next(x if n == 1 else loop.ended(x, residual))
-    return *loop.results(x), loop.violation(x)
+    return *loop.results(x), loop.violation(x, weak)
