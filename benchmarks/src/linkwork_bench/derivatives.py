@@ -122,7 +122,8 @@ def measured(robot: Robot, case: str, peers: Peers, host: Host, rounds: int) -> 
 
 def _in_batches(f: Function, robot: Robot) -> Callable[[], Any]:
     """A function on a batch; weights of a product are ones."""
-    bound, rows = Kernel(f.program, threads=1, defaults=f.defaults).bind(BATCH), np.arange(BATCH) % len(robot.q)
+    kernel = Kernel(f.program, threads=1, defaults=f.defaults, settings=f._settings)
+    bound, rows = kernel.bind(BATCH), np.arange(BATCH) % len(robot.q)
     for name, buffer in zip(f.inputs, bound.inputs, strict=False):
         buffer[...] = getattr(robot, name)[rows] if name in ("q", "v", "tau") else 1.0
     bound()

@@ -10,10 +10,11 @@ Rows may be redundant or singular: multipliers come from W, the (pseudo-)inverse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from linkwork.algorithms.common.columns import split
+from linkwork.algorithms.common.least_inertia import holding
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.kkt_factor import KKTFactor, RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
@@ -90,7 +91,7 @@ class Implicit(Multipliers):
     ) -> None:
         self._prepare(motion, active, columns)
         none = [self.xp.zeros(r.k.shape[0]) for r in self.rows]
-        factor = KKTFactor(M, self.columns, none, motion.model.topology.dof_parent, self.xp)
+        factor = KKTFactor(M, self.columns, none, motion.model.topology.dof_parent, self.xp, held=keeping(motion))
         self.factor, self.joints = factor, factor.joints
         self.W = rows_inverse(factor.delassus, self.roots, factor.row_parents, motion, softness, active, vanishing)
         self.inverse_L = factor.joints.inverse_L if sparse else None
@@ -163,6 +164,11 @@ class Implicit(Multipliers):
             for j, n in row.items():
                 x[i] = x[i] + n * w[j : j + 1, :]
         return self.xp.vstack([z[0:0, :], *x])
+
+
+def keeping(motion: Motion) -> Callable[[int, Array], Array]:
+    """The inertia of a degree of freedom, or NaN where float64 loses it; `regular` is for float32."""
+    return holding(motion) if not motion.xp.single else lambda k, d: d
 
 
 def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:

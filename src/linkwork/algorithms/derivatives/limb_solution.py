@@ -25,7 +25,7 @@ import numpy as np
 from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, regular, rows_inverse
+from linkwork.algorithms.derivatives.implicit import Multipliers, keeping, regular, rows_inverse
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows
@@ -72,7 +72,7 @@ class LimbSolution(Multipliers):
         A, HT, own = _part(M, self.trunk, self.trunk), _part(JT, self.trunk, range(m)), xp.zeros(m, m)
         self.limbs = []
         for limb in found:
-            inverse = _inverse(_part(M, limb.dofs, limb.dofs), M, limb.dofs, parent, xp)
+            inverse = _inverse(_part(M, limb.dofs, limb.dofs), M, limb.dofs, motion)
             F, J = _part(M, limb.dofs, [self.trunk[k] for k in limb.carriers]), _part(JT, limb.dofs, limb.rows)
             done = Eliminated(limb, inverse, -(inverse @ F).T, (inverse @ J).T)
             A = A + put(xp.symmetric(done.PT @ F), limb.carriers, limb.carriers, A.shape, xp)
@@ -81,7 +81,7 @@ class LimbSolution(Multipliers):
             self.limbs.append(done)
 
         # the trunk, then the rows
-        self.A = _inverse(A, M, self.trunk, parent, xp)
+        self.A = _inverse(A, M, self.trunk, motion)
         self.Q, roots = self.A @ HT, self.roots
         D = xp.symmetric((own + xp.symmetric(HT.T @ self.Q)) * roots * roots.T)
         self.W = rows_inverse(D, roots, [k - 1 for k in range(m)], motion, softness, active, vanishing)
@@ -118,9 +118,10 @@ class LimbSolution(Multipliers):
         return x
 
 
-def _inverse(A: Array, M: Array, dofs: Sequence[int], parent: Sequence[int], xp: Ops) -> Array:
+def _inverse(A: Array, M: Array, dofs: Sequence[int], motion: Motion) -> Array:
     """A^-1 of some degrees of freedom, what is left of their part of M."""
-    factor = LTL(A, _within(parent, dofs), xp)
+    xp, keep = motion.xp, keeping(motion)
+    factor = LTL(A, _within(motion.model.topology.dof_parent, dofs), xp, held=lambda k, d: keep(dofs[k], d))
     return regular(factor.pivots, _part(M, dofs, dofs), xp) * factor.inverse()
 
 

@@ -21,7 +21,7 @@ from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.constrained.kkt_factor import RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, by_dof, joint_columns, through
-from linkwork.algorithms.derivatives.implicit import Implicit, regular, rows_inverse
+from linkwork.algorithms.derivatives.implicit import Implicit, keeping, regular, rows_inverse
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array
@@ -76,7 +76,7 @@ class JointSpace(LTL):
     """The same by the mass matrix and its factor."""
 
     def __init__(self, motion: Motion) -> None:
-        super().__init__(crba(motion), motion.model.topology.dof_parent, motion.xp)
+        super().__init__(crba(motion), motion.model.topology.dof_parent, motion.xp, held=keeping(motion))
         self.motion = motion
 
     def through(self, b: Mapping[int, Array], forces: Mapping[int, Array]) -> Columns:
