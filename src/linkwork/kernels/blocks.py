@@ -6,14 +6,15 @@ A tile makes as many iterations as the slowest of its states. So the tiles of a 
        the end of time, or where an attempt leaves states unsolved. These are noted, and stay at the beginning of that
        step; the others have taken it.
     2. States that are noted are gathered, W at a time, in tiles of their own, which take the step as a whole, all loops
-       from the first on. The results go back to where the states were, and all tiles go on.
+       from the first on: side by side those that took as many iterations when they were here last, for they are likely
+       to do so again. The results go back to where the states were, and all tiles go on.
 
 No state's result depends on the others of its tile, so this changes no bit of it. What it costs is that some states
 begin a step twice. A block of one tile takes whole steps from the beginning.
 
 A tile that does not run has its state in its *home*, laid out as the beginning of the workspace. Behind the homes are
-the *times* of tiles, how many steps they took; and the *list*: how many states are noted, the first row of the block,
-and the numbers of these states in it.
+the *times* of tiles, how many steps they took; the *list*: how many states are noted, the first row of the block, and
+the numbers of these states in it; and the *efforts*: the iterations of every state when it was gathered last, or zero.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from linkwork.kernels.driver import Frame, burning, declarations, pausing, resuming
 from linkwork.kernels.fields import load, store
 from linkwork.kernels.lower import ATTRIBUTES, Shape
-from linkwork.kernels.time_driver import PREFETCH, STEPS_AND_EVERY, WHEN_RECORDED, Ports
+from linkwork.kernels.time_driver import PREFETCH, STEPS_AND_EVERY, WHEN_RECORDED, WHICH_RECORD, Ports
 
 TILES, BYTES = 64, 512 * 1024
 """The most tiles of a block: enough that those of the second part are full; and bytes of their homes, half of a
@@ -61,9 +62,14 @@ class Block:
         return self.times + 8 * self.tiles
 
     @property
+    def efforts(self) -> int:
+        """Where the efforts are."""
+        return self.list + HEADER + 8 * self.rows
+
+    @property
     def workspace(self) -> int:
-        """Of all: the tile that runs, homes, times, the list."""
-        return -(-(self.list + HEADER + 8 * self.rows) // 64) * 64
+        """Of all: the tile that runs, homes, times, the list, efforts."""
+        return -(-(self.efforts + self.shape.size * self.rows) // 64) * 64
 
 
 def block_driver(
@@ -72,14 +78,14 @@ def block_driver(
     fixed: int,
     timed: int,
     calls: Mapping[str, Sequence[str]],
-    left: int,
+    slots: Mapping[str, int],
     chunks: Sequence[str],
     cost: int,
 ) -> str:
     """IR of ``run``, with the table of :mod:`linkwork.kernels.time_driver`.
 
     ``calls`` are those of the `start` of a rollout, of an `attempt` and of a `whole` step. The slot ``left`` says which
-    lanes an attempt has left.
+    lanes an attempt has left, ``iterations`` how many of them a step took.
     """
     ports, shape, newline = Ports(frame, fixed, timed), frame.shape, "\n"
     tile = "ptr %table, i64 %row, i64 %end, ptr %ws"
@@ -124,9 +130,9 @@ define internal void @whole(ptr %ws) #0 {{
 {newline.join(calls["whole"])}
   ret void
 }}
-{_note(shape, left)}
 {_places(block)}
-{_solve(ports, block)}
+{_note(block, slots["left"])}
+{_solve(ports, block, slots["iterations"])}
 
 define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
@@ -154,6 +160,8 @@ entering:
   call void @enter(ptr %table, i64 %entered, i64 %end, ptr %home_new)
   %time_new = call ptr @time(ptr %ws, i64 %number_new)
   store i64 0, ptr %time_new, align 8
+  %effort_new = call ptr @effort(ptr %ws, i64 %number_new)
+  store {shape.vector} {shape.constant(0.0)}, ptr %effort_new, align {shape.size}
   %entered1 = add i64 %entered, {shape.lanes}
   %others = icmp ult i64 %entered1, %hi_new
   br i1 %others, label %entering, label %sweep
@@ -210,6 +218,7 @@ stepped:
 {WHEN_RECORDED}
   br i1 %due, label %recording, label %recorded
 recording:
+{WHICH_RECORD}
   call void @record(ptr %table, i64 %row, i64 %end, ptr %ws, i64 %frame)
   br label %recorded
 recorded:
@@ -256,50 +265,8 @@ exit:
 {ATTRIBUTES}"""
 
 
-def _note(shape: Shape, left: int) -> str:
-    """``note``: the lanes that an attempt has left, as states of the block; whether there are any.
-
-    Only ``valid`` lanes are states.
-    """
-    w = shape.lanes
-    return f"""
-define internal i1 @note(ptr %ws, ptr %list, i64 %number, i64 %valid) #0 {{
-entry:
-  %place = getelementptr i8, ptr %ws, i64 {left * shape.bytes}
-  %flags = load {shape.vector}, ptr %place, align {shape.bytes}
-  %mask = fcmp une {shape.vector} %flags, {shape.constant(0.0)}
-  %bits = bitcast {shape.mask} %mask to i{w}
-  %wide = zext i{w} %bits to i64
-  %lanes = call i64 @llvm.umin.i64(i64 %valid, i64 {w})
-  %above = shl i64 -1, %lanes
-  %below = xor i64 %above, -1
-  %all = and i64 %wide, %below
-  %before = load i64, ptr %list, align 8
-  br label %look
-look:
-  %rest = phi i64 [%all, %entry], [%rest1, %add]
-  %count = phi i64 [%before, %entry], [%count1, %add]
-  %none = icmp eq i64 %rest, 0
-  br i1 %none, label %exit, label %add
-add:
-  %lane = call i64 @llvm.cttz.i64(i64 %rest, i1 true)
-  %less = sub i64 %rest, 1
-  %rest1 = and i64 %rest, %less
-  %state = add i64 %number, %lane
-  %states = getelementptr i8, ptr %list, i64 {HEADER}
-  %at = getelementptr i64, ptr %states, i64 %count
-  store i64 %state, ptr %at, align 8
-  %count1 = add i64 %count, 1
-  br label %look
-exit:
-  store i64 %count, ptr %list, align 8
-  %some = icmp ne i64 %all, 0
-  ret i1 %some
-}}"""
-
-
 def _places(block: Block) -> str:
-    """``home`` and ``time`` of the tile of a state, by the state's number in the block."""
+    """``home`` and ``time`` of the tile of a state, and the state's ``effort``, by its number in the block."""
     return f"""
 define internal ptr @home(ptr %ws, i64 %state) #0 {{
   %tile = udiv i64 %state, {block.shape.lanes}
@@ -314,10 +281,78 @@ define internal ptr @time(ptr %ws, i64 %state) #0 {{
   %times = getelementptr i8, ptr %ws, i64 {block.times}
   %time = getelementptr i64, ptr %times, i64 %tile
   ret ptr %time
+}}
+
+define internal ptr @effort(ptr %ws, i64 %state) #0 {{
+  %efforts = getelementptr i8, ptr %ws, i64 {block.efforts}
+  %effort = getelementptr {block.shape.scalar}, ptr %efforts, i64 %state
+  ret ptr %effort
 }}"""
 
 
-def _solve(ports: Ports, block: Block) -> str:
+def _note(block: Block, left: int) -> str:
+    """``note``: the lanes that an attempt has left, as states of the block; whether there are any.
+
+    Only ``valid`` lanes are states. Those of less effort are first in the list.
+    """
+    shape = block.shape
+    w, scalar, size = shape.lanes, shape.scalar, shape.size
+    return f"""
+define internal i1 @note(ptr %ws, ptr %list, i64 %number, i64 %valid) #0 {{
+entry:
+  %place = getelementptr i8, ptr %ws, i64 {left * shape.bytes}
+  %flags = load {shape.vector}, ptr %place, align {shape.bytes}
+  %mask = fcmp une {shape.vector} %flags, {shape.constant(0.0)}
+  %bits = bitcast {shape.mask} %mask to i{w}
+  %wide = zext i{w} %bits to i64
+  %lanes = call i64 @llvm.umin.i64(i64 %valid, i64 {w})
+  %above = shl i64 -1, %lanes
+  %below = xor i64 %above, -1
+  %all = and i64 %wide, %below
+  %before = load i64, ptr %list, align 8
+  %states = getelementptr i8, ptr %list, i64 {HEADER}
+  br label %look
+look:
+  %rest = phi i64 [%all, %entry], [%rest1, %put]
+  %count = phi i64 [%before, %entry], [%count1, %put]
+  %none = icmp eq i64 %rest, 0
+  br i1 %none, label %exit, label %add
+add:
+  %lane = call i64 @llvm.cttz.i64(i64 %rest, i1 true)
+  %less = sub i64 %rest, 1
+  %rest1 = and i64 %rest, %less
+  %state = add i64 %number, %lane
+  %effort_at = call ptr @effort(ptr %ws, i64 %state)
+  %effort = load {scalar}, ptr %effort_at, align {size}
+  %count1 = add i64 %count, 1
+  br label %compare
+compare:
+  %k = phi i64 [%count, %add], [%k1, %shift]
+  %at = getelementptr i64, ptr %states, i64 %k
+  %first = icmp eq i64 %k, 0
+  br i1 %first, label %put, label %beside
+beside:
+  %k1 = sub i64 %k, 1
+  %at1 = getelementptr i64, ptr %states, i64 %k1
+  %other = load i64, ptr %at1, align 8
+  %other_at = call ptr @effort(ptr %ws, i64 %other)
+  %other_effort = load {scalar}, ptr %other_at, align {size}
+  %more = fcmp ogt {scalar} %other_effort, %effort
+  br i1 %more, label %shift, label %put
+shift:
+  store i64 %other, ptr %at, align 8
+  br label %compare
+put:
+  store i64 %state, ptr %at, align 8
+  br label %look
+exit:
+  store i64 %count, ptr %list, align 8
+  %some = icmp ne i64 %all, 0
+  ret i1 %some
+}}"""
+
+
+def _solve(ports: Ports, block: Block, iterations: int) -> str:
     """``solve``: a whole step for the last states of the list, at most W; idle lanes repeat one of them."""
     shape, newline = block.shape, "\n"
     w, scalar, size = shape.lanes, shape.scalar, shape.size
@@ -395,10 +430,10 @@ gather:
   %lane_in = getelementptr {scalar}, ptr %ws, i64 %g
   call void @strided(ptr %lane_in, i64 {w}, ptr %home_in, i64 {w}, i64 {block.kept // shape.bytes})
   %time_in = call ptr @time(ptr %ws, i64 %state_in)
-  %after = load i64, ptr %time_in, align 8
-  %t = sub i64 %after, 1
+  %after_in = load i64, ptr %time_in, align 8
+  %t_in = sub i64 %after_in, 1
   %row_in = add i64 %lo, %state_in
-  call void @take_lane(ptr %table, i64 %row_in, ptr %lane_in, i64 %t)
+  call void @take_lane(ptr %table, i64 %row_in, ptr %lane_in, i64 %t_in)
   %g1 = add i64 %g, 1
   %more_in = icmp ult i64 %g1, {w}
   br i1 %more_in, label %gather, label %whole
@@ -413,14 +448,17 @@ scatter:
   %lane = getelementptr {scalar}, ptr %ws, i64 %s
   %home = call ptr @lane_at_home(ptr %ws, i64 %state)
   call void @strided(ptr %home, i64 {w}, ptr %lane, i64 {w}, i64 {block.kept // shape.bytes})
+  %used_at = getelementptr i8, ptr %lane, i64 {iterations * shape.bytes}
+  %used = load {scalar}, ptr %used_at, align {size}
+  %effort = call ptr @effort(ptr %ws, i64 %state)
+  store {scalar} %used, ptr %effort, align {size}
   %time = call ptr @time(ptr %ws, i64 %state)
-  %t1 = load i64, ptr %time, align 8
-  %phase = urem i64 %t1, %every
-  %due = icmp eq i64 %phase, 0
+  %after = load i64, ptr %time, align 8
+  %t = sub i64 %after, 1
+{WHEN_RECORDED}
   br i1 %due, label %record, label %scattered
 record:
-  %frames = udiv i64 %t1, %every
-  %frame = sub i64 %frames, 1
+{WHICH_RECORD}
   %row = add i64 %lo, %state
   call void @record_lane(ptr %table, i64 %row, ptr %lane, i64 %frame)
   br label %scattered

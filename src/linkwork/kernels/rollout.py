@@ -198,14 +198,11 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
         calls["step"] = looped(inner, further)
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     if block is not None:
-        attempt = inner | {
-            "test": inner["patience"],
-            "end": [*inner.get("end", ()), *inner["test"], *inner["unsolved"]],
-        }
-        calls["attempt"] = [*looped(attempt, ()), *calls["hold"]]
+        ends = [*inner.get("end", ()), *inner["test"], *inner["unsolved"]]
+        calls["attempt"] = [*looped(inner | {"test": inner["patience"], "end": ends}, ()), *calls["hold"]]
         calls["whole"] = [*calls["step"], *calls["blend"]]
-        fixed, timed, left = len(program.fixed), len(program.timed), layout.named[LEFT.name]
-        modules.append(block_driver(frame, block, fixed, timed, calls, left, names, cost))
+        fixed, timed = len(program.fixed), len(program.timed)
+        modules.append(block_driver(frame, block, fixed, timed, calls, layout.named, names, cost))
     else:
         modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))

@@ -50,6 +50,7 @@ step:
 {WHEN_RECORDED}
   br i1 %due, label %record, label %recorded
 record:
+{WHICH_RECORD}
 {newline.join(ports.recorded())}
   br label %recorded
 recorded:
@@ -71,10 +72,11 @@ PREFETCH = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
 STEPS_AND_EVERY = field_of("%steps", "%table", 0, "i64") + field_of("%every", "%table", 8, "i64")
 WHEN_RECORDED = """  %t1 = add i64 %t, 1
   %phase = urem i64 %t1, %every
-  %due = icmp eq i64 %phase, 0
-  %frames = udiv i64 %t1, %every
+  %due = icmp eq i64 %phase, 0"""
+"""The next time, and whether what is reached by then is recorded."""
+
+WHICH_RECORD = """  %frames = udiv i64 %t1, %every
   %frame = sub i64 %frames, 1"""
-"""The next time, whether what is reached by then is recorded, and as which record."""
 
 
 class Ports:
