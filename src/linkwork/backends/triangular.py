@@ -11,7 +11,7 @@ import numpy as np
 
 def cholesky(M: np.ndarray) -> np.ndarray:
     """L of M = L L^T; LinAlgError if M is not positive definite."""
-    L = np.zeros_like(M)
+    L = np.zeros(M.shape, M.dtype)
     for j in range(len(M)):
         left = M[j:, j] - L[j:, :j] @ L[j, :j]
         if not left[0] > 0:
@@ -22,7 +22,7 @@ def cholesky(M: np.ndarray) -> np.ndarray:
 
 def solve_lower(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """L^-1 b for a lower triangular L: small pivots keep their digits."""
-    x = b.astype(L.dtype)
+    x = np.array(b, L.dtype)
     for i in range(len(L)):
         x[i] = (x[i] - L[i, :i] @ x[:i]) / L[i, i]
     return x
