@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular solves in the precision of their arguments, and without exchanging rows.
+"""Cholesky factors and triangular solves in the precision of their arguments; rows keep their order.
 
 LAPACK has none for NumPy's longest type. And NumPy solves triangular systems by LU factors only: that exchanges rows,
 and loses digits of light links behind heavy ones that substitution keeps.
