@@ -120,8 +120,9 @@ def _embeds(model: Model, method: registry.Method) -> bool:
 class Sample(NamedTuple):
     """A state with joint forces, and what all methods need of it.
 
-    `applied` are these forces and those of springs, `free` the accelerations without rows. `length` is the unit of each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves
-    accelerations by so much, in these units, for each unit of a penalty.
+    `applied` are these forces and those of springs, `free` the accelerations without rows. `length` is the unit of
+    each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves accelerations by so much, in
+    these units, for each unit of a penalty.
     """
 
     q: np.ndarray
