@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         mass_matrix,
         mass_pattern,
     )
-    from linkwork.functions.kkt import KKTCholesky, kkt_solve
+    from linkwork.functions.kkt_systems import KKTCholesky, kkt_solve
     from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
     from linkwork.functions.planning import plan
     from linkwork.functions.regressors import regressor, regressor_pattern
@@ -246,7 +246,7 @@ MODULES = {
         "mass_matrix",
         "mass_pattern",
     ),
-    "functions.kkt": ("KKTCholesky", "kkt_solve"),
+    "functions.kkt_systems": ("KKTCholesky", "kkt_solve"),
     "functions.operational_space": ("delassus", "factored_solve", "operational_space_inertia"),
     "functions.planning": ("plan",),
     "functions.regressors": ("regressor", "regressor_pattern"),

@@ -14,7 +14,7 @@ from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian
 from linkwork.constraints.rows import constraint_rows
-from linkwork.functions.kkt import KKTCholesky
+from linkwork.functions.kkt_systems import KKTCholesky
 from linkwork.robots.mechanisms import chain_of_loops, humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, one_link_cases, random_rows
 

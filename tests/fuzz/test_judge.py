@@ -196,6 +196,11 @@ def test_errors_and_reports_are_judged() -> None:
         assert made.judged(methods("forward_dynamics")["prox_pv"], off, Prox()).verdict == verdict
 
 
+def test_cut_joints_forbid_as_many_directions_as_their_basis_has() -> None:
+    for joint, count in judge.FORBIDDEN.items():
+        assert judge.forbidden({"joint": joint, "axis": [0.0, 0.6, 0.8], "pitch": 0.1}).shape == (6, count)
+
+
 def test_a_basis_of_forbidden_directions_is_any_basis() -> None:
     """Solutions do not depend on which one the rows use."""
     compared = 0

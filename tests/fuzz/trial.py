@@ -168,7 +168,7 @@ class Trial:
         bound = (self.roundings if eps == judge.EPS else C_SINGLE) * at.rounding(eps) * gram
         if m is not None and _embeds(m) and self.model.constraints:
             promised = min(bound * self._loops.kappa**2, max(bound, ITERATED))
-            bound = max(promised, self._chosen) + self._carried(at)
+            bound = max(promised, self._chosen) + (self._carries if at is self.verdict else self._carried(at))
         if at.conflict and m is not None and m.name != "kkt":
             bound = max(bound, min(at.dispute(), ITERATED))  # rows that contradict each other a little count as met
         if prox is not None:
@@ -266,7 +266,7 @@ class Trial:
     @cached_property
     def _unpushed(self) -> judge.Equations:
         """The equations without forces on links."""
-        return judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)})
+        return judge.equations({**self.recipe, "fext": [0.0] * len(self.fext)}) if self.fext.any() else self.eq
 
     @cached_property
     def _loops(self) -> judge.Verdict:
@@ -301,6 +301,10 @@ class Trial:
             return self.roundings * judge.EPS
         kappa = max(float(np.linalg.cond(My / np.outer(d, d))), lost / self.verdict.scale)
         return min(self.roundings * judge.EPS * kappa, ITERATED)
+
+    @cached_property
+    def _carries(self) -> float:
+        return self._carried(self.verdict)
 
     def _carried(self, at: judge.Verdict) -> float:
         """What clusters may be off where loops are open: their rows are those of closed ones, over local joints alone.

@@ -7,6 +7,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from linkwork.kernels.from_casadi import read_program
+from linkwork.kernels.iterate import IterativeProgram
+
 
 def chain(links: int) -> ca.Function:
     """The recursions of a planar-ish chain: rotations, products, a division per link, forward and backward."""
@@ -80,3 +83,13 @@ def random_function(rng: np.random.Generator, size: int) -> ca.Function:
         ]  # fmt: skip
         values.append(forms[rng.integers(len(forms))]())
     return ca.Function("random", [x], [ca.vertcat(*values[-12:])], ["x"], ["y"])
+
+
+def read_iteration(start: ca.Function, iterate: ca.Function, finish: ca.Function | None = None) -> IterativeProgram:
+    """A loop from CasADi functions; where `iterate` reads `x`, the new one is called `x_next`.
+
+    In CasADi an input and an output cannot share a name.
+    """
+    step = read_program(iterate)
+    step = step.renamed([port.name.removesuffix("_next") for port in step.outputs])
+    return IterativeProgram(read_program(start), step, None if finish is None else read_program(finish))

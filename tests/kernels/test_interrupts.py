@@ -13,10 +13,11 @@ from concurrent.futures import Future, wait
 import casadi as ca
 import numpy as np
 import pytest
+from kernels_examples import read_iteration
 
 from linkwork import forks
 from linkwork.kernels import IterativeProgram, Kernel
-from linkwork.kernels.from_casadi import read_iteration, read_program
+from linkwork.kernels.from_casadi import read_program
 from linkwork.kernels.pool import Pool, nothing
 
 HEARD, TRIES = 0.1, 3

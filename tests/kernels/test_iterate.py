@@ -7,10 +7,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+from kernels_examples import read_iteration
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
-from linkwork.kernels.from_casadi import read_iteration
 from linkwork.kernels.hoist import hoist
 from linkwork.kernels.iterate import Further, IterativeProgram
 from linkwork.kernels.trace import trace

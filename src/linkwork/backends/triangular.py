@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular solves in the precision of their arguments, and without exchanging rows.
+"""Cholesky factors and triangular solves in the precision of their arguments; rows keep their order.
 
 LAPACK has none for NumPy's longest type. And NumPy solves triangular systems by LU factors only: that exchanges rows,
 and loses digits of light links behind heavy ones that substitution keeps.
@@ -22,7 +22,7 @@ def cholesky(M: np.ndarray) -> np.ndarray:
 
 def solve_lower(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """L^-1 b for a lower triangular L: small pivots keep their digits."""
-    x = np.array(b, dtype=L.dtype)
+    x = np.array(b, L.dtype)
     for i in range(len(L)):
         x[i] = (x[i] - L[i, :i] @ x[:i]) / L[i, i]
     return x

@@ -113,15 +113,16 @@ def _missing(model: Model, method: registry.Method, seed: int) -> float:
 
 
 def _embeds(model: Model, method: registry.Method) -> bool:
-    """Whether a method embeds loops of this model; where it does not, its penalties are those of any other."""
+    """Whether a method embeds loops of this model; otherwise it penalises as any other method does."""
     return method.local and (method.ways is None or bool(treated(model, method.ways).embedded))
 
 
 class Sample(NamedTuple):
-    """A state with joint forces; `applied` are these and those of springs, `free` the accelerations without rows.
+    """A state with joint forces, and what all methods need of it.
 
-    `length` is the unit of each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves
-    accelerations by so much, in these units, for each unit of a penalty.
+    `applied` are these forces and those of springs, `free` the accelerations without rows. `length` is the unit of
+    each velocity: the mechanism's reach for slides. `rounding` of all rows' terms moves accelerations by so much, in
+    these units, for each unit of a penalty.
     """
 
     q: np.ndarray

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwork.errors import KernelError, listing
-from linkwork.kernels.iterate import IterativeProgram
 from linkwork.kernels.operations import BINARY, UNARY
 from linkwork.kernels.program import Content, Node, Port, Program
 from linkwork.kernels.simplify import simplify
@@ -40,23 +39,6 @@ def read_program(function: ca.Function, optimize: bool = True) -> Program:
 
     digest = hashlib.sha256(f"{optimize}\n{function.serialize()}".encode()).hexdigest()
     return Program.deferred(inputs, outputs, content, digest, function.name(), lambda: function)
-
-
-def read_iteration(
-    start: ca.Function,
-    iterate: ca.Function,
-    finish: ca.Function | None = None,
-    outputs: Sequence[str] | None = None,
-    optimize: bool = True,
-) -> IterativeProgram:
-    """A loop from CasADi functions; where ``iterate`` reads ``x``, the new one is called ``x_next``.
-
-    In CasADi an input and an output cannot share a name.
-    """
-    step = read_program(iterate, optimize)
-    step = step.renamed([port.name.removesuffix("_next") for port in step.outputs])
-    end = None if finish is None else read_program(finish, optimize)
-    return IterativeProgram(read_program(start, optimize), step, end, outputs)
 
 
 @cache

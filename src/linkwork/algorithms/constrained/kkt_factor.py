@@ -88,12 +88,9 @@ class RowsFactor:
 
 
 class KKTFactor(RowsFactor):
-    """K = U D U^T for any positive definite M with the pattern of the tree `parent`, and any rows.
+    """K = U D U^T by matrices of a backend.
 
-    `rows` has, for each constraint, J^T by degrees of freedom: `{dof: 1 x m_c}`; those it does not name are zero.
-    `R` has one column per constraint, the damping of each of its rows; without damping, `least` are the
-    least pivots of rows; `held` is that of `LTL`, for M. Vectors x have the constraints' part first. All are matrices
-    of the backend `xp`.
+    `lw.KKTCholesky` is that of numbers, and says what the arguments are; `held` is that of `LTL`, for M.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""The damped KKT system of constraints.
+"""Damped KKT systems for users: the factorisation of numbers, and compiled solutions for a model.
 
-Its factorisation for numbers, and compiled solutions for a model.
+The algorithm is algorithms/constrained/kkt_factor.py; the reference `kkt` of forward dynamics is constrained/kkt.py.
 """
 
 from __future__ import annotations
