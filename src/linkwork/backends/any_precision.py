@@ -1,4 +1,4 @@
-"""Cholesky's factorisation and triangular systems in the precision of their numbers: LAPACK has no longer type.
+"""Cholesky's factorisation and triangular systems in any precision: LAPACK has no longer type.
 
 Rows are not exchanged, so that small pivots keep their digits.
 """
