@@ -46,12 +46,15 @@ def read_usd(
     `root` stands for the file in errors.
     """
     try:
-        from pxr import Usd
+        from pxr import Tf, Usd
     except ImportError:
         raise MissingExtra("usd-core", "usd", "reading USD files") from None
     check_layers(root, path)
-    stage = Usd.Stage.Open(str(path.absolute()))
-    return _Reader(root, stage, model).read(base, cut)
+    try:
+        stage = Usd.Stage.Open(str(path.absolute()))
+        return _Reader(root, stage, model).read(base, cut)
+    except Tf.ErrorException as problem:  # operations on prims that USD itself does not know
+        raise root.error(f"USD cannot evaluate this stage ({' '.join(str(problem).split())[:300]})") from None
 
 
 @dataclass
@@ -95,6 +98,7 @@ class _Reader:
         self.bodies = dict(zip(_names(bodies), bodies, strict=True))
         self.named = {p.GetPath(): name for name, p in self.bodies.items()}
         joints = [p for p in prims if p.IsA(UsdPhysics.Joint)]
+        self._check_types([*bodies, *joints, *(p for p in prims if p.IsA(UsdPhysics.Scene))])
         self.edges = [e for n, p in zip(_names(joints), joints, strict=True) if (e := self._edge(n, p)) is not None]
         name = scope.name or stage.GetDefaultPrim().GetName() if scope.name or stage.HasDefaultPrim() else "model"
         self.builder = Builder(name, self._gravity(prims), strict=False)
@@ -210,6 +214,23 @@ class _Reader:
 
     # what prims say
 
+    def _check_types(self, prims: list[Any]) -> None:
+        """Refuse attributes that have another type than in their schema: their values mean nothing."""
+        for prim in prims:
+            schema = prim.GetPrimDefinition()
+            for attribute in prim.GetAuthoredAttributes():
+                known = schema.GetSchemaAttributeSpec(attribute.GetName())
+                written = [s.typeName for s in attribute.GetPropertyStack()] if known else []
+                if wrong := next((kind for kind in written if kind != known.typeName), None):
+                    what = f"{attribute.GetPath()} is of type '{wrong}'"
+                    raise self.root.error(f"{what}; its schema has '{known.typeName}'")
+
+    def _axis(self, of: str, token: Any) -> np.ndarray:
+        """A unit vector by its name."""
+        if str(token) not in AXES:
+            raise self.root.error(f"{of} has the axis '{token}'; valid: {listing(AXES)}")
+        return np.asarray(np.eye(3)[AXES[str(token)]])
+
     def _edge(self, name: str, prim: Any) -> _Edge | None:
         joint = self.physics.Joint(prim)
         if not joint.GetJointEnabledAttr().Get():
@@ -231,7 +252,7 @@ class _Reader:
         axis, limits = np.array([0.0, 0.0, 1.0]), Limits()
         if kind in ("revolute", "prismatic", "spherical"):
             typed = getattr(self.physics, f"{kind.capitalize()}Joint")(prim)
-            axis = np.eye(3)[AXES[str(typed.GetAxisAttr().Get())]]
+            axis = self._axis(f"joint {prim.GetPath()}", typed.GetAxisAttr().Get())
             if kind != "spherical":
                 unit = np.pi / 180 if kind == "revolute" else self.metre
                 lower, upper = (unit * float(a.Get()) for a in (typed.GetLowerLimitAttr(), typed.GetUpperLimitAttr()))
@@ -297,7 +318,7 @@ class _Reader:
         return np.asarray(np.linalg.norm(T[:3, :3], axis=0))
 
     def _gravity(self, prims: list[Any]) -> np.ndarray:
-        up = np.eye(3)[AXES[str(self.geom.GetStageUpAxis(self.stage))]]
+        up = self._axis("the stage's upAxis", self.geom.GetStageUpAxis(self.stage))
         direction, size = -up, 9.81
         for prim in (p for p in self.stage.Traverse() if p.IsA(self.physics.Scene)):
             scene = self.physics.Scene(prim)

@@ -43,6 +43,9 @@ change is rounding."""
 STUCK = 1e-2
 """The share of `tolerance` below which errors count as no longer changing."""
 
+WEAK, SMALL = 0.5, 1e-2
+"""What errors are worth in directions that count as weak, and the share of rows' terms that accelerations may be."""
+
 TINY = 1e-30
 """Added to squares of sizes, so that a mechanism in which nothing moves has relative errors."""
 
@@ -224,18 +227,27 @@ class Loop:
         state = self._split(x)
         return self.of.finish(state.lam, state.found)
 
-    def violation(self, x: Array, weak: bool = False) -> Array:
+    def worth(self, x: Array, before: Array) -> Array:
+        """What an error of rows is worth in the weakest direction in which steps were stretched; else as `before`.
+
+        Where rows are redundant no step is stretched, and the share of the tolerance is FLAT.
+        """
+        worth = self._split(x).worth
+        stretched = self.xp.where(worth < FLAT**2, worth, before)
+        return self.xp.where(worth > FLAT**2, worth, stretched)
+
+    def violation(self, x: Array, worth: Array | None = None) -> Array:
         """|J a - k| relative to the size of the rows' terms.
 
-        Of embedded rows it is the largest error, if that is more. With `weak` it counts by the square of how far steps
-        had to be stretched along weak directions: the same error of rows is a larger one of accelerations there, and
-        these may be small beside the terms of rows.
+        Of embedded rows it is the largest error, if that is more. In weak directions it counts by its `worth`: the same
+        error of rows is a larger one of accelerations there, which may be SMALL beside the terms of rows.
         """
         xp, state = self.xp, self._split(x)
         square = dot(state.error, state.error) / (state.size * state.size + TINY)
-        if weak:
-            share = state.worth * state.worth
-            square = square / (share * share)
+        if worth is not None:
+            counts = worth * worth
+            counts = xp.where(worth < WEAK, SMALL * counts, counts)
+            square = square / (counts * counts)
         if self.of.beside is not None:
             more, size, _ = self.of.beside(state.lam, state.found)
             other = more * more / (size * size + TINY)
@@ -310,8 +322,9 @@ def unrolled(
     iteration: Iteration, iterations: int, flat: Array | float, weak: bool = False
 ) -> tuple[Array, Array, Array]:
     """Accelerations, forces and violation after so many solver iterations, as straight operations."""
-    loop = Loop(iteration, flat)
+    loop, worth = Loop(iteration, flat), iteration.xp.eye(1)
     x, residual = loop.first()
     for n in range(1, iterations):
         x, residual = loop.next(x if n == 1 else loop.ended(x, residual))
-    return *loop.results(x), loop.violation(x, weak)
+        worth = loop.worth(x, worth)
+    return *loop.results(x), loop.violation(x, worth if weak else None)

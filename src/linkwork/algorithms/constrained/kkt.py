@@ -46,7 +46,7 @@ def resolved(motion: Motion) -> tuple[Motion, Array]:
 
 
 def confirmed(motion: Motion, M: Array, vdot: Array, forces: Array, fext: Array | None) -> Array:
-    """The accelerations; where the longest type loses a joint's inertia, too, their mean with those of `aba`.
+    """The accelerations; where the longest type is too short, their mean with those of `aba`.
 
     The two ways round apart: on iCub and wrists they differ as much as the worse one is off. LinAlgError if the mean
     may be off by more than 1e-6.
@@ -80,7 +80,7 @@ def _solved(motion: Motion, M: Array, tau: Array, fext: Array | None) -> tuple[A
 
 
 def tips_first(motion: Motion, M: Array) -> tuple[Array, Array]:
-    """L of M = L L^T with rows and columns from the last to the first, and 0, or NaN if a joint lost its inertia.
+    """L of M = L L^T from the last row to the first, and 0, or NaN if a joint lost its inertia.
 
     Squares of the diagonal of L are then what joints keep of their inertia.
     """
