@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.algorithms.constrained.kkt import joint_space
+from linkwork.algorithms.derivatives.rows_inverse import VANISHED
 from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
 from linkwork.constraints.units import cholesky, row_mobilities
@@ -17,9 +18,8 @@ from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
 from linkwork.planner.iterations import samples
 
-POSTURES, APART, ZERO = 6, 1e-3, 1e-9
-"""How many postures are looked at; the least singular value, of rows of length one, in most of them; and the length,
-in units of the usual one, of rows that vanish in all."""
+POSTURES, APART = 6, 1e-3
+"""How many postures are looked at; the least singular value, of rows of length one, in most of them."""
 
 
 @cached
@@ -34,7 +34,7 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
     if not found:
         return None
     lengths = np.array([np.linalg.norm(W, axis=0) for W in found])
-    vanish = (lengths <= ZERO * np.sqrt(row_mobilities(model))).all(0)
+    vanish = (lengths**2 <= VANISHED * row_mobilities(model)).all(0)
     apart = [_least(W[:, ~vanish]) > APART for W in found]
     return tuple(np.flatnonzero(vanish).tolist()) if 2 * sum(apart) > len(apart) else None
 
