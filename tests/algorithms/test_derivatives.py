@@ -11,9 +11,9 @@ import linkwork as lw
 from helpers import EPS, FIVE_POINT, assert_close, body, col, cond, constraints_of, derivative, motion, random_model
 from helpers import random_state as state_of
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
-from linkwork.algorithms.derivatives.rows_inverse import REDUNDANT
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
 from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.derivatives.rows_inverse import REDUNDANT
 from linkwork.algorithms.derivatives.swept import JointSpace, Sweeps
 from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea

@@ -1,5 +1,6 @@
-"""Whether the rows of a model are independent in usual postures: where not, derivatives need a pseudo-inverse.
+"""Whether the rows of a model are independent in usual postures.
 
+Where not, derivatives need a pseudo-inverse.
 Singular postures do not count, and neither does a wrong answer: either form says where it is none (NaN), and singular
 values decide there. So this is a question of speed alone.
 """
@@ -24,7 +25,7 @@ POSTURES, APART = 6, 1e-3
 
 @cached
 def vanishing_rows(model: Model) -> tuple[int, ...] | None:
-    """The rows that vanish where loops are closed, if the others are independent in most of a few random postures."""
+    """The rows that vanish where loops are closed, if the others are independent in most postures."""
     if not model.constraints:
         return ()
     try:
@@ -40,7 +41,7 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
 
 
 def _in_energy(model: Model, q: np.ndarray) -> np.ndarray:
-    """L^-1 J^T with M = L L^T: columns are rows in coordinates in which the kinetic energy is a sum of squares."""
+    """L^-1 J^T with M = L L^T: rows in coordinates in which the kinetic energy is a sum of squares."""
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), get("numpy"))
     return lower(cholesky(crba(motion)), joint_space(motion)[0].T)
 
