@@ -201,7 +201,7 @@ def test_icub_falls_in_its_neutral_posture():
 
 
 def test_derivatives_where_icub_loses_inertia():
-    # machine code was 4 % off there and said nothing; what differs now is rounding of the longer type
+    # machine code was 13 % off there and said nothing; what differs now is rounding of the longer type
     if np.finfo(np.longdouble).eps == np.finfo(float).eps:
         pytest.skip("NumPy has no longer type here")
     try:

@@ -1,4 +1,4 @@
-"""Derivatives by dense linear algebra and singular values, where machine code cannot tell which rows are redundant.
+"""Derivatives by dense linear algebra and singular values, where machine code does not resolve them.
 
     [M, -J^T; J, R] [x; y] = [b; r],    M = L L^T,    W = J L^-T = U S V^T,    z = L^-1 b
     c = S^-1 U^T (r - W z),    x = L^-T (z + V c),    y = U S^-1 c       (without directions of S that are redundant)

@@ -88,7 +88,7 @@ class Differentiated(Function[Any]):
     # what machine code cannot resolve
 
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
-        """The result; in states in which there is none, that of singular values, or for float32 that of float64."""
+        """The result; in states without one that of singular values, for float32 that of float64."""
         bad = self._odd(list(result), batch)
         if not bad or not isinstance(self.of, SolverFunction):
             return super()._sound(result, arrays, batch)

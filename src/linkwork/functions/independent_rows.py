@@ -1,5 +1,6 @@
-"""Whether the rows of a model are independent in usual postures: where not, derivatives need a pseudo-inverse.
+"""Whether the rows of a model are independent in usual postures.
 
+Where not, derivatives need a pseudo-inverse.
 Singular postures do not count, and neither does a wrong answer: either form says where it is none (NaN), and singular
 values decide there. So this is a question of speed alone.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwork.algorithms.constrained.kkt import joint_space
+from linkwork.algorithms.derivatives.rows_inverse import VANISHED
 from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
 from linkwork.backends.triangular import cholesky, solve_lower
@@ -17,14 +19,13 @@ from linkwork.model import Model, Motion
 from linkwork.model.memo import cached
 from linkwork.planner.iterations import samples
 
-POSTURES, APART, ZERO = 6, 1e-3, 1e-9
-"""How many postures are looked at; the least singular value, of rows of length one, in most of them; and the length,
-in units of the usual one, of rows that vanish in all."""
+POSTURES, APART = 6, 1e-3
+"""How many postures are looked at; the least singular value, of rows of length one, in most of them."""
 
 
 @cached
 def vanishing_rows(model: Model) -> tuple[int, ...] | None:
-    """The rows that vanish where loops are closed, if the others are independent in most of a few random postures."""
+    """The rows that vanish where loops are closed, if the others are independent in most postures."""
     if not model.constraints:
         return ()
     try:
@@ -34,13 +35,13 @@ def vanishing_rows(model: Model) -> tuple[int, ...] | None:
     if not found:
         return None
     lengths = np.array([np.linalg.norm(W, axis=0) for W in found])
-    vanish = (lengths <= ZERO * np.sqrt(row_mobilities(model))).all(0)
+    vanish = (lengths**2 <= VANISHED * row_mobilities(model)).all(0)
     apart = [_least(W[:, ~vanish]) > APART for W in found]
     return tuple(np.flatnonzero(vanish).tolist()) if 2 * sum(apart) > len(apart) else None
 
 
 def _in_energy(model: Model, q: np.ndarray) -> np.ndarray:
-    """L^-1 J^T with M = L L^T: columns are rows in coordinates in which the kinetic energy is a sum of squares."""
+    """L^-1 J^T with M = L L^T: rows in coordinates in which the kinetic energy is a sum of squares."""
     motion = Motion(model, q[:, None], np.zeros((model.nv, 1)), get("numpy"))
     return solve_lower(cholesky(crba(motion)), joint_space(motion)[0].T)
 

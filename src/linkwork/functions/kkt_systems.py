@@ -52,8 +52,8 @@ class KKTCholesky(KKTFactor):
         >>> factor = lw.KKTCholesky(M, [{0: J[:, :1], 1: J[:, 1:]}], [np.array([[0.1]])], parent=(-1, -1))
         >>> b = np.array([[1.0], [0.0], [0.0]])
         >>> x = factor.solve(b)
-        >>> np.allclose(factor.multiply(x), b), factor.osim.shape
-        (True, (1, 1))
+        >>> np.allclose(factor.multiply(x), b), factor.osim.shape, factor.row_parents
+        (True, (1, 1), [-1])
         >>> np.allclose(factor.solve_UT(factor.solve_D(factor.solve_U(b))), x)
         True
         >>> np.allclose(factor.multiply_U(factor.multiply_D(factor.multiply_UT(x))), b)
