@@ -61,11 +61,16 @@ is reported, and must not slow down all others (Tello takes 11 solver iterations
 
 def fitted(prox: Prox, model: Model, method: registry.Method) -> Prox:
     """The same with the penalty that this model takes, for a method that penalises rows."""
-    penalises = method.damps == "singular" or (method.ways is not None and method.ways.penalises)
-    if method.soft or not penalises or not model.constraints:
+    if method.soft or not model.constraints or not (method.damps == "singular" or _penalises(model, method)):
         return prox
     share = _share(model, method.name)
     return prox if share == 1.0 else replace(prox, mu=prox.mu * share)
+
+
+def _penalises(model: Model, method: registry.Method) -> bool:
+    """Whether a method penalises any rows of this model, also where constraints are switched at run time."""
+    ways = method.ways
+    return ways is not None and ways.penalises and any(treated(model, w).penalised for w in (ways, ways.switched()))
 
 
 @cached

@@ -187,7 +187,7 @@ class ProductProgram:
 
     @cached_property
     def unstored(self) -> list[frozenset[int]]:
-        """For each matrix of the start, the elements (flat) that nobody reads before products write them."""
+        """For each matrix of the start, the elements (flat) that are not read before products write them."""
         read, written = ({n: np.zeros(shape_of(p), bool) for n, p in self.matrices.items()} for _ in range(2))
 
         def reads(name: str, rows: Any, columns: Any) -> None:

@@ -91,11 +91,7 @@ def _given(frame: Frame) -> str:
 {check_outputs(frame.outputs)}
 
 define ptr @run_given(ptr %self, ptr %items, i64 %count) #0 {{
-  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
-  %numbers = alloca [{8 * inputs} x i8], align 8
-  %ws = alloca [{frame.workspace + TURN} x i8], align 64
-  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
-  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_memory(frame)}
 {fields(("%none", "%words", NONE, "ptr"), ("%true", "%words", TRUE, "ptr"))}
 {fields(("%strict", "%words", STRICT, "i64"))}
   %asked = icmp ne i64 %strict, 0
@@ -111,11 +107,7 @@ further:
   %suits = call i1 @check_outputs(ptr %words, ptr %behind, i64 {outputs}, ptr %rest, ptr null)
   br i1 %suits, label %work, label %refuse
 work:
-  call void @refuel(ptr %turn, i1 true, i64 0)
-  %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
-{fields(("%odd", "%turn", ODD, "i64"))}
-  %judged = select i1 %asked, i64 %odd, i64 0
-  %against = or i64 %judged, %paused
+{_computed()}
   %done = icmp eq i64 %against, 0
   br i1 %done, label %out, label %refuse
 out:
@@ -126,6 +118,25 @@ refuse:
   ret ptr %true
 }}
 """
+
+
+def _memory(frame: Frame) -> str:
+    """What a call needs on its stack: the table of addresses, bare numbers, workspace and turn; `%words` of `%self`."""
+    inputs, outputs = len(frame.inputs), len(frame.outputs)
+    return f"""  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
+  %numbers = alloca [{8 * inputs} x i8], align 8
+  %ws = alloca [{frame.workspace + TURN} x i8], align 64
+  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
+  %words = getelementptr i8, ptr %self, i64 {BYTES}"""
+
+
+def _computed() -> str:
+    """One turn of the kernel; `%against` is zero if it is finished and, where asked, all results are numbers."""
+    return f"""  call void @refuel(ptr %turn, i1 true, i64 0)
+  %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
+{fields(("%odd", "%turn", ODD, "i64"))}
+  %judged = select i1 %asked, i64 %odd, i64 0
+  %against = or i64 %judged, %paused"""
 
 
 def _new(frame: Frame) -> str:
@@ -158,11 +169,7 @@ declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 {_attach(frame)}
 
 define ptr @run_new(ptr %self, ptr %items, i64 %count) #0 {{
-  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
-  %numbers = alloca [{8 * inputs} x i8], align 8
-  %ws = alloca [{frame.workspace + TURN} x i8], align 64
-  %turn = getelementptr i8, ptr %ws, i64 {frame.workspace}
-  %words = getelementptr i8, ptr %self, i64 {BYTES}
+{_memory(frame)}
 {fields(("%none", "%words", NONE, "ptr"), ("%descr", "%words", DESCR, "ptr"), ("%type", "%words", TYPE, "ptr"))}
 {fields(("%strict", "%words", STRICT, "i64"), ("%attached", "%words", ATTACHED, "ptr"))}
 {fields(("%hash", "%words", HASH, "i64"))}
@@ -179,11 +186,7 @@ make:
   %unknown = select i1 %holds, ptr %hashed, ptr %ws
   store i64 -1, ptr %unknown, align 8
 {newline.join(make)}
-  call void @refuel(ptr %turn, i1 true, i64 0)
-  %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
-{fields(("%odd", "%turn", ODD, "i64"))}
-  %judged = select i1 %asked, i64 %odd, i64 0
-  %against = or i64 %judged, %paused
+{_computed()}
   %fine = icmp eq i64 %against, 0
   br i1 %fine, label %finish, label %drop
 finish:

@@ -1,7 +1,7 @@
 """The layout of Python's and NumPy's objects in memory, for machine code that takes and makes arrays.
 
 An array object starts with: header, data, nd, dimensions, strides, base, descr, flags. This layout, and that of a
-tuple, is tested before anything is called. Where it is another one (a Python that is not CPython, one without its
+tuple, is tested before anything is called. Where it differs (a Python that is not CPython, one without its
 global lock, a later one), ``object_words`` is None, and calls for one state go the general way, through ctypes: some 20
 microseconds slower, with the same results. CPython 3.11 to 3.14 have this layout; from 3.14 on tuples hold their hash.
 """

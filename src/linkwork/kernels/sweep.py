@@ -3,7 +3,7 @@
     for every knot:   timed matrices are read;   stages, one after another;   some matrices are recorded
 
 A stage is a `Program`, a list of products (products.py) or a `Copy`. All of them share one workspace, where matrices
-are found by name: what a stage leaves there the next one finds, and the next knot finds what nobody has read over.
+are found by name: a stage reads what the stage before it wrote, and the next knot what no stage has overwritten.
 Knots may be taken in either direction. In a batch lanes are problems; for one problem, products have columns in lanes.
 """
 

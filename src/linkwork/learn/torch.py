@@ -139,7 +139,7 @@ class _Function:
         return self.family.result(*found)
 
     def _values(self, *tensors: Any) -> Any:
-        """The results of tensors that nobody records."""
+        """The results of tensors without autograd."""
         if (direct := self._direct(*tensors)) is not None:
             return direct
         found, numbers = self._op.judged(tensors)

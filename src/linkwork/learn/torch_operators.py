@@ -1,7 +1,7 @@
 """Operators of PyTorch: one for each function and each product of its derivatives (products.py).
 
 Operators are in the namespace `linkwork` of `torch.library`, with what torch calls for them: autograd in reverse and
-forward, `vmap`, `torch.compile`. Where nobody watches, kernels are called without them (tensor_calls.py).
+forward, `vmap`, `torch.compile`. Where none of these is active, kernels are called without them (tensor_calls.py).
 """
 
 from __future__ import annotations
