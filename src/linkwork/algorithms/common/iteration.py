@@ -228,7 +228,7 @@ class Loop:
         return self.of.finish(state.lam, state.found)
 
     def worth(self, x: Array, before: Array) -> Array:
-        """What an error of rows is worth in the weakest direction in which steps were stretched; else as `before`.
+        """The weight of an error of rows in the weakest direction that was stretched; else `before`.
 
         Where rows are redundant no step is stretched, and the share of the tolerance is FLAT.
         """
