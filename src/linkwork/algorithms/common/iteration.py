@@ -228,9 +228,9 @@ class Loop:
         return self.of.finish(state.lam, state.found)
 
     def worth(self, x: Array, before: Array) -> Array:
-        """The weight of an error of rows in the weakest direction that was stretched; else `before`.
+        """What an error of rows is worth in the weakest direction along which steps were stretched.
 
-        Where rows are redundant no step is stretched, and the share of the tolerance is FLAT.
+        It is as `before` if none was. Where rows are redundant none is, and the share of the tolerance is FLAT.
         """
         worth = self._split(x).worth
         stretched = self.xp.where(worth < FLAT**2, worth, before)
