@@ -266,7 +266,7 @@ exit:
 
 
 def _places(block: Block) -> str:
-    """``home`` and ``time`` of a state's tile, and its ``effort``, by its number in the block."""
+    """By the number of a state in the block: ``home`` and ``time`` of its tile, its ``effort``."""
     return f"""
 define internal ptr @home(ptr %ws, i64 %state) #0 {{
   %tile = udiv i64 %state, {block.shape.lanes}

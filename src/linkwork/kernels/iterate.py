@@ -241,7 +241,7 @@ class IterativeProgram:
 
 
 def _test(limit: int = 0, left: bool = False, patient: bool = True) -> Program:
-    """Which lanes continue, of all or of those left: 1 or 0; without patience only some iterations."""
+    """Which lanes continue, of all or of those that are left; if not `patient`, for some iterations."""
     control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations", *["left"] * left)]
     nodes: list[Node] = [("input", k, 0) for k in range(len(control))]
 

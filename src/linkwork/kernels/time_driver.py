@@ -1,4 +1,4 @@
-"""The function around a loop over time, as LLVM IR: tile after tile takes all its steps.
+"""The function around a loop over time, as LLVM IR: one tile after the other takes all its steps.
 
 ``run(table, begin, end, workspace)`` is as in :mod:`linkwork.kernels.driver`. ``table`` has the number of steps and the
 steps between records, then for every port, inputs first, four numbers: a pointer, the distance between rows, that
