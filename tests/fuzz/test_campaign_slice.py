@@ -11,7 +11,9 @@ import pytest
 
 FAILURES = sorted((Path(__file__).parent / "failures").glob("*.json"))
 
-OPEN: dict[str, str] = {}
+OPEN = {
+    "planned-11503140": "14 rows of rank 5, condition 1.2e5: the planner's choice does not converge, and says so",
+}
 """What is known and not repaired yet, by the name of its file: docs/fuzzing.md says so too. To stay empty."""
 
 

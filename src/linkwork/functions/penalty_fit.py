@@ -68,7 +68,7 @@ def fitted(prox: Prox, model: Model, method: registry.Method) -> Prox:
 
 
 def _penalises(model: Model, method: registry.Method) -> bool:
-    """Whether a method penalises any rows of this model, also where constraints are switched at run time."""
+    """Whether a method penalises rows of this model, also if constraints are switched at run time."""
     ways = method.ways
     return ways is not None and ways.penalises and any(treated(model, w).penalised for w in (ways, ways.switched()))
 

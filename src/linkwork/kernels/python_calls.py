@@ -121,7 +121,7 @@ refuse:
 
 
 def _memory(frame: Frame) -> str:
-    """A call's stack: the table of addresses, bare numbers, workspace and turn; `%words` of `%self`."""
+    """What a call has on its stack: addresses, bare numbers, workspace, turn; `%words` of `%self`."""
     inputs, outputs = len(frame.inputs), len(frame.outputs)
     return f"""  %table = alloca [{16 * (inputs + outputs)} x i8], align 16
   %numbers = alloca [{8 * inputs} x i8], align 8
@@ -131,7 +131,7 @@ def _memory(frame: Frame) -> str:
 
 
 def _computed() -> str:
-    """One turn of the kernel; `%against` is zero if it is finished and results are numbers (where asked)."""
+    """One turn of the kernel; `%against` is zero if it is done and, where asked, finds numbers."""
     return f"""  call void @refuel(ptr %turn, i1 true, i64 0)
   %paused = call i64 @run(ptr %table, i64 0, i64 1, ptr %ws)
 {fields(("%odd", "%turn", ODD, "i64"))}

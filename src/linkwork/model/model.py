@@ -56,7 +56,7 @@ class Frame(Value):
 
 
 def _named(what: str, name: str, table: Mapping[str, Found]) -> Found:
-    """What has this name. Algorithms ask hundreds of times, so that only what is no plain text is checked."""
+    """What has this name. Algorithms ask hundreds of times: only what is no plain text is checked."""
     if type(name) is not str:
         name = NAME.checked("name", name, {})
     if name not in table:
