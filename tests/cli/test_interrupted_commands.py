@@ -10,17 +10,21 @@ import time
 
 import pytest
 
-WHEN = """
+HEARING = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+"""
+
+WHEN = f"""{HEARING}
 from linkwork.__main__ import main
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
+        if name == {{module!r}}:
             os.kill(os.getpid(), signal.SIGINT)
 
 sys.meta_path.insert(0, Interrupting())
-sys.argv = ["linkwork", *{words!r}]
+sys.argv = ["linkwork", *{{words!r}}]
 main()
 """
 
@@ -59,7 +63,8 @@ def test_while_a_command_runs(module, pendulum, tmp_path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of processes are POSIX's")
 def test_a_long_command_is_heard_at_once(pendulum) -> None:
-    words = [sys.executable, "-m", "linkwork", "simulate", pendulum, "--q", "1.0", "--duration", "500"]
+    code = f"{HEARING}from linkwork.__main__ import main\nmain()"
+    words = [sys.executable, "-c", code, "simulate", pendulum, "--q", "1.0", "--duration", "500"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         time.sleep(2.5)
         assert running.poll() is None
