@@ -221,5 +221,5 @@ def test_a_joint_that_moves_no_inertia_is_told_not_answered(method, backend):
     """A point mass on the axis of its hinge: the mass matrix is zero, and so is no acceleration."""
     b = Builder()
     b.link("a", "world", "revolute", axis="z", inertia=BodyInertia(1.0, np.array([0, 0, 0.5])))
-    with pytest.raises(SingularError, match="mass matrix is singular"):
+    with pytest.raises(SingularError, match="the joints 'a_joint' keep hardly any inertia"):
         lw.forward_dynamics(b.build(), method=method, backend=backend)([0.0], [0.0], [1.0])
