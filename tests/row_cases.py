@@ -16,7 +16,7 @@ from helpers import constraints_of, random_model
 from linkwork.backends.casadi_ import CASADI
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints import Constraint, LinkRows
-from linkwork.kernels.trace import Symbol, trace
+from linkwork.kernels.programs.trace import Symbol, trace
 from linkwork.model import Builder, Frame, Model, Motion, Placement
 from linkwork.robots.mechanisms import chain, four_bar, humanoid, ladder, quadruped, random_mechanism, stem
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork import interruptible
+from linkwork import chunked_arrays as interruptible
 from linkwork.robots.mechanisms import chain
 
 SHAPES = [(), (0,), (7,), (0, 3), (3, 0), (100, 3), (2, 50), (3, 4, 5), (2, 1, 70)]

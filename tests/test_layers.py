@@ -71,7 +71,7 @@ def test_every_package_is_in_the_table_once():
 
 @pytest.mark.parametrize("module", [m for m, f in FILES.items() if f.name == "__init__.py"])
 def test_no_name_hides_a_module(module):
-    """`import linkwork.simulation.rollout` gives the module, whatever functions the packages export."""
+    """`import linkwork.simulation.rollouts.rollout` gives the module, whatever functions the packages export."""
     package = importlib.import_module(module)
     for name in (m.removeprefix(module + ".") for m in FILES if m.startswith(module + ".")):
         if "." not in name and name in vars(package):

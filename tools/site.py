@@ -195,13 +195,13 @@ def layers() -> str:
 
 STAGES = (
     ("page", "an algorithm, one file", "algorithms/"),
-    ("trace", "run once on references", "kernels/trace.py"),
-    ("program", "scalar operations", "kernels/program.py"),
-    ("fuse, order", "multiply-adds, registers", "kernels/order.py"),
-    ("schedule", "chunks, workspace", "kernels/schedule.py"),
-    ("lower", "LLVM IR, W lanes", "kernels/lower.py"),
-    ("compile", "object code, all cores", "kernels/compile.py"),
-    ("call", "one state, or a batch", "kernels/kernel.py"),
+    ("trace", "run once on references", "kernels/programs/trace.py"),
+    ("program", "scalar operations", "kernels/programs/program.py"),
+    ("fuse, order", "multiply-adds, registers", "kernels/programs/order.py"),
+    ("schedule", "chunks, workspace", "kernels/programs/schedule.py"),
+    ("lower", "LLVM IR, W lanes", "kernels/codegen/lower.py"),
+    ("compile", "object code, all cores", "kernels/object_code/compile.py"),
+    ("call", "one state, or a batch", "kernels/calls/kernel.py"),
 )
 
 
@@ -222,7 +222,7 @@ def machine_code() -> str:
             parts.append(f'<path d="M {x + width} {y + 32} h {gap - 6}" marker-end="url(#down)"/>')
     right = 3 * (width + gap) + width
     parts.append(f'<path d="M {right - width / 2} 64 V 92 H {width / 2} V 114" marker-end="url(#down)"/>')
-    parts.append(f'<text x="{right - width / 2 + 10}" y="86">also: C99 (kernels/c_source.py)</text>')
+    parts.append(f'<text x="{right - width / 2 + 10}" y="86">also: C99 (kernels/export/c_source.py)</text>')
     return _svg("From a page to machine code", -4, -4, right + 130, 196, parts)
 
 

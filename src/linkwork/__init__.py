@@ -41,13 +41,13 @@ if TYPE_CHECKING:
         touching,
     )
     from linkwork.errors import ActuationError, AssemblyError, LinkworkError
-    from linkwork.functions.acados import export_acados
     from linkwork.functions.actuation import actuation
-    from linkwork.functions.base_parameters import base_parameters, excitation
     from linkwork.functions.configurations import difference, integrate
-    from linkwork.functions.cuts import best_cuts
     from linkwork.functions.dynamics import constrained_inverse_dynamics, forward_dynamics, impulse, inverse_dynamics
-    from linkwork.functions.identify import identify
+    from linkwork.functions.export.acados import export_acados
+    from linkwork.functions.identification.base_parameters import base_parameters, excitation
+    from linkwork.functions.identification.identify import identify
+    from linkwork.functions.identification.regressors import regressor, regressor_pattern
     from linkwork.functions.inverse_kinematics import ik
     from linkwork.functions.kinematics import (
         constraint_error,
@@ -57,9 +57,9 @@ if TYPE_CHECKING:
         mass_pattern,
     )
     from linkwork.functions.kkt_systems import KKTCholesky, kkt_solve
+    from linkwork.functions.loop_cuts import best_cuts
     from linkwork.functions.operational_space import delassus, factored_solve, operational_space_inertia
     from linkwork.functions.planning import plan
-    from linkwork.functions.regressors import regressor, regressor_pattern
     from linkwork.functions.terms import (
         bias_forces,
         centre_of_mass,
@@ -79,14 +79,14 @@ if TYPE_CHECKING:
     from linkwork.model.combine import Part, combine
     from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky
     from linkwork.model.parameter_vector import parameter_vector
-    from linkwork.simulation.candidates import contacts
-    from linkwork.simulation.floors import ground
-    from linkwork.simulation.linear_step import discrete_step
-    from linkwork.simulation.riccati import riccati
-    from linkwork.simulation.rollout import Rollout, RolloutResult, rollout
+    from linkwork.simulation.ground.contact_points import contacts
+    from linkwork.simulation.ground.floors import ground
+    from linkwork.simulation.optimal_control.discrete_step import discrete_step
+    from linkwork.simulation.optimal_control.riccati import riccati
+    from linkwork.simulation.records.trajectory import Event, Trajectory
+    from linkwork.simulation.rollouts.rollout import Rollout, RolloutResult, rollout
     from linkwork.simulation.simulate import simulate
-    from linkwork.simulation.step_function import step
-    from linkwork.simulation.trajectory import Event, Trajectory
+    from linkwork.simulation.steps.contact_step_function import step
     from linkwork.structure.clusters import clusters
     from linkwork.viewer.html import write_html
     from linkwork.viewer.server import Viewer, view
@@ -231,13 +231,13 @@ MODULES = {
         "touching",
     ),
     "errors": ("ActuationError", "AssemblyError", "LinkworkError"),
-    "functions.acados": ("export_acados",),
+    "functions.export.acados": ("export_acados",),
     "functions.actuation": ("actuation",),
     "functions.configurations": ("difference", "integrate"),
-    "functions.base_parameters": ("base_parameters", "excitation"),
-    "functions.cuts": ("best_cuts",),
+    "functions.identification.base_parameters": ("base_parameters", "excitation"),
+    "functions.loop_cuts": ("best_cuts",),
     "functions.dynamics": ("constrained_inverse_dynamics", "forward_dynamics", "impulse", "inverse_dynamics"),
-    "functions.identify": ("identify",),
+    "functions.identification.identify": ("identify",),
     "functions.inverse_kinematics": ("ik",),
     "functions.kinematics": (
         "constraint_error",
@@ -249,7 +249,7 @@ MODULES = {
     "functions.kkt_systems": ("KKTCholesky", "kkt_solve"),
     "functions.operational_space": ("delassus", "factored_solve", "operational_space_inertia"),
     "functions.planning": ("plan",),
-    "functions.regressors": ("regressor", "regressor_pattern"),
+    "functions.identification.regressors": ("regressor", "regressor_pattern"),
     "functions.terms": (
         "bias_forces",
         "centre_of_mass",
@@ -269,14 +269,14 @@ MODULES = {
     "model.combine": ("Part", "combine"),
     "model.log_cholesky": ("from_log_cholesky", "log_cholesky"),
     "model.parameter_vector": ("parameter_vector",),
-    "simulation.candidates": ("contacts",),
-    "simulation.floors": ("ground",),
-    "simulation.linear_step": ("discrete_step",),
-    "simulation.riccati": ("riccati",),
-    "simulation.rollout": ("Rollout", "RolloutResult", "rollout"),
+    "simulation.ground.contact_points": ("contacts",),
+    "simulation.ground.floors": ("ground",),
+    "simulation.optimal_control.discrete_step": ("discrete_step",),
+    "simulation.optimal_control.riccati": ("riccati",),
+    "simulation.rollouts.rollout": ("Rollout", "RolloutResult", "rollout"),
     "simulation.simulate": ("simulate",),
-    "simulation.step_function": ("step",),
-    "simulation.trajectory": ("Event", "Trajectory"),
+    "simulation.steps.contact_step_function": ("step",),
+    "simulation.records.trajectory": ("Event", "Trajectory"),
     "structure.clusters": ("clusters",),
     "viewer.html": ("write_html",),
     "viewer.server": ("Viewer", "view"),

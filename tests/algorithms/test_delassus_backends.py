@@ -8,8 +8,8 @@ import pytest
 
 from helpers import assert_close, col, cond, motion
 from linkwork.algorithms.tree.crba import crba
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.from_casadi import read_program
 from row_cases import ANY_ROWS, ONE_LINK, loop_cases, method, one_link_cases, traced
 
 CASES = one_link_cases()

@@ -11,14 +11,14 @@ import linkwork as lw
 from helpers import EPS, FIVE_POINT, assert_close, body, col, cond, constraints_of, derivative, motion, random_model
 from helpers import random_state as state_of
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
+from linkwork.algorithms.derivatives.base_frame_motion import Rooted
+from linkwork.algorithms.derivatives.propagated_solution import JointSpace, Sweeps
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
-from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.derivatives.rows_inverse import REDUNDANT
-from linkwork.algorithms.derivatives.swept import JointSpace, Sweeps
 from linkwork.algorithms.tree.crba import assemble, crba
 from linkwork.algorithms.tree.rnea import rnea
-from linkwork.functions.jacobians import Jacobians
-from linkwork.functions.motion_equations import MotionEquations
+from linkwork.functions.differentiation.jacobians import Jacobians
+from linkwork.functions.differentiation.motion_equations import MotionEquations
 from linkwork.joints import KINDS
 from linkwork.robots import mechanisms
 

@@ -18,10 +18,10 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.casadi_ import CASADI
 from linkwork.constraints import jacobian
+from linkwork.constraints.row_inertia import units
 from linkwork.constraints.rows import constraint_rows
-from linkwork.constraints.units import units
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.from_casadi import read_program
 from linkwork.model import Motion
 from linkwork.robots.mechanisms import humanoid, quadruped
 from row_cases import FEET, LIMBS, loop_cases, method, one_link_cases, random_rows, without_repetition

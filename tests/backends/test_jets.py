@@ -11,7 +11,7 @@ import pytest
 from linkwork.backends import get
 from linkwork.backends.jets import TIME, Jet
 from linkwork.backends.ops import FUNCTIONS
-from linkwork.kernels.trace import trace
+from linkwork.kernels.programs.trace import trace
 
 EPS = float(np.finfo(float).eps)
 

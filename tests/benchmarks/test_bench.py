@@ -481,7 +481,7 @@ def test_rollouts_beside_their_dynamics_and_mj_step(tmp_path) -> None:
 
 
 def test_the_bare_dynamics_are_those_of_the_rollout() -> None:
-    from linkwork.simulation.rollout import rollout
+    from linkwork.simulation.rollouts.rollout import rollout
     from linkwork_bench.rollouts import DT, bare, contest
 
     case = contest("go1")

@@ -52,7 +52,7 @@ def test_while_packages_are_imported(module) -> None:
     assert (done.returncode, done.stderr, done.stdout) == (130, "interrupted\n", "")
 
 
-@pytest.mark.parametrize("module", ["linkwork.io.urdf", "linkwork.kernels.lower"])
+@pytest.mark.parametrize("module", ["linkwork.io.urdf", "linkwork.kernels.codegen.lower"])
 def test_while_a_command_runs(module, pendulum, tmp_path) -> None:
     """Within a command packages are imported that only it needs."""
     code = WHEN.format(module=module, words=["simulate", pendulum, "--duration", "0.05"])

@@ -21,7 +21,7 @@ from linkwork.algorithms.delassus.pv_r import replaced
 from linkwork.errors import NotFound
 from linkwork.io import zoo
 from linkwork.joints import Free, Revolute
-from linkwork.kernels.trace import trace
+from linkwork.kernels.programs.trace import trace
 from linkwork.model import Builder, Model, Motion, Placement
 from linkwork.robots.mechanisms import humanoid, ladder, quadruped, rod, stem
 from linkwork.structure.row_compression import crowds

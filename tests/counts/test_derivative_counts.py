@@ -46,7 +46,7 @@ def test_reverse_products_take_less_than_three_times_the_operations(talos, stand
 
 
 def test_derivatives_of_rnea_take_half_the_operations(talos):
-    from linkwork.kernels.differentiate import jacobian
+    from linkwork.kernels.programs.differentiate import jacobian
 
     f = lw.inverse_dynamics(talos, frames="given")
     plain = sum(jacobian(f.program, "tau", n).operations for n in ("q", "v"))

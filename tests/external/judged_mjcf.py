@@ -17,7 +17,7 @@ import linkwork as lw
 from linkwork.backends import get
 from linkwork.errors import LinkworkError
 from linkwork.interop import mujoco as coordinates
-from linkwork.model.passive import passive_force
+from linkwork.model.springs_and_dampers import passive_force
 
 EPS = float(np.finfo(float).eps)
 OFF = ("CONTACT", "LIMIT", "EQUALITY", "CONSTRAINT", "FRICTIONLOSS")

@@ -7,7 +7,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.robots.scenarios import cassie_posture
-from linkwork.simulation.placing import on_ground
+from linkwork.simulation.ground.placing import on_ground
 
 
 def load(name: str) -> lw.Model:

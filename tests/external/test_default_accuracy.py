@@ -11,7 +11,7 @@ import pytest
 import linkwork as lw
 from helpers import derivative
 from linkwork.errors import SingularError
-from linkwork.functions.judge import Judge
+from linkwork.functions.dense_judge import Judge
 
 RIGHT = 1e-6
 

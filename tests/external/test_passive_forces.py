@@ -13,7 +13,7 @@ from linkwork.backends import get
 from linkwork.interop import mujoco as coordinates
 from linkwork.io import zoo
 from linkwork.io.load import LoadWarning
-from linkwork.model.passive import passive_force
+from linkwork.model.springs_and_dampers import passive_force
 
 mujoco = pytest.importorskip("mujoco")
 EPS = np.finfo(float).eps

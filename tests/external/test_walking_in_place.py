@@ -13,7 +13,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.robots.scenarios import cassie_posture
-from linkwork.simulation.placing import on_ground
+from linkwork.simulation.ground.placing import on_ground
 
 TOE, HEEL = (-0.0457, 0.112, 0.0), (0.088, 0.0, 0.0)
 STIFF = {"hip-roll": (400.0, 8.0), "hip-yaw": (200.0, 4.0), "hip-pitch": (400.0, 8.0), "knee": (500.0, 10.0)}

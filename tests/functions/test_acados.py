@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import InputError
-from linkwork.functions.casadi_external import EntryJacobians
+from linkwork.functions.export.casadi_external import EntryJacobians
 from linkwork.model import Builder
 from linkwork.robots.mechanisms import chain, rod
 

@@ -19,8 +19,8 @@ import linkwork as lw
 from linkwork.algorithms import registry
 from linkwork.errors import InputError, NotFound, UnsupportedError
 from linkwork.functions import results
-from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function
+from linkwork.functions.method_choice import Choice
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
 
 BACKENDS = ("numpy", "casadi", "kernel")

@@ -12,9 +12,9 @@ import pytest
 
 import linkwork as lw
 from linkwork.errors import InputError, KernelError
-from linkwork.functions.casadi_external import EntryJacobians
-from linkwork.kernels.stub_library import elf
-from linkwork.kernels.target import Target
+from linkwork.functions.export.casadi_external import EntryJacobians
+from linkwork.kernels.calls.stub_library import elf
+from linkwork.kernels.codegen.target import Target
 from linkwork.model import Builder
 from linkwork.robots.mechanisms import chain, rod
 from linkwork.system.code import addresses, architecture
@@ -132,7 +132,7 @@ def test_a_step_in_parts_has_the_same_jacobians(monkeypatch: pytest.MonkeyPatch)
     """As steps of humanoids are: dynamics and integrator apart, multiplied by CasADi."""
     model = flier()
     x, together = (*state(model), 1.0), lw.discrete_step(model, dt=0.01, modes=True).casadi_external()
-    monkeypatch.setattr("linkwork.simulation.linear_step.APART_FROM", 0)
+    monkeypatch.setattr("linkwork.simulation.optimal_control.discrete_step.APART_FROM", 0)
     apart = lw.discrete_step(model, dt=0.01, modes=True).casadi_external(gauss_newton=True)
     one, other = (f.jacobian()(*x, *f(*x)) for f in (together, apart))
     for a, b in zip(one, other, strict=True):
@@ -244,7 +244,7 @@ def test_a_library_written_byte_by_byte(tmp_path: Path) -> None:
 def test_where_a_compiler_makes_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on systems that load no ELF; without one, a sentence says so."""
     model = chain(4)
-    monkeypatch.setattr("linkwork.kernels.stub_library.LOADS_ELF", False)
+    monkeypatch.setattr("linkwork.kernels.calls.stub_library.LOADS_ELF", False)
     if shutil.which("cc"):
         q = model.random_q(0)
         theirs = lw.mass_matrix(model).casadi_external()
@@ -256,7 +256,7 @@ def test_where_a_compiler_makes_the_library(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_equal_functions_share_machine_code() -> None:
-    from linkwork.functions.casadi_external import _LOADED
+    from linkwork.functions.export.casadi_external import _LOADED
 
     before = lw.mass_matrix(chain(3)).casadi_external(), len(_LOADED)
     assert lw.mass_matrix(chain(3)).casadi_external() is not before[0]

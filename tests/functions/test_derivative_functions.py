@@ -11,7 +11,7 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError, LinkworkError, UnsupportedError
-from linkwork.functions import jacobians
+from linkwork.functions.differentiation import jacobians
 from linkwork.joints import Composite, Prismatic, Revolute, SphericalZYX
 from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import chain
@@ -134,8 +134,8 @@ def test_products_of_short_chains(links):
 
 
 def test_products_of_matrices_equal_straight_lines(model, fd, monkeypatch):
-    from linkwork.functions import jacobians
-    from linkwork.kernels.products import ProductProgram
+    from linkwork.functions.differentiation import jacobians
+    from linkwork.kernels.programs.products import ProductProgram
 
     states = [np.array(x) for x in zip(*(random_state(model, s) for s in range(9)), strict=True)]
     made = []
@@ -146,7 +146,7 @@ def test_products_of_matrices_equal_straight_lines(model, fd, monkeypatch):
         assert isinstance(made[-1].program, ProductProgram) == by_products
     straight, products = made
     for least in ("STRAIGHT_BATCH", "STRAIGHT_PRODUCT"):
-        monkeypatch.setattr(f"linkwork.kernels.products.{least}", 0)
+        monkeypatch.setattr(f"linkwork.kernels.programs.products.{least}", 0)
     for one in (states, [x[0] for x in states]):
         for mine, theirs in zip(products(*one), straight(*one), strict=True):
             assert_close(mine, theirs, 1e4, scale=float(np.abs(theirs).max()))
@@ -166,7 +166,7 @@ HELD = {
 @pytest.mark.parametrize("base", ["free", "fixed"])
 def test_trunk_and_limbs(held, base, monkeypatch):
     """Derivatives by trunk and limbs are those by the factors of the whole matrix, modes included."""
-    from linkwork.functions import jacobians
+    from linkwork.functions.differentiation import jacobians
 
     model = HELD[held](random_model(4, 9, TREES, base=base))
     modes = bool(model.rows) and held != "redundant"

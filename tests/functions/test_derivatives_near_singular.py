@@ -7,8 +7,8 @@ import linkwork as lw
 from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.tree.crba import crba
 from linkwork.backends import get
-from linkwork.constraints.units import row_mobilities
-from linkwork.functions.dense_derivatives import DenseDerivatives
+from linkwork.constraints.row_inertia import row_mobilities
+from linkwork.functions.differentiation.dense_derivatives import DenseDerivatives
 from linkwork.model import Motion
 from linkwork.robots import mechanisms as mech
 

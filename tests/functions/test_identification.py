@@ -9,8 +9,8 @@ import pytest
 
 import linkwork as lw
 from helpers import assert_close, random_model
-from linkwork.functions.base_parameters import _stacked
-from linkwork.functions.physical_fit import from_log_cholesky_slope
+from linkwork.functions.identification.base_parameters import _stacked
+from linkwork.functions.identification.physical_fit import from_log_cholesky_slope
 from linkwork.io.zoo import find
 from linkwork.model.body import Moments
 from linkwork.model.log_cholesky import from_log_cholesky, log_cholesky

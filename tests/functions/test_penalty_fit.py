@@ -11,8 +11,8 @@ import linkwork as lw
 from linkwork.algorithms.registry import methods
 from linkwork.closure.random_states import closed_states
 from linkwork.functions import penalty_fit
-from linkwork.functions.judge import Judge
-from linkwork.kernels import notes
+from linkwork.functions.dense_judge import Judge
+from linkwork.kernels.cache import result_cache as notes
 from linkwork.model import Model
 from linkwork.robots.mechanisms.linkages import four_bar
 from linkwork.robots.mechanisms.quadrupeds import quadruped

@@ -7,8 +7,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.iterate import IterativeProgram
 
 
 def chain(links: int) -> ca.Function:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwork.kernels.driver import left_out, runs_of
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Port, Program
-from linkwork.kernels.puts import blocks_of
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.codegen.driver import left_out, runs_of
+from linkwork.kernels.programs.output_stores import blocks_of
+from linkwork.kernels.programs.program import Port, Program
 
 PATTERNS = {
     "few": [1, 0, 2],

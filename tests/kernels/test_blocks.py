@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linkwork.kernels import blocks, rollout
-from linkwork.kernels.hoist import hoist
-from linkwork.kernels.iterate import Further
-from linkwork.kernels.native_calls import AMOUNT
-from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
-from linkwork.kernels.trace import trace
+from linkwork.kernels.calls import rollout
+from linkwork.kernels.calls.rollout import RolloutKernel, RolloutProgram
+from linkwork.kernels.codegen import rollout_blocks as blocks
+from linkwork.kernels.codegen.native_calls import AMOUNT
+from linkwork.kernels.programs.hoist import hoist
+from linkwork.kernels.programs.iterate import Further
+from linkwork.kernels.programs.trace import trace
 
 pytestmark = pytest.mark.usefixtures(
     "empty_cache"

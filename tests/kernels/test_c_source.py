@@ -17,10 +17,10 @@ from kernels_examples import chain, everything, everything_inputs, states
 from test_iterate import cube_root, problem, proximal
 
 from linkwork.kernels import Kernel, Program
-from linkwork.kernels.c_project import export
-from linkwork.kernels.c_source import identifier
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.iterate import IterativeProgram
+from linkwork.kernels.export.c_project import export
+from linkwork.kernels.export.c_source import identifier
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.iterate import IterativeProgram
 
 COMPILER = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")

@@ -18,9 +18,12 @@ import pytest
 from kernels_examples import chain, states
 
 from linkwork.errors import CacheWarning
-from linkwork.kernels import Kernel, Program, Target, cache, cache_folder, image
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.image import Options
+from linkwork.kernels import Kernel, Program, Target
+from linkwork.kernels.cache import folder as cache_folder
+from linkwork.kernels.cache import object_cache as cache
+from linkwork.kernels.object_code import image
+from linkwork.kernels.object_code.image import Options
+from linkwork.kernels.programs.from_casadi import read_program
 from surroundings import Environment
 
 
@@ -34,7 +37,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(program.name)
         return build(program, options)
 
-    monkeypatch.setattr("linkwork.kernels.kernel.build", counting)
+    monkeypatch.setattr("linkwork.kernels.calls.kernel.build", counting)
     return names
 
 
@@ -170,7 +173,7 @@ def test_processes_share_it(empty_cache: Path) -> None:
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from kernels_examples import chain, states\n"
         "from linkwork.kernels import Kernel\n"
-        "from linkwork.kernels.from_casadi import read_program\n"
+        "from linkwork.kernels.programs.from_casadi import read_program\n"
         "print(repr(Kernel(read_program(chain(4)))(*states(4, 9)).a.sum()))"
     )
     command = [sys.executable, "-c", code, str(Path(__file__).parent)]

@@ -3,8 +3,8 @@
 import casadi
 import numpy as np
 
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.from_casadi import read_program
 
 
 def test_a_constant_output_may_also_be_an_operand() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwork.kernels.cores import cores, quota, threads
+from linkwork.system.cores import cores, quota, threads
 
 HERE = "/docker/abc"
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from kernels_examples import chain, everything, everything_inputs, random_function, states
 
 from linkwork.kernels import Port, Program
-from linkwork.kernels.differentiate import SLOPES, jacobian, jvp, tangents, vjp
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.operations import ARITY, SEMANTICS
-from linkwork.kernels.values import ZERO, Values
+from linkwork.kernels.programs.differentiate import SLOPES, jacobian, jvp, tangents, vjp
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.operations import ARITY, SEMANTICS
+from linkwork.kernels.programs.value_numbering import ZERO, Values
 
 EPS = float(np.finfo(float).eps)
 

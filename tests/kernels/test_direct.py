@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from linkwork.errors import InputError
-from linkwork.kernels import executable
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Port, Program
+from linkwork.kernels.calls import executable
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.program import Port, Program
 
 
 def kernel(dtype: str = "float64") -> Kernel:

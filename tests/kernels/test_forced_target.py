@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import KernelError
-from linkwork.kernels.image import Options, build
-from linkwork.kernels.target import PROCESSORS, Target, runnable
+from linkwork.kernels.codegen.target import PROCESSORS, Target, runnable
+from linkwork.kernels.object_code.image import Options, build
 from linkwork.robots.mechanisms import arm, four_bar
 from surroundings import Environment
 

@@ -17,8 +17,8 @@ from kernels_examples import read_iteration
 
 from linkwork import forks
 from linkwork.kernels import IterativeProgram, Kernel
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.pool import Pool, nothing
+from linkwork.kernels.calls.thread_pool import Pool, nothing
+from linkwork.kernels.programs.from_casadi import read_program
 
 HEARD, TRIES = 0.1, 3
 """Seconds, in the best of some tries: a machine with other work may be late. Every call below would take minutes."""
@@ -111,7 +111,7 @@ AFTERWARDS = (
     SCRIPT
     + """
 os.environ["LINKWORK_CACHE"] = "off"
-from linkwork.kernels import compile
+from linkwork.kernels.object_code import compile
 lw.forward_dynamics(chain(3), method="aba").kernel.prepare()
 real, begun, go = compile._emit_one, threading.Event(), threading.Event()
 def slow(*given):  # a chunk that takes LLVM as long as it likes
@@ -161,7 +161,7 @@ ENDS = (
     SCRIPT
     + """
 os.environ["LINKWORK_CACHE"] = "off"
-from linkwork.kernels import compile
+from linkwork.kernels.object_code import compile
 from linkwork.robots.mechanisms import humanoid
 real, begun = compile._emit_one, threading.Semaphore(0)
 def counted(*given):
@@ -289,7 +289,7 @@ def test_memory_lives_as_long_as_its_writers() -> None:
     import gc
     import weakref
 
-    from linkwork.kernels.batch_run import Task
+    from linkwork.kernels.calls.interruptible_run import Task
 
     x = ca.SX.sym("x", 2)
     kernel = Kernel(read_program(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))

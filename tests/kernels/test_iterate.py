@@ -11,9 +11,9 @@ from kernels_examples import read_iteration
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
-from linkwork.kernels.hoist import hoist
-from linkwork.kernels.iterate import Further, IterativeProgram
-from linkwork.kernels.trace import trace
+from linkwork.kernels.programs.hoist import hoist
+from linkwork.kernels.programs.iterate import Further, IterativeProgram
+from linkwork.kernels.programs.trace import trace
 
 ROWS, N = 6, 4
 

@@ -13,7 +13,7 @@ from kernels_examples import chain, everything, everything_inputs, random_functi
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Kernel, Port, Program
-from linkwork.kernels.from_casadi import read_program
+from linkwork.kernels.programs.from_casadi import read_program
 
 LINKS = 5
 EPS = {"float64": 2.0**-52, "float32": 2.0**-23}

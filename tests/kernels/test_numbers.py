@@ -13,7 +13,7 @@ from linkwork.errors import SingularError
 from linkwork.functions.function import Function
 from linkwork.functions.options import BACKENDS
 from linkwork.kernels import Kernel
-from linkwork.kernels.from_casadi import read_program
+from linkwork.kernels.programs.from_casadi import read_program
 from linkwork.robots.mechanisms import chain
 
 ODD = [np.nan, np.inf, -np.inf]

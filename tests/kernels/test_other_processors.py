@@ -17,8 +17,8 @@ import pytest
 
 import linkwork as lw
 from linkwork.functions.function import Function
-from linkwork.kernels.c_size import estimated
-from linkwork.kernels.c_source import REAL
+from linkwork.kernels.export.c_size import estimated
+from linkwork.kernels.export.c_source import REAL
 from linkwork.robots.mechanisms import arm, four_bar, quadruped
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O2")

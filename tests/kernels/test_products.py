@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from linkwork.kernels import Kernel, Port, Program
-from linkwork.kernels.c_source import c_source
-from linkwork.kernels.products import Factor, Product, ProductProgram, Rows, Transfer, mirror
-from linkwork.kernels.schedule import Layout
-from linkwork.kernels.trace import trace
+from linkwork.kernels.export.c_source import c_source
+from linkwork.kernels.programs.products import Factor, Product, ProductProgram, Rows, Transfer, mirror
+from linkwork.kernels.programs.schedule import Layout
+from linkwork.kernels.programs.trace import trace
 
 
 @pytest.fixture(autouse=True)
 def loops(monkeypatch):
     """Loops, however small the products are."""
-    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", 0)
-    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", 0)
+    monkeypatch.setattr("linkwork.kernels.programs.products.STRAIGHT_BATCH", 0)
+    monkeypatch.setattr("linkwork.kernels.programs.products.STRAIGHT_PRODUCT", 0)
 
 
 def products(rows: int, inner: int, width: int) -> ProductProgram:
@@ -98,9 +98,9 @@ def test_small_programs_become_straight_lines(monkeypatch):
     looped, u = products(5, 3, 8), np.random.default_rng(1).normal(size=(19, 3))
     expected, name = looped.interpret(u), looped.digest
     assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [False, False]
-    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_BATCH", looped.operations)
+    monkeypatch.setattr("linkwork.kernels.programs.products.STRAIGHT_BATCH", looped.operations)
     assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, False]
-    monkeypatch.setattr("linkwork.kernels.products.STRAIGHT_PRODUCT", looped.operations)
+    monkeypatch.setattr("linkwork.kernels.programs.products.STRAIGHT_PRODUCT", looped.operations)
     assert [looped.is_faster_straight(lanes) for lanes in (8, 1)] == [True, True]
     assert looped.digest != name, "or loops would be found in the cache"
     kernel = Kernel(looped, threads=1)
@@ -126,7 +126,7 @@ def test_results_that_are_no_numbers_are_found():
 
 def test_outputs_that_are_complete_make_place_for_others(monkeypatch):
     """In large programs: p is moved out before q, of its size, is written to the same place."""
-    monkeypatch.setattr("linkwork.kernels.image.LARGE", 0)
+    monkeypatch.setattr("linkwork.kernels.object_code.image.LARGE", 0)
 
     def body(xp, symbol):
         u = symbol("u", 3)

@@ -11,9 +11,9 @@ from kernels_examples import chain, everything, everything_inputs, random_functi
 
 from linkwork.errors import InputError, KernelError
 from linkwork.kernels import Port, Program
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.simplify import simplify
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.simplify import simplify
 
 
 def casadi_values(function: ca.Function, *arrays: np.ndarray) -> list[np.ndarray]:

@@ -13,8 +13,9 @@ import pytest
 
 import linkwork as lw
 from linkwork.joints import Revolute
-from linkwork.kernels import notes, program_cache
-from linkwork.kernels.program_cache import Sketch
+from linkwork.kernels.cache import program_cache
+from linkwork.kernels.cache import result_cache as notes
+from linkwork.kernels.cache.program_cache import Sketch
 from linkwork.model.digest import digest
 from linkwork.robots.mechanisms import chain, four_bar, quadruped
 
@@ -81,8 +82,8 @@ def test_functions_have_no_digest() -> None:
 
 def test_steps_of_rollouts_and_simulations_are_cached_too(empty_cache, monkeypatch) -> None:
     """And with them the kernel: the second time nothing is compiled either."""
-    from linkwork.kernels import rollout
-    from linkwork.simulation.step import Step
+    from linkwork.kernels.calls import rollout
+    from linkwork.simulation.steps.constrained_step import Step
 
     def run():
         model = four_bar()
@@ -177,7 +178,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
     for name in (
         "algorithms/tree/aba.py",
         "joints/revolute.py",
-        "kernels/values.py",
+        "kernels/programs/value_numbering.py",
         "rewrite/rewritten.py",
         "functions/dynamics.py",
     ):

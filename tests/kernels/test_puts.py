@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Port, Program
-from linkwork.kernels.puts import with_puts
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.output_stores import with_puts
+from linkwork.kernels.programs.program import Port, Program
 
 SIZES = (0, 1, 2, 3, 5, 9, 24)
 

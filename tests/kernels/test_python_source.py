@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from kernels_examples import everything, everything_inputs, random_function
 
 from linkwork.kernels import Port, Program
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.python_source import python_function
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.python_source import python_function
 
 ULP = 2 * float(np.finfo(float).eps)
 

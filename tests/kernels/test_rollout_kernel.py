@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from linkwork.errors import KernelError
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+from linkwork.kernels.calls.rollout import RolloutKernel, RolloutProgram
+from linkwork.kernels.programs.from_casadi import read_program
 
 
 def spinning() -> RolloutProgram:

@@ -10,18 +10,18 @@ from kernels_examples import chain, random_function, states
 
 import linkwork as lw
 from linkwork.kernels import Kernel, Program
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.image import Options, lower
-from linkwork.kernels.order import AHEAD, LATENCY, USUAL_LATENCY, allocate, arguments, order
-from linkwork.kernels.schedule import Code, Layout, Schedule, Sincos, schedule
-from linkwork.kernels.target import Target
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.image import Options, lower
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.order import AHEAD, LATENCY, USUAL_LATENCY, allocate, arguments, order
+from linkwork.kernels.programs.schedule import Code, Layout, Schedule, Sincos, schedule
 from linkwork.robots import mechanisms as mech
 
 
 def replay(plan: Schedule, size: int, inputs: np.ndarray, first: int) -> np.ndarray:
     """Execute a schedule on a workspace, slot by slot, as its machine code would."""
-    from linkwork.kernels.operations import SEMANTICS
+    from linkwork.kernels.programs.operations import SEMANTICS
 
     nodes = plan.program.nodes
     workspace = np.full(size, np.nan)

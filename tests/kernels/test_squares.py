@@ -9,12 +9,12 @@ import pytest
 
 import linkwork as lw
 from linkwork.backends import Array, Ops
-from linkwork.kernels.image import Options, build
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.program import Program
-from linkwork.kernels.squares import blocks
-from linkwork.kernels.target import Target, runnable
-from linkwork.kernels.trace import Symbol, trace
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.codegen.target import Target, runnable
+from linkwork.kernels.object_code.image import Options, build
+from linkwork.kernels.programs.program import Program
+from linkwork.kernels.programs.symmetric_products import blocks
+from linkwork.kernels.programs.trace import Symbol, trace
 from linkwork.robots.mechanisms import chain, humanoid, quadruped
 
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}

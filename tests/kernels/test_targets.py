@@ -10,9 +10,9 @@ from kernels_examples import chain, everything, everything_inputs, states
 
 from linkwork.errors import KernelError
 from linkwork.kernels import Kernel, Target
-from linkwork.kernels.compile import assembly
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.image import Options, lower
+from linkwork.kernels.object_code.compile import assembly
+from linkwork.kernels.object_code.image import Options, lower
+from linkwork.kernels.programs.from_casadi import read_program
 
 X86 = {"avx512": 512, "avx2": 256, "sse2": 128}
 REGISTER = {"avx512": r"%zmm\d", "avx2": r"%ymm\d", "sse2": r"%xmm\d", "neon": r"v\d+\.2d"}

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from kernels_examples import chain, states
 
-from linkwork.kernels import Kernel, program_cache
-from linkwork.kernels.arrays import Rows, table_of
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.native_calls import FRESH
-from linkwork.kernels.pool import POOL, Pool, nothing
+from linkwork.kernels import Kernel
+from linkwork.kernels.cache import program_cache
+from linkwork.kernels.calls.arrays import Rows, table_of
+from linkwork.kernels.calls.thread_pool import POOL, Pool, nothing
+from linkwork.kernels.codegen.native_calls import FRESH
+from linkwork.kernels.programs.from_casadi import read_program
 from linkwork.lazy import cached_property
 from surroundings import Environment, forked_meanwhile
 

@@ -10,11 +10,11 @@ import linkwork as lw
 from helpers import assert_close, random_model, random_state
 from linkwork.backends import get
 from linkwork.errors import InputError
-from linkwork.kernels.from_casadi import read_program
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.matrices import Tracer
-from linkwork.kernels.trace import trace
-from linkwork.kernels.values import ONE, ZERO, Values
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.programs.from_casadi import read_program
+from linkwork.kernels.programs.matrices import Tracer
+from linkwork.kernels.programs.trace import trace
+from linkwork.kernels.programs.value_numbering import ONE, ZERO, Values
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
 
 

@@ -9,10 +9,10 @@ import mpmath
 import numpy as np
 import pytest
 
-from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.target import Target
-from linkwork.kernels.vector_math import sincos_function
+from linkwork.kernels.codegen.lower import ATTRIBUTES
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.codegen.vector_math import sincos_function
+from linkwork.kernels.object_code.compile import Linked, emit
 
 Pair = tuple[np.ndarray, np.ndarray]
 

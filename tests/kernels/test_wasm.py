@@ -10,11 +10,11 @@ import pytest
 from test_iterate import cube_root
 
 from linkwork.errors import KernelError
-from linkwork.kernels import wasm
-from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.operations import ARITY, LIBM
-from linkwork.kernels.program import Port, Program
-from linkwork.kernels.wasm import wasm_module
+from linkwork.kernels.export import wasm
+from linkwork.kernels.export.wasm import wasm_module
+from linkwork.kernels.programs.iterate import IterativeProgram
+from linkwork.kernels.programs.operations import ARITY, LIBM
+from linkwork.kernels.programs.program import Port, Program
 
 RUN = """async ([binary, ports, rows]) => {
   const math = { fmod: (a, b) => a % b };

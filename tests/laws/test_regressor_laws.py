@@ -84,7 +84,7 @@ def test_a_spring_has_its_energy_and_friction_is_against_the_motion():
     q, v, _ = state(model)
     potential = lw.regressor(model, "energy", parameters=("stiffness",), backend="numpy")(q, v).potential
     from linkwork.backends.numpy_ import NUMPY
-    from linkwork.model.passive import spring_energy
+    from linkwork.model.springs_and_dampers import spring_energy
 
     assert_close(potential @ model.parameters().stiffness, spring_energy(model, q[:, None], NUMPY)[0, 0])
     Y = lw.regressor(model, parameters=("joint_friction",), backend="numpy")(q, v, v).Y

@@ -11,7 +11,7 @@ import pytest
 import linkwork as lw
 from linkwork.backends import get
 from linkwork.errors import ModelError, StepWarning
-from linkwork.model.passive import spring_energy
+from linkwork.model.springs_and_dampers import spring_energy
 from linkwork.robots.mechanisms import chain, geared_chain
 
 ONE, TWO = "link1_joint", "link2_joint"

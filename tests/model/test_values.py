@@ -21,7 +21,7 @@ from linkwork.model import Frame, Limits, Link, Topology, Visual
 from linkwork.model.body import Moments
 from linkwork.model.visual import Box, Mesh
 from linkwork.robots.mechanisms import chain, four_bar, humanoid, quadruped
-from linkwork.values import LINE, Value
+from linkwork.value_objects import LINE, Value
 
 BODY = {"mass": 1.5, "com": [0.1, 0.2, 0.3], "I": np.diag([0.1, 0.2, 0.25])}
 PLACE = {"xyz": [1.0, 2.0, 3.0], "rpy": [0.1, -0.2, 0.3]}
@@ -191,7 +191,7 @@ def test_what_has_no_content_is_equal_to_itself_alone() -> None:
 
 
 def test_the_content_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linkwork import values
+    from linkwork import value_objects as values
 
     m, reads, content = quadruped(), [], values.content
     monkeypatch.setattr(values, "content", lambda *parts: reads.append(parts) or content(*parts))

@@ -14,8 +14,8 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints import jacobian, position_error
 from linkwork.errors import NotFound
 from linkwork.io import zoo
-from linkwork.kernels.trace import trace
-from linkwork.kernels.values import Outgrown
+from linkwork.kernels.programs.trace import trace
+from linkwork.kernels.programs.value_numbering import Outgrown
 from linkwork.model import Motion
 from linkwork.planner.cost import (
     FEATURES,
@@ -252,8 +252,8 @@ def test_iterations_that_cannot_be_counted_are_not() -> None:
 
 def test_iterations_of_a_register_are_those_of_its_slowest_state() -> None:
     """Of eight states in a register, one in ten of which needs two more iterations, 57 % of registers do."""
-    from linkwork.kernels.program import Port
-    from linkwork.kernels.target import Target
+    from linkwork.kernels.codegen.target import Target
+    from linkwork.kernels.programs.program import Port
     from linkwork.planner.iterations import count
 
     class Counted:

@@ -20,7 +20,7 @@ from linkwork.errors import NotFound, UnsupportedError
 from linkwork.planner.plan import Plan
 from linkwork.planner.rules import Asked, reasons
 from linkwork.robots import mechanisms as mech
-from linkwork.structure.treatment import Ways, treated
+from linkwork.structure.constraint_treatment import Ways, treated
 
 ROOT = Path(__file__).parents[2]
 TOY = '''"""Articulated bodies under another name."""

@@ -12,7 +12,7 @@ import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.model import Model
 from linkwork.planner.trees import search
-from linkwork.structure.treatment import chosen
+from linkwork.structure.constraint_treatment import chosen
 
 
 def graph(seed: int, links: int = 10, loops: int = 3, limited: tuple[int, ...] = ()) -> str:

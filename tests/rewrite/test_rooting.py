@@ -16,10 +16,10 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.constraints.rows import jacobian
 from linkwork.io.zoo import find
 from linkwork.model import Motion
+from linkwork.rewrite.base_origin import Based, based, operations_based
 from linkwork.rewrite.frame_choice import choose
 from linkwork.rewrite.frames import moved, operations, reframed
 from linkwork.rewrite.inertia_lumping import lumped
-from linkwork.rewrite.rooting import Based, based, operations_based
 
 
 def with_another_base(model):

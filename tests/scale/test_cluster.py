@@ -15,7 +15,7 @@ import pytest
 import linkwork as lw
 from linkwork import scale
 from linkwork.errors import ClusterError, InputError
-from linkwork.kernels.target import Target
+from linkwork.kernels.codegen.target import Target
 from linkwork.robots.mechanisms import four_bar
 from linkwork.scale import cluster as module
 

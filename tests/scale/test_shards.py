@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import linkwork as lw
 from linkwork import scale
 from linkwork.errors import ClusterError, InputError
-from linkwork.kernels.rollout import RolloutKernel
+from linkwork.kernels.calls.rollout import RolloutKernel
 from linkwork.robots.mechanisms import four_bar
+from linkwork.scale.program_transfer import packed, unpacked
 from linkwork.scale.shards import LARGEST, cuts, state_bytes
-from linkwork.scale.travel import packed, unpacked
 
 
 @given(st.integers(0, 5000), st.integers(1, 100), st.integers(1, LARGEST))

@@ -24,8 +24,8 @@ from linkwork.errors import CompilationWarning, InputError
 from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
 from linkwork.robots.mechanisms import biped, quadruped
-from linkwork.simulation.contact_step import MOST, Solving, contact_step
-from linkwork.simulation.placing import on_ground
+from linkwork.simulation.ground.placing import on_ground
+from linkwork.simulation.steps.contact_step import MOST, Solving, contact_step
 
 TOLERANCE = 1e-8
 

@@ -13,7 +13,7 @@ import pytest
 import linkwork as lw
 from linkwork.errors import InputError, LinkworkError
 from linkwork.robots.mechanisms import four_bar
-from linkwork.simulation.trajectory import ABOUT, TABLES
+from linkwork.simulation.records.trajectory import ABOUT, TABLES
 
 FORMATS = (".csv", ".npz", ".parquet")
 

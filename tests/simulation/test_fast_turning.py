@@ -11,8 +11,8 @@ from motions import angular_momentum, energy, pendulum
 import linkwork as lw
 from linkwork.errors import StepError, StepWarning
 from linkwork.robots.mechanisms import chain, four_bar, quadruped, standing
-from linkwork.simulation.energy import Ledger, energies_of
-from linkwork.simulation.gyroscopic import turns
+from linkwork.simulation.steps.energy_balance import Ledger, energies_of
+from linkwork.simulation.steps.gyroscopic import turns
 
 
 def heavy_top(joint: str = "spherical") -> lw.Model:

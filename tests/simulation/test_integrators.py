@@ -9,8 +9,8 @@ from motions import angular_momentum, ball_chain, energy, free_body, julia_four_
 import linkwork as lw
 from linkwork.backends import get
 from linkwork.errors import InputError, NotFound, SingularError
-from linkwork.simulation.dormand_prince import dormand_prince
-from linkwork.simulation.integrators import ORDERS, TRACEABLE, midpoint
+from linkwork.simulation.steps.dormand_prince import dormand_prince
+from linkwork.simulation.steps.integrators import ORDERS, TRACEABLE, midpoint
 
 STARTS = {
     "pendulum": (pendulum, [0.8], [1.5]),

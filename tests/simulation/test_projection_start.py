@@ -7,7 +7,7 @@ import pytest
 
 import linkwork as lw
 from linkwork.robots import mechanisms as mech
-from linkwork.simulation.projection import Correction
+from linkwork.simulation.steps.projection import Correction
 
 FEET = [f for f in mech.quadruped().frames if "foot" in f]
 MODELS = {

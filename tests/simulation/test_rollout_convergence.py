@@ -11,12 +11,12 @@ from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.registry import able
 from linkwork.backends import get
 from linkwork.errors import ConvergenceWarning
-from linkwork.functions.judge import Judge
+from linkwork.functions.dense_judge import Judge
 from linkwork.functions.solver import Solver
 from linkwork.model import Motion
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.robots import mechanisms as mech
-from linkwork.simulation.step import limited_penalty
+from linkwork.simulation.steps.constrained_step import limited_penalty
 from linkwork.structure.independent import overconstrained
 
 STEPS = {"steps": 100, "every": 100}

@@ -12,7 +12,7 @@ import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import InputError, MissingExtra, NotFound
 from linkwork.robots.mechanisms import four_bar
-from linkwork.simulation.trajectory import column_units
+from linkwork.simulation.records.trajectory import column_units
 
 
 @pytest.fixture(scope="module")

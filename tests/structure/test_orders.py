@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.kernels import program_cache
+from linkwork.kernels.cache import program_cache
 from linkwork.robots import mechanisms as mech
 from linkwork.structure import elimination
 from linkwork.structure.elimination import best_order, coupled_links, eliminate, ordered

@@ -18,8 +18,18 @@ from linkwork.constraints.rows import constraint_rows, holders
 from linkwork.robots import mechanisms as mech
 from linkwork.robots.scenarios import scenario
 from linkwork.structure.clusters import links_alone
+from linkwork.structure.constraint_treatment import (
+    EMBEDDED,
+    PENALISED,
+    PROPAGATED,
+    Mixture,
+    Ways,
+    chosen,
+    play,
+    treated,
+    tree_of,
+)
 from linkwork.structure.local_loops import local_loops
-from linkwork.structure.treatment import EMBEDDED, PENALISED, PROPAGATED, Mixture, Ways, chosen, play, treated, tree_of
 
 
 def tangled(seed: int) -> lw.Model:

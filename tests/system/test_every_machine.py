@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.kernels import python_layout
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.codegen import python_layout
 from linkwork.robots.mechanisms import arm, four_bar, quadruped
 
 FEET = ("front_left_foot", "front_right_foot", "rear_left_foot", "rear_right_foot")
@@ -100,7 +100,7 @@ def test_calls_without_objects_of_python(monkeypatch: pytest.MonkeyPatch) -> Non
     given = [x[0] for x in states(arm(3))]
     direct = Kernel(program)
     assert direct._words(strict=True) is not None, "this Python's objects are laid out as expected"
-    monkeypatch.setattr("linkwork.kernels.kernel.object_words", lambda dtype: None)
+    monkeypatch.setattr("linkwork.kernels.calls.kernel.object_words", lambda dtype: None)
     slow = Kernel(program)
     assert slow._words(strict=True) is None
     np.testing.assert_array_equal(slow(*given)[0], direct(*given)[0])
@@ -124,7 +124,7 @@ def test_the_layout_is_checked_before_it_is_used(monkeypatch: pytest.MonkeyPatch
 
 def test_the_next_process_finds_the_kernel(empty_cache: Path) -> None:
     text = """
-import numpy as np, linkwork as lw, linkwork.kernels.kernel as kernel
+import numpy as np, linkwork as lw, linkwork.kernels.calls.kernel as kernel
 from linkwork.robots.mechanisms import arm
 made, build = [], kernel.build
 kernel.build = lambda *given: made.append(given) or build(*given)

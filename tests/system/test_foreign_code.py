@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 import linkwork as lw
-from linkwork.kernels.arrays import Rows, table_of
-from linkwork.kernels.compile import Linked, _symbols, emit
-from linkwork.kernels.executable import Workspace
-from linkwork.kernels.image import Image, Options, build
-from linkwork.kernels.native_calls import FRESH
-from linkwork.kernels.object_code import complete, symbols
-from linkwork.kernels.operations import LIBM
-from linkwork.kernels.python_layout import PYTHON
-from linkwork.kernels.target import Target
+from linkwork.kernels.calls.arrays import Rows, table_of
+from linkwork.kernels.calls.executable import Workspace
+from linkwork.kernels.codegen.native_calls import FRESH
+from linkwork.kernels.codegen.python_layout import PYTHON
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.compile import Linked, _symbols, emit
+from linkwork.kernels.object_code.image import Image, Options, build
+from linkwork.kernels.object_code.validity import complete, symbols
+from linkwork.kernels.programs.operations import LIBM
 from linkwork.robots.mechanisms import arm
 from linkwork.system.code import MEMORY, ROUNDING, architecture, inserted, triple_for, underscore, unsupported
 

@@ -14,7 +14,7 @@ import linkwork as lw
 from linkwork.cli.main import app
 from linkwork.errors import InputError, LinkworkError
 from linkwork.robots.mechanisms import chain, four_bar, planar_leg, quadruped, standing
-from linkwork.simulation.step import AT_ONCE, OPEN
+from linkwork.simulation.steps.constrained_step import AT_ONCE, OPEN
 
 SECOND = """([tau, steps]) => { const l = linkwork.live;
   l.restart(); tau.forEach((x, k) => l.set("tau", k, x)); l.restart();

@@ -211,7 +211,7 @@ def test_the_camera_goes_with_a_robot_that_falls(page, tmp_path, falls):
 def test_the_squatting_humanoid_stays_small(tmp_path):
     """Two seconds at 50 frames a second: below a megabyte; its size depends on numbers, not on the machine."""
     from linkwork.cli.demo import squatting_humanoid
-    from linkwork.simulation.trajectory import column_names
+    from linkwork.simulation.records.trajectory import column_names
 
     model, q, _ = squatting_humanoid()
     n = 1001

@@ -9,8 +9,8 @@ import linkwork as lw
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import InputError
 from linkwork.model import Motion
+from linkwork.viewer.contact_display import SLIPPING, STICKING, place_of, with_touches
 from linkwork.viewer.states import states_of
-from linkwork.viewer.touches import SLIPPING, STICKING, place_of, with_touches
 
 SIDE = 0.1
 

@@ -22,7 +22,7 @@ import typer
 
 import linkwork as lw
 from linkwork.functions.function import Function
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
 from linkwork_bench.frameworks import overheads
 
 LOOP, STATES, ROUNDS = 1000, 50, 21

@@ -25,10 +25,10 @@ from linkwork.io import zoo
 from linkwork.io.load import load
 from linkwork.model import Model
 from linkwork.robots.scenarios import cassie_posture
-from linkwork.simulation.candidates import contacts
-from linkwork.simulation.placing import on_ground
-from linkwork.simulation.rollout import Rollout, rollout
-from linkwork.simulation.step_function import step
+from linkwork.simulation.ground.contact_points import contacts
+from linkwork.simulation.ground.placing import on_ground
+from linkwork.simulation.rollouts.rollout import Rollout, rollout
+from linkwork.simulation.steps.contact_step_function import step
 from linkwork_bench.measure import Conditions, interleave, summary
 from linkwork_bench.rollouts import Timed
 

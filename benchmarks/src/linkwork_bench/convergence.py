@@ -10,7 +10,7 @@ from linkwork.algorithms import registry
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.backends import Array, get
-from linkwork.constraints.units import units
+from linkwork.constraints.row_inertia import units
 from linkwork.model import Model, Motion
 
 State = tuple[np.ndarray, np.ndarray, np.ndarray]

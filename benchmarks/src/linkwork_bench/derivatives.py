@@ -23,7 +23,7 @@ import numpy as np
 import linkwork as lw
 from linkwork.cli.bench import words
 from linkwork.functions.function import Function
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
 from linkwork_bench.commands.options import (
     CasesOption,
     JsonOption,

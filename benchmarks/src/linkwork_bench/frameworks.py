@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.functions.function import Function
-from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.target import Target
+from linkwork.kernels.codegen.lower import ATTRIBUTES
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.compile import Linked, emit
 from linkwork.learn.xla_handler import EXTENSION, version
 
 LOOP, SCAN = 300, 3000

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from linkwork.kernels import Kernel, Program
-from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.fuse import fuse
-from linkwork.kernels.image import Options, sine_module
-from linkwork.kernels.lower import ATTRIBUTES, Shape
-from linkwork.kernels.pool import POOL, nothing
-from linkwork.kernels.target import Target
+from linkwork.kernels.calls.thread_pool import POOL, nothing
+from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.compile import Linked, emit
+from linkwork.kernels.object_code.image import Options, sine_module
+from linkwork.kernels.programs.fuse import fuse
 from linkwork_bench.measure import Conditions, Reading, passes
 
 CHAINS, TURNS = 16, 4096

@@ -14,8 +14,8 @@ import numpy as np
 
 from linkwork.functions.function import Function
 from linkwork.kernels import Kernel
-from linkwork.kernels.arrays import Rows, empty_lines, table_of
-from linkwork.kernels.native_calls import FRESH, FURTHER, ZEROED
+from linkwork.kernels.calls.arrays import Rows, empty_lines, table_of
+from linkwork.kernels.codegen.native_calls import FRESH, FURTHER, ZEROED
 from linkwork_bench.limit import Cores, Limit
 from linkwork_bench.measure import Conditions, Contender, Reading, passes
 
@@ -183,7 +183,7 @@ def compile_times(make: Callable[[], Function]) -> dict[str, float]:
     "again" is what a later process needs for a function that was compiled before, both forms, with empty caches in
     memory.
     """
-    from linkwork.kernels import program_cache
+    from linkwork.kernels.cache import program_cache
 
     clock, before = time.perf_counter, os.environ.get("LINKWORK_CACHE")
     times = {}

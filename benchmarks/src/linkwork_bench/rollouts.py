@@ -24,10 +24,10 @@ from linkwork.interop import mujoco as mujoco_map
 from linkwork.io import zoo
 from linkwork.io.load import load
 from linkwork.kernels import Kernel
-from linkwork.kernels.trace import trace
+from linkwork.kernels.programs.trace import trace
 from linkwork.model import Model
-from linkwork.simulation.rollout import Rollout, rollout
-from linkwork.simulation.step import Step
+from linkwork.simulation.rollouts.rollout import Rollout, rollout
+from linkwork.simulation.steps.constrained_step import Step
 from linkwork_bench.measure import Conditions, Reading, interleave, summary
 from linkwork_bench.ours import Native
 

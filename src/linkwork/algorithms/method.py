@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.common.iteration import Prox
+from linkwork.structure.constraint_treatment import BASE, LOOPS, NOTHING, Ways, treated
 from linkwork.structure.local_loops import local_loops
-from linkwork.structure.treatment import BASE, LOOPS, NOTHING, Ways, treated
 
 if TYPE_CHECKING:
     from linkwork.model import Model
@@ -32,8 +32,8 @@ class Method:
     - `rows`: which constraints it takes: "none"; "link", rows over one moving link each (contacts); "any", rows over
       several links and joints (closed loops, couplings, centre of mass); "loops", local loops and couplings only;
       "clusters", these and contacts.
-    - `ways`: which of them it embeds, penalises and propagates (structure/treatment.py); None if it solves for all of
-      them at once, in joint space.
+    - `ways`: which of them it embeds, penalises and propagates (structure/constraint_treatment.py); None if it solves
+      for all of them at once, in joint space.
     - `redundant`: rows may depend on each other and postures may be singular; otherwise rows must be independent.
     - `soft`: takes a softness R per row. `modes`: constraints can be switched at run time.
     - `prox`: the default of a method that iterates, and `iterations` how many solver iterations it usually takes with

@@ -16,7 +16,7 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.method import DELASSUS, FD, Method
 from linkwork.errors import InputError, UnsupportedError, listing, not_found
-from linkwork.structure.treatment import BASE, COUPLINGS, JOINTS, LOOPS, ROOTS, Ways
+from linkwork.structure.constraint_treatment import BASE, COUPLINGS, JOINTS, LOOPS, ROOTS, Ways
 
 if TYPE_CHECKING:
     from linkwork.model import Model

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwork.backends.ops import SINGULAR, Array, Factor
 from linkwork.backends.triangular import solve_lower, solve_upper
-from linkwork.values import read_only
+from linkwork.value_objects import read_only
 
 RANK = 1e-10
 """Singular values below this times the largest are rounding: loops closed to twelve digits leave no less."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import interruptible
+from linkwork import chunked_arrays as interruptible
 from linkwork.checks.declared import Kind, Refused, nothing, shown
 from linkwork.checks.numbers import LARGEST
 from linkwork.errors import InputError

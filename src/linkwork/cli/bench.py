@@ -40,7 +40,7 @@ from linkwork.model import Model
 from linkwork.output_files import saved_text
 from linkwork.planner.iterations import samples, settings
 from linkwork.planner.stopwatch import timings
-from linkwork.simulation.progress import bar
+from linkwork.simulation.records.progress import bar
 
 GROUP, NAME, DISTRIBUTION = "linkwork.commands", "bench", "linkwork-bench"
 INSTALL = f"pip install {DISTRIBUTION} (in a clone: pip install ./benchmarks)"

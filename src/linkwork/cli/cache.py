@@ -15,7 +15,7 @@ console = terminal()
 @cache_app.command("info")
 def cache_info(as_json: JsonOption = False) -> None:
     """Where the cache is, how many kernels it holds and how large it is."""
-    from linkwork.kernels import cache
+    from linkwork.kernels.cache import object_cache as cache
 
     facts = {k: str(x) if isinstance(x, Path) else x for k, x in cache.info()._asdict().items()}
     if as_json:
@@ -28,6 +28,6 @@ def cache_info(as_json: JsonOption = False) -> None:
 @cache_app.command("clear")
 def cache_clear() -> None:
     """Delete every cached kernel; they are compiled again when needed."""
-    from linkwork.kernels import cache
+    from linkwork.kernels.cache import object_cache as cache
 
     console.print(f"deleted {cache.clear()} kernels")

@@ -81,8 +81,8 @@ def _there(module: str) -> bool:
 
 
 def _machine() -> dict[str, Any]:
-    from linkwork.kernels.cores import cores, quota
-    from linkwork.kernels.target import Target
+    from linkwork.kernels.codegen.target import Target
+    from linkwork.system.cores import cores, quota
     from linkwork.system.processors import processor_name
 
     host = Target.host()
@@ -99,7 +99,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _cache() -> dict[str, Any]:
-    from linkwork.kernels import cache
+    from linkwork.kernels.cache import object_cache as cache
 
     return {key: str(x) if isinstance(x, Path) else x for key, x in cache.info()._asdict().items()}
 

@@ -21,7 +21,7 @@ from linkwork.cli.arguments import (
     terminal,
 )
 from linkwork.errors import InputError, not_found
-from linkwork.kernels.c_project import PROJECT
+from linkwork.kernels.export.c_project import PROJECT
 
 console = terminal()
 

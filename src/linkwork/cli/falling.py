@@ -13,7 +13,7 @@ import linkwork as lw
 from linkwork.cli.arguments import table_of
 from linkwork.model import Model
 from linkwork.robots.mechanisms import quadruped
-from linkwork.simulation.trajectory import column_names, column_units
+from linkwork.simulation.records.trajectory import column_names, column_units
 
 MANY, STEPS, EVERY = 1000, 1000, 20
 SIDE, APART = 6, 1.2

@@ -18,7 +18,7 @@ from linkwork.cli.arguments import (
     terminal,
 )
 from linkwork.structure.elimination import coupled_links, loop_roots, ordered, picture
-from linkwork.values import uncached
+from linkwork.value_objects import uncached
 
 console = terminal()
 RESISTS = ("damping", "stiffness", "friction")

@@ -89,7 +89,7 @@ def _calibrate() -> None:
     """Fit the costs of this machine, and use them from now on."""
     from linkwork.planner.calibration import SAMPLES, calibrate
     from linkwork.planner.cost import save_machine
-    from linkwork.simulation.progress import bar
+    from linkwork.simulation.records.progress import bar
 
     with bar(None, "measuring kernels", len(SAMPLES)) as tick:
         fitted, off = calibrate(lambda model, method: lw.forward_dynamics(model, method=method).program, tick)

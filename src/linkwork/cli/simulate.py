@@ -29,7 +29,7 @@ from linkwork.cli.arguments import (
 from linkwork.cli.view import show
 from linkwork.model import Model
 from linkwork.output_files import saved, written
-from linkwork.simulation.trajectory import check_suffix
+from linkwork.simulation.records.trajectory import check_suffix
 
 
 def simulate_command(
@@ -128,7 +128,7 @@ def _check_outputs(output: Path | None, plot: Path | None, view: bool) -> None:
     if output is not None:
         check_suffix(output)
     if plot is not None:
-        from linkwork.simulation.figure import matplotlib_or_error
+        from linkwork.simulation.records.figure import matplotlib_or_error
 
         matplotlib_or_error()
     if view:

@@ -225,9 +225,9 @@ def closing_of(model: Model, only: Sequence[str] | None) -> Closing:
 @cached
 def _differentiated(model: Model, which: tuple[int, ...]) -> Residual:
     """phi(q) and D = (dphi/dq) dq/dv of some constraints, traced once: that takes longer than solving."""
-    from linkwork.kernels.differentiate import slopes
-    from linkwork.kernels.python_source import python_function
-    from linkwork.kernels.trace import trace
+    from linkwork.kernels.programs.differentiate import slopes
+    from linkwork.kernels.programs.python_source import python_function
+    from linkwork.kernels.programs.trace import trace
 
     model = replace(model, constraints=tuple(model.constraints[n] for n in which))
 

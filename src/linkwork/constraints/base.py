@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import NOT_NEGATIVE, POSITIVE, checked_class, instance, optional
-from linkwork.values import Value, clipped, short
+from linkwork.value_objects import Value, clipped, short
 
 if TYPE_CHECKING:
     from linkwork.model import Model

@@ -23,7 +23,7 @@ from linkwork.constraints.rows import rows_jacobian
 from linkwork.errors import InputError
 from linkwork.model.body import PLACEMENT, Placement
 from linkwork.model.motion import Motion
-from linkwork.values import Value
+from linkwork.value_objects import Value
 
 if TYPE_CHECKING:
     from linkwork.model import Model

@@ -19,7 +19,7 @@ from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, array, checked_class, in
 from linkwork.errors import InputError
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.lazy import cached_property
-from linkwork.values import Value
+from linkwork.value_objects import Value
 
 if TYPE_CHECKING:
     from linkwork.model import Model

@@ -18,7 +18,7 @@ from linkwork.backends.ops import Array
 from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, either, mapping
 from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
 from linkwork.errors import ModelError
-from linkwork.values import read_only
+from linkwork.value_objects import read_only
 
 if TYPE_CHECKING:
     from linkwork.model import Model

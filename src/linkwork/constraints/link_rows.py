@@ -14,7 +14,7 @@ from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisa
 from linkwork.constraints.closure import spatial_excess
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import angular
-from linkwork.values import read_only
+from linkwork.value_objects import read_only
 
 if TYPE_CHECKING:
     from linkwork.model import Model

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from linkwork import interruptible
+from linkwork import chunked_arrays as interruptible
 from linkwork.algorithms.registry import FD, check_modes
 from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.errors import InputError, not_found
-from linkwork.functions.choice import Choice
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import impossible
 from linkwork.model import Model
 

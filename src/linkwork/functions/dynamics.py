@@ -14,10 +14,10 @@ from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import UnsupportedError
 from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.actuation import activations, check_actuators
-from linkwork.functions.choice import Choice
+from linkwork.functions.dense_judge import Judge, Rows, judge_of
 from linkwork.functions.function import Function
-from linkwork.functions.judge import Judge, Rows, judge_of
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_CONTROL, BY_EFFECT, BY_FORCE, BY_ROWS, PARAMETERS, Inputs
 from linkwork.functions.planning import USE

@@ -20,8 +20,8 @@ from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import FLAG, NAMES, checked, optional, whole
 from linkwork.closure.velocities import idle_joints
 from linkwork.errors import InputError, SingularError, listing
-from linkwork.functions.choice import Choice
-from linkwork.functions.judge import Resolved
+from linkwork.functions.dense_judge import Resolved
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.recipes import remade
 from linkwork.functions.traced import Traced
@@ -31,8 +31,8 @@ from linkwork.planner.plan import Plan
 from linkwork.rewrite.rewritten import Rewritten
 
 if TYPE_CHECKING:
-    from linkwork.kernels.executable import Executable
-    from linkwork.kernels.kernel import Bound, Results
+    from linkwork.kernels.calls.executable import Executable
+    from linkwork.kernels.calls.kernel import Bound, Results
 
 WRT = optional(NAMES)
 BATCH = optional(whole(0, what="a number of states, or None for one"))
@@ -191,7 +191,7 @@ class Function(Traced, Generic[R]):
             >>> d.da_dq.shape, d.dlam_dtau.shape
             ((3, 3), (3, 3))
         """
-        from linkwork.functions import derivatives
+        from linkwork.functions.differentiation import derivatives
 
         return derivatives.derivatives(self, wrt)
 
@@ -204,7 +204,7 @@ class Function(Traced, Generic[R]):
             >>> change(np.ones(3), np.zeros(3), np.zeros(3), np.array([0.01, 0, 0])).dtau.shape
             (3,)
         """
-        from linkwork.functions import derivatives
+        from linkwork.functions.differentiation import derivatives
 
         return derivatives.jvp(self, wrt)
 
@@ -221,7 +221,7 @@ class Function(Traced, Generic[R]):
             >>> gradient(np.ones(3), np.zeros(3), [0.0], [1.0]).g_q.shape
             (3,)
         """
-        from linkwork.functions import derivatives
+        from linkwork.functions.differentiation import derivatives
 
         return derivatives.vjp(self, wrt)
 
@@ -237,7 +237,7 @@ class Function(Traced, Generic[R]):
             >>> curvature(np.ones(3), np.zeros(3), [0.0], [1.0], np.array([1.0, 0, 0])).h_q.shape
             (3,)
         """
-        from linkwork.functions import derivatives
+        from linkwork.functions.differentiation import derivatives
 
         return derivatives.hvp(self, wrt)
 
@@ -257,7 +257,7 @@ class Function(Traced, Generic[R]):
             >>> fd.jacobian()(q=np.ones(3), v=np.zeros(3), tau=np.zeros(3))["jac_a_tau"].shape
             (3, 3)
         """
-        from linkwork.functions.casadi_external import casadi_external
+        from linkwork.functions.export.casadi_external import casadi_external
 
         return casadi_external(self, wrt, gauss_newton)
 
@@ -290,7 +290,7 @@ class Function(Traced, Generic[R]):
 
     def _results(self, names: tuple[str, ...]) -> Results:
         """How results with these outputs are made."""
-        from linkwork.kernels.kernel import Results, result_type
+        from linkwork.kernels.calls.kernel import Results, result_type
 
         return Results(self._result or result_type(self.name, names))
 
@@ -300,8 +300,8 @@ class Function(Traced, Generic[R]):
 
     def _filled(self, into: list[Any], result: Any, arrays: list[np.ndarray]) -> Any:
         """The result in these arrays."""
-        from linkwork.kernels.arrays import take_outputs
-        from linkwork.kernels.program import Port
+        from linkwork.kernels.calls.arrays import take_outputs
+        from linkwork.kernels.programs.program import Port
 
         names = self._result._fields if self._result is not None else result._fields  # type: ignore[attr-defined]
         found = self._into(result)

@@ -34,8 +34,8 @@ from linkwork.model.memo import cached
 from linkwork.model.model import MODEL
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.programs.iterate import IterativeProgram
+    from linkwork.kernels.programs.program import Program
 
 GOAL = replace(
     either(instance(Placement, "a linkwork.Placement"), ANY_ARRAY),
@@ -257,7 +257,7 @@ class IKFunction(Function[_Found]):
         }
 
     def _looped(self, program: Program) -> IterativeProgram:
-        from linkwork.kernels.hoist import hoist
+        from linkwork.kernels.programs.hoist import hoist
 
         return hoist(program)
 

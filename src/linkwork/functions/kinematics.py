@@ -9,8 +9,8 @@ import numpy as np
 
 from linkwork.backends import Array, Ops
 from linkwork.checks import FLAG, NAME, NAMES, checked, choice, either, optional
-from linkwork.functions.choice import Choice
 from linkwork.functions.function import Function
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_MASS, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory

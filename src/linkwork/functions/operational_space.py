@@ -12,10 +12,10 @@ from linkwork.backends import Array, Ops
 from linkwork.backends.ops import SINGULAR, threshold
 from linkwork.checks import FLAG, checked, choice
 from linkwork.errors import InputError
-from linkwork.functions.choice import Choice
+from linkwork.functions.dense_judge import Resolved
 from linkwork.functions.function import Function, R
-from linkwork.functions.judge import Resolved
 from linkwork.functions.kinematics import FRAMES, METHOD, chosen_frames
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.parameters import BY_EFFECT, PARAMETERS, Inputs
 from linkwork.functions.recipes import factory

@@ -24,16 +24,16 @@ from linkwork.algorithms.constrained.kkt import joint_space, kkt
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.numpy_ import NUMPY
+from linkwork.constraints.row_inertia import units
 from linkwork.constraints.rows import constraint_rows
-from linkwork.constraints.units import units
 from linkwork.functions.solver import Solver
 from linkwork.model import Model, Motion
 from linkwork.model.digest import digest
 from linkwork.model.joint_forces import joint_forces
 from linkwork.model.memo import cached
 from linkwork.rewrite.rewritten import Rewritten
+from linkwork.structure.constraint_treatment import treated
 from linkwork.structure.independent import closed_positions
-from linkwork.structure.treatment import treated
 
 EPS = float(np.finfo(float).eps)
 
@@ -76,7 +76,7 @@ def _penalises(model: Model, method: registry.Method) -> bool:
 @cached
 def _share(model: Model, name: str) -> float:
     """The share of the usual penalty, by measurement; later processes find it in the cache."""
-    from linkwork.kernels import notes
+    from linkwork.kernels.cache import result_cache as notes
 
     method = registry.methods("forward_dynamics")[name]
     content = digest("penalty", model, method, STATES, LOST, LEFT, THROUGH, WEAK, LEAST, EMBEDDED)

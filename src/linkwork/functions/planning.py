@@ -58,7 +58,7 @@ def plan(
     content = _content(task, use, asked)
     if not measure and (found := _cached_plan(content)) is not None:
         return found
-    from linkwork.kernels import notes
+    from linkwork.kernels.cache import result_cache as notes
     from linkwork.planner.choice import choose
 
     def trace(name: str, limit: int | None) -> Any:
@@ -92,7 +92,7 @@ def cached_plan(task: str, use: str, asked: Asked) -> Plan | None:
 
 
 def _cached_plan(content: str | None) -> Plan | None:
-    from linkwork.kernels import notes
+    from linkwork.kernels.cache import result_cache as notes
 
     data = notes.get(content)
     if data is None:
@@ -109,6 +109,6 @@ def _content(task: str, use: str, asked: Asked) -> str | None:
 
 def _measured(content: str | None) -> str | None:
     """The content of the note with the times of a plan on this target."""
-    from linkwork.kernels.target import Target
+    from linkwork.kernels.codegen.target import Target
 
     return None if content is None else f"{content} measured {Target.host()}"

@@ -7,7 +7,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from linkwork.functions.choice import Choice
+from linkwork.functions.method_choice import Choice
 
 if TYPE_CHECKING:
     from linkwork.functions.function import Function

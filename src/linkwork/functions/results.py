@@ -1,6 +1,7 @@
 """The results of functions: one class for each task, the same for all methods.
 
-Machine code makes them directly for one state (kernels/python_calls.py), so they are tuples, or have `__slots__`.
+Machine code makes them directly for one state (kernels/codegen/python_calls.py), so they are tuples, or have
+`__slots__`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from linkwork.functions.judge import Rows
+    from linkwork.functions.dense_judge import Rows
 
 
 class MassMatrixResult(NamedTuple):

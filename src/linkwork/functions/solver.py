@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwork.algorithms.common.activation import violation
 from linkwork.algorithms.common.iteration import Iteration, unrolled
-from linkwork.algorithms.common.weights import violation
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.functions.softness import felt_softness

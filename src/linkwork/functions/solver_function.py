@@ -12,9 +12,9 @@ from linkwork.backends import Array, Ops, get
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.checks import checked, whole
 from linkwork.errors import warn_unconverged
-from linkwork.functions.choice import Choice
+from linkwork.functions.dense_judge import Judge, Rows, Verdict
 from linkwork.functions.function import Function, R
-from linkwork.functions.judge import Judge, Rows, Verdict
+from linkwork.functions.method_choice import Choice
 from linkwork.functions.penalty_fit import fitted
 from linkwork.functions.results import Solution
 from linkwork.functions.solver import Solved
@@ -22,9 +22,9 @@ from linkwork.lazy import cached_property
 from linkwork.model import Model
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.kernel import Results
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.calls.kernel import Results
+    from linkwork.kernels.programs.iterate import IterativeProgram
+    from linkwork.kernels.programs.program import Program
 
 RARELY = 1.1
 """Solver iterations up to which a method's further steps compute factors again instead of keeping them."""
@@ -98,7 +98,7 @@ class SolverFunction(Function[R]):
         found = self._body(xp, inputs)
         if found.iteration is None:
             return dict(zip(self._names, found.pair, strict=True))
-        from linkwork.kernels.iterate import CERTIFICATE
+        from linkwork.kernels.programs.iterate import CERTIFICATE
 
         loop = Loop(found.iteration, inputs["flat"][0, 0])
         first, residual_first = loop.first()
@@ -108,7 +108,7 @@ class SolverFunction(Function[R]):
         return {"x_first": first, "residual_first": residual_first, "x_next": step, "residual": residual, **ends}
 
     def _looped(self, program: Program) -> Program | IterativeProgram:
-        from linkwork.kernels.hoist import hoist
+        from linkwork.kernels.programs.hoist import hoist
 
         if self.prox is None:
             return program
@@ -162,7 +162,7 @@ class SolverFunction(Function[R]):
         return self._reported((first, second), used, float(violation.item()), float(bound.item()))
 
     def _reported(self, pair: Any, used: int, violation: float, bound: float) -> dict[str, np.ndarray]:
-        """What kernels/iterate.py writes: solver iterations, the violation, and 1, or NaN if it is too large."""
+        """What iterate.py writes: solver iterations, the violation, and 1, or NaN if it is too large."""
         assert self.prox is not None
         report = np.array([used, violation, 1.0 if violation <= self.prox.tolerance * bound else np.nan])
         return {**{n: np.asarray(x) for n, x in zip(self._names, pair, strict=True)}, "report": report}
@@ -170,7 +170,7 @@ class SolverFunction(Function[R]):
     # results
 
     def _results(self, names: tuple[str, ...]) -> Results:
-        from linkwork.kernels.kernel import Results
+        from linkwork.kernels.calls.kernel import Results
 
         direct = self.rows if self.prox is None else None
         return Results(self._result, (*self._names, "_report"), direct, "_rows", KEPT)

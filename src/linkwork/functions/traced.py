@@ -21,9 +21,9 @@ from linkwork.model.link import UNIT_TOLERANCE
 from linkwork.output_files import written
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.kernel import Kernel, Results
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.calls.kernel import Kernel, Results
+    from linkwork.kernels.programs.iterate import IterativeProgram
+    from linkwork.kernels.programs.program import Program
 
 Body = Callable[[Ops, Mapping[str, Array]], Mapping[str, Array]]
 """An algorithm with named columns in and named matrices out."""
@@ -57,8 +57,8 @@ class Traced(Arguments):
 
     def traced(self, limit: int | None = None) -> Program | IterativeProgram:
         """The program, traced now or just before; stopped with `Outgrown` beyond `limit` operations."""
-        from linkwork.kernels import program_cache
-        from linkwork.kernels.trace import trace
+        from linkwork.kernels.cache import program_cache
+        from linkwork.kernels.programs.trace import trace
 
         if (known := program_cache.get(self._content)) is not None:
             known.source = weak(self.casadi) if known.source is not None else None
@@ -83,14 +83,14 @@ class Traced(Arguments):
     @cached_property
     def _cached_program(self) -> Any:
         """The program, or its cached sketch: a function that was compiled before is not traced again."""
-        from linkwork.kernels.program_cache import get_or_trace
+        from linkwork.kernels.cache.program_cache import get_or_trace
 
         return get_or_trace(self._content, lambda: self.program)
 
     @cached_property
     def kernel(self) -> Kernel:
         """The native code."""
-        from linkwork.kernels.kernel import Kernel
+        from linkwork.kernels.calls.kernel import Kernel
 
         return Kernel(
             self._cached_program,
@@ -116,7 +116,7 @@ class Traced(Arguments):
             >>> "void mass(" in lw.mass_matrix(chain(3)).c_source("mass")
             True
         """
-        from linkwork.kernels.c_source import c_source
+        from linkwork.kernels.export.c_source import c_source
 
         return c_source(self.program, name or self._symbol, dtype=self.dtype)
 
@@ -133,8 +133,8 @@ class Traced(Arguments):
             >>> sorted(path.name for path in lw.mass_matrix(chain(3)).export("c", "mass"))
             ['CMakeLists.txt', 'mass.c', 'mass.h']
         """
-        from linkwork.functions.exported import described
-        from linkwork.kernels.c_project import export
+        from linkwork.functions.export.header_comment import described
+        from linkwork.kernels.export.c_project import export
 
         defaults = {n: float(x[0]) for n, x in self._settings.items()}
         about = described(self)
@@ -157,7 +157,7 @@ class Traced(Arguments):
 
     def _written(self, xp: Ops, symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         """The traced function. An invalid quaternion makes the first output NaN, so that it is noticed."""
-        from linkwork.kernels.hoist import is_result
+        from linkwork.kernels.programs.hoist import is_result
 
         inputs = {n: symbol(n, k) for n, k in self.inputs.items()}
         outputs = self._traced(xp, inputs, symbol)

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import LoadError, MissingExtra, listing
-from linkwork.io.looks import mjcf_colliders, mjcf_visuals
 from linkwork.io.mjcf_actuators import read_actuators
 from linkwork.io.mjcf_limits import check
+from linkwork.io.shapes import mjcf_colliders, mjcf_visuals
 from linkwork.io.xml import Element
 from linkwork.joints import Fixed, Free, Joint, Prismatic, Revolute, Spherical
 from linkwork.model.body import BodyInertia, Placement

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import sdf_colliders, sdf_visuals
 from linkwork.io.sdf_include import included
 from linkwork.io.sdf_scope import MODEL, Scope, is_true, read_pose
+from linkwork.io.shapes import sdf_colliders, sdf_visuals
 from linkwork.io.solids import WATER, sdf_solid
 from linkwork.io.spanning import GraphJoint, spanning_tree
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, MAX_NUMBER, Element

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.errors import listing, not_found
-from linkwork.io.looks import urdf_colliders, urdf_visuals
+from linkwork.io.shapes import urdf_colliders, urdf_visuals
 from linkwork.io.urdf_transmissions import read_transmissions
 from linkwork.io.xml import MAX_CONSTRAINTS, MAX_LINKS, Element
 from linkwork.joints import Fixed, Free, Helical, Joint, Planar, Prismatic, Revolute, Spherical, Universal

@@ -11,7 +11,7 @@ from linkwork.backends.ops import Array, Ops
 from linkwork.checks import Kind, Refused, finite_array, instance, shown
 from linkwork.errors import ModelError
 from linkwork.spatial.transforms import Move
-from linkwork.values import Value, clipped, ours, read_only, short, uncached
+from linkwork.value_objects import Value, clipped, ours, read_only, short, uncached
 
 
 class Joint(Value):

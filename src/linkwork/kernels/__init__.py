@@ -16,17 +16,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.program import Port, Program
+from linkwork.kernels.programs.iterate import IterativeProgram
+from linkwork.kernels.programs.program import Port, Program
 
 if TYPE_CHECKING:
-    from linkwork.kernels.c_project import export
-    from linkwork.kernels.kernel import Bound, Kernel
-    from linkwork.kernels.target import Target
+    from linkwork.kernels.calls.kernel import Bound, Kernel
+    from linkwork.kernels.codegen.target import Target
+    from linkwork.kernels.export.c_project import export
 
 __all__ = ["Bound", "IterativeProgram", "Kernel", "Port", "Program", "Target", "export"]
 
-LATER = {"Bound": "kernel", "Kernel": "kernel", "Target": "target", "export": "c_project"}
+LATER = {"Bound": "calls.kernel", "Kernel": "calls.kernel", "Target": "codegen.target", "export": "export.c_project"}
 """Names that are imported when first asked for: who traces without compiling need not wait for LLVM."""
 
 

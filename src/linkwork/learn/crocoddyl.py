@@ -23,7 +23,7 @@ from linkwork.errors import InputError, MissingExtra, UnsupportedError
 from linkwork.interop import to_pinocchio
 from linkwork.model import Model
 from linkwork.model.model import MODEL
-from linkwork.simulation.linear_step import DiscreteStep
+from linkwork.simulation.optimal_control.discrete_step import DiscreteStep
 
 try:
     import crocoddyl

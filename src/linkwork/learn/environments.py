@@ -23,8 +23,8 @@ from linkwork.model import Model
 from linkwork.robots.mechanisms.humanoids import biped
 from linkwork.robots.mechanisms.postures import standing
 from linkwork.robots.mechanisms.quadrupeds import LEGS, quadruped
-from linkwork.simulation.placing import on_ground
-from linkwork.simulation.rollout import rollout
+from linkwork.simulation.ground.placing import on_ground
+from linkwork.simulation.rollouts.rollout import rollout
 
 QUADRUPED, GO2, CASSIE, BIPED = "quadruped", "go2", "cassie", "biped"
 

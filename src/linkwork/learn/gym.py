@@ -24,8 +24,8 @@ import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
 from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
-from linkwork.simulation.rollout import Rollout
-from linkwork.simulation.rollout_inputs import TIMED
+from linkwork.simulation.rollouts.rollout import Rollout
+from linkwork.simulation.rollouts.rollout_inputs import TIMED
 
 try:
     import gymnasium

@@ -23,12 +23,12 @@ import numpy as np
 from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, refuse_entries, shown
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
 from linkwork.learn.products import Family, refuse_third
 from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
 from linkwork.model.digest import digest
-from linkwork.simulation.linear_step import DiscreteStep
-from linkwork.simulation.rollout import Rollout
+from linkwork.simulation.optimal_control.discrete_step import DiscreteStep
+from linkwork.simulation.rollouts.rollout import Rollout
 
 try:
     import jax

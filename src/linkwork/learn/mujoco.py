@@ -32,9 +32,9 @@ from linkwork.io.mjcf import read_compiled
 from linkwork.joints import Free
 from linkwork.model import Model
 from linkwork.model.link import Limits, Passive
-from linkwork.simulation.candidates import contacts as candidates
-from linkwork.simulation.rollout import Rollout as Run
-from linkwork.simulation.rollout import rollout as make
+from linkwork.simulation.ground.contact_points import contacts as candidates
+from linkwork.simulation.rollouts.rollout import Rollout as Run
+from linkwork.simulation.rollouts.rollout import rollout as make
 
 try:
     import mujoco as mj

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 from linkwork.backends import Array, Ops
 from linkwork.errors import InputError, UnsupportedError
-from linkwork.functions.derivative_products import Forward, Reverse
-from linkwork.functions.differentiated import Columns, Differentiated
+from linkwork.functions.differentiation.derivative_products import Forward, Reverse
+from linkwork.functions.differentiation.differentiated import Columns, Differentiated
+from linkwork.functions.differentiation.row_slopes import put
 from linkwork.functions.function import Function
-from linkwork.functions.row_slopes import put
-from linkwork.kernels.differentiate import tangents
-from linkwork.kernels.matrices import Matrix, Tracer
-from linkwork.kernels.program import Port
-from linkwork.kernels.values import ZERO
+from linkwork.kernels.programs.differentiate import tangents
+from linkwork.kernels.programs.matrices import Matrix, Tracer
+from linkwork.kernels.programs.program import Port
+from linkwork.kernels.programs.value_numbering import ZERO
 from linkwork.lazy import cached_property
 
 Symbol = Callable[[str, int], Array]

@@ -17,10 +17,10 @@ from linkwork.errors import InputError, UnsupportedError, not_found
 from linkwork.functions.function import Function
 from linkwork.learn.products import Family
 from linkwork.rewrite.rewritten import rewritten
-from linkwork.simulation.linear_step import DiscreteStep
-from linkwork.simulation.rollout import Rollout
-from linkwork.simulation.rollout_inputs import DEFAULTS, TIMED
-from linkwork.simulation.step import Step
+from linkwork.simulation.optimal_control.discrete_step import DiscreteStep
+from linkwork.simulation.rollouts.rollout import Rollout
+from linkwork.simulation.rollouts.rollout_inputs import DEFAULTS, TIMED
+from linkwork.simulation.steps.constrained_step import Step
 
 
 class Arguments(NamedTuple):

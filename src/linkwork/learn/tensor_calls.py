@@ -21,13 +21,13 @@ import numpy as np
 import torch
 from torch.nn import Parameter
 
-from linkwork.kernels.arrays import empty_lines
-from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.driver import ODD
-from linkwork.kernels.executable import LONG, MANY, Executable, MethodDef, Workspace, built_in
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.python_layout import object_words
-from linkwork.kernels.target import Target
+from linkwork.kernels.calls.arrays import empty_lines
+from linkwork.kernels.calls.executable import LONG, MANY, Executable, MethodDef, Workspace, built_in
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.codegen.driver import ODD
+from linkwork.kernels.codegen.python_layout import object_words
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.compile import Linked, emit
 from linkwork.learn.tensor_code import BOOL, FLOAT, MAJOR, MOST_AXES, tensor_module
 from linkwork.system.code import addresses
 

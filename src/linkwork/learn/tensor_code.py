@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from linkwork.kernels.fields import load, store
-from linkwork.kernels.loops import again, each
-from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.native_calls import FRESH
-from linkwork.kernels.python_layout import BYTES, HASHED, ITEMS
+from linkwork.kernels.codegen.fields import load, store
+from linkwork.kernels.codegen.loops import again, each
+from linkwork.kernels.codegen.lower import ATTRIBUTES
+from linkwork.kernels.codegen.native_calls import FRESH
+from linkwork.kernels.codegen.python_layout import BYTES, HASHED, ITEMS
 
 MAJOR = 1
 """The version of DLPack whose structures these are; minor versions only add to their ends."""

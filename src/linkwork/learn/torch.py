@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from linkwork.checks import WEIGHTS, Refused, bare_as_entry, checked, real_array, shown
+from linkwork.chunked_arrays import copied
 from linkwork.errors import InputError, MissingExtra, UnsupportedError, not_found
 from linkwork.functions.function import Function
-from linkwork.interruptible import copied
 from linkwork.learn.products import Family
 from linkwork.learn.steps import FUNCTION, ROLLOUT, START, Motion, SplitStep, arguments, handed_on, stepped
-from linkwork.simulation.linear_step import DiscreteStep
-from linkwork.simulation.rollout import Rollout
+from linkwork.simulation.optimal_control.discrete_step import DiscreteStep
+from linkwork.simulation.rollouts.rollout import Rollout
 
 try:
     import torch

@@ -16,11 +16,11 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn import Parameter
 
-from linkwork.kernels.cores import cores
-from linkwork.kernels.kernel import Kernel
+from linkwork.kernels.calls.kernel import Kernel
 from linkwork.learn import tensor_calls
 from linkwork.learn.products import Family, refuse_third
 from linkwork.model.digest import digest
+from linkwork.system.cores import cores
 
 Wrt = tuple[tuple[str, ...], ...]
 

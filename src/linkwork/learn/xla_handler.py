@@ -17,18 +17,18 @@ from functools import cache
 from pathlib import Path
 
 from linkwork.errors import UnsupportedError
-from linkwork.kernels.batch_run import PARALLEL, TAKEN
-from linkwork.kernels.compile import Linked, emit
-from linkwork.kernels.driver import TURN, table_entry
-from linkwork.kernels.executable import Executable
-from linkwork.kernels.fields import load, store
-from linkwork.kernels.kernel import Kernel
-from linkwork.kernels.loops import again, each, in_turns
-from linkwork.kernels.lower import ATTRIBUTES
-from linkwork.kernels.native_calls import HELPING, WORDS
-from linkwork.kernels.program import Port
-from linkwork.kernels.python_calls import STACK_LIMIT
-from linkwork.kernels.target import Target
+from linkwork.kernels.calls.executable import Executable
+from linkwork.kernels.calls.interruptible_run import PARALLEL, TAKEN
+from linkwork.kernels.calls.kernel import Kernel
+from linkwork.kernels.codegen.driver import TURN, table_entry
+from linkwork.kernels.codegen.fields import load, store
+from linkwork.kernels.codegen.loops import again, each, in_turns
+from linkwork.kernels.codegen.lower import ATTRIBUTES
+from linkwork.kernels.codegen.native_calls import HELPING, WORDS
+from linkwork.kernels.codegen.python_calls import STACK_LIMIT
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.object_code.compile import Linked, emit
+from linkwork.kernels.programs.program import Port
 from linkwork.system.code import addresses
 
 MAJOR = 0

@@ -35,7 +35,7 @@ from linkwork.checks import (
 )
 from linkwork.checks import real_array as any_numbers
 from linkwork.errors import ModelError, listing
-from linkwork.values import Value, read_only, short
+from linkwork.value_objects import Value, read_only, short
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwork.checks import NUMBER, array, checked, checked_class, instance
 from linkwork.errors import ModelError
-from linkwork.values import Value, read_only, short
+from linkwork.value_objects import Value, read_only, short
 
 
 def tidy(R: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from linkwork.checks import ANY_POSITIONS, ANY_VELOCITIES, ARRAY, NAME, SEED, ch
 from linkwork.errors import InputError
 from linkwork.joints import Joint
 from linkwork.lazy import cached_property
-from linkwork.values import read_only
+from linkwork.value_objects import read_only
 
 if TYPE_CHECKING:
     from linkwork.model.link import Link

@@ -16,11 +16,11 @@ import numpy as np
 from linkwork.backends.ops import Array, Ops
 from linkwork.model.activation import bounded
 from linkwork.model.actuator import Actuator
-from linkwork.model.lengths import Joints, column, forces_along, implicit_along, length, length_rate
 from linkwork.model.model import Model
 from linkwork.model.motion import Motion
-from linkwork.model.passive import implicit_inertia as of_passive
-from linkwork.model.passive import passive_force
+from linkwork.model.springs_and_dampers import implicit_inertia as of_passive
+from linkwork.model.springs_and_dampers import passive_force
+from linkwork.model.transmission_lengths import Joints, column, forces_along, implicit_along, length, length_rate
 from linkwork.model.wrenches import carried_by_joints
 
 

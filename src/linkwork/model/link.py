@@ -14,7 +14,7 @@ from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.visual import Collider, Look, Visual
-from linkwork.values import Value, read_only, short, uncached
+from linkwork.value_objects import Value, read_only, short, uncached
 
 UNIT_TOLERANCE = 1e-4
 """How far from one the length of a quaternion may be."""

@@ -35,7 +35,7 @@ from linkwork.model.configurations import Configurations
 from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
 from linkwork.model.tendon import Tendon
 from linkwork.model.topology import Topology
-from linkwork.values import Value, read_only, short, uncached
+from linkwork.value_objects import Value, read_only, short, uncached
 
 if TYPE_CHECKING:
     from linkwork.constraints import Constraint

@@ -6,7 +6,7 @@ The length of a tendon is a linear function of joint positions, and its force ac
 
     f = -stiffness (l - rest) - damping l'          slack between two rest lengths: a spring outside of them only
 
-which is MuJoCo's fixed tendon. What they add to joint forces is in model/passive.py.
+which is MuJoCo's fixed tendon. What they add to joint forces is in model/springs_and_dampers.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, checked_class, either
 from linkwork.model.actuator import JOINTS, RANGE, check_gears, gears_of
-from linkwork.values import Value, read_only, short
+from linkwork.value_objects import Value, read_only, short
 
 if TYPE_CHECKING:
     from linkwork.model.model import Model

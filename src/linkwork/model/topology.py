@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from linkwork.lazy import cached_property
-from linkwork.values import Value
+from linkwork.value_objects import Value
 
 
 class Topology(Value):

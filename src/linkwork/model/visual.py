@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from linkwork.model.body import Placement
-from linkwork.values import Value
+from linkwork.value_objects import Value
 
 Colour = tuple[float, float, float, float]
 """Red, green, blue and opacity, from 0 to 1."""

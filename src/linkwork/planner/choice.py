@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from linkwork.algorithms.registry import Method
 from linkwork.errors import ModelError
-from linkwork.kernels.values import Outgrown
+from linkwork.kernels.programs.value_numbering import Outgrown
 from linkwork.planner.cost import Machine, in_all, machine, parts_of
 from linkwork.planner.iterations import count, samples
 from linkwork.planner.plan import USES, Candidate, Decisions, Plan
@@ -22,8 +22,8 @@ from linkwork.structure.work import ITERATIONS
 if TYPE_CHECKING:
     import numpy as np
 
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.programs.iterate import IterativeProgram
+    from linkwork.kernels.programs.program import Program
 
 Trace = Callable[[str, int | None], "Program | IterativeProgram"]
 """`trace(method, limit)`: its program; stopped with `Outgrown` beyond so many operations."""

@@ -25,8 +25,8 @@ from math import hypot
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from linkwork.kernels.iterate import IterativeProgram
-    from linkwork.kernels.program import Program
+    from linkwork.kernels.programs.iterate import IterativeProgram
+    from linkwork.kernels.programs.program import Program
 
 WORK, WAITING = ("arithmetic", "large", "kept", "slow"), ("chain",)
 FEATURES = (*WORK, *WAITING, "pairs", "numbers", "sines", "loop", "call")
@@ -90,7 +90,7 @@ USUAL = Machine(
 @cache
 def machine() -> Machine:
     """The costs of this machine: those fitted here, or the usual ones."""
-    from linkwork.kernels.cache import load_note
+    from linkwork.kernels.cache.object_cache import load_note
 
     note = load_note(_key())
     return USUAL if note is None else Machine(**note)
@@ -98,14 +98,14 @@ def machine() -> Machine:
 
 def save_machine(fitted: Machine) -> None:
     """Use fitted costs for this processor from now on, in this process and in later ones."""
-    from linkwork.kernels.cache import save_note
+    from linkwork.kernels.cache.object_cache import save_note
 
     save_note(_key(), asdict(fitted))
     machine.cache_clear()
 
 
 def _key() -> str:
-    from linkwork.kernels.target import Target
+    from linkwork.kernels.codegen.target import Target
 
     host = Target.host()
     return hashlib.sha256(json.dumps(["costs", *FEATURES, str(host), os.cpu_count()]).encode()).hexdigest()

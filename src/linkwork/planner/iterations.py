@@ -14,8 +14,8 @@ import numpy as np
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.closure.random_states import closed_states
 from linkwork.errors import AssemblyError
-from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.target import Target
+from linkwork.kernels.codegen.target import Target
+from linkwork.kernels.programs.iterate import IterativeProgram
 from linkwork.model import Model
 from linkwork.model.memo import cached
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from linkwork.model import Model
-from linkwork.structure.treatment import Mixture
+from linkwork.structure.constraint_treatment import Mixture
 
 USES = ("state", "batch")
 

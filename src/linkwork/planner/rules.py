@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from linkwork.algorithms.registry import DELASSUS, FD, Method, able, methods
 from linkwork.errors import ModelError
 from linkwork.model import Model
+from linkwork.structure.constraint_treatment import Mixture, treated
 from linkwork.structure.local_loops import local_loops, never_singular
-from linkwork.structure.treatment import Mixture, treated
 
 CLEAR = 1.2
 """Methods with so many times the estimated work of another are not traced. Traced operations of six treatments of 24

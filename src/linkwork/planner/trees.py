@@ -19,7 +19,7 @@ from linkwork.errors import LoadError
 from linkwork.io.recut import BASES
 from linkwork.model import Model
 from linkwork.model.link import Limits, Link
-from linkwork.structure.treatment import chosen
+from linkwork.structure.constraint_treatment import chosen
 
 PROMISING = 1.05
 """Trees with so many times the work of the best so far are not traced."""

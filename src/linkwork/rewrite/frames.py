@@ -27,7 +27,7 @@ from linkwork.rewrite.frame_choice import between, choose, turned
 from linkwork.rewrite.inertia_lumping import lumped
 
 if TYPE_CHECKING:
-    from linkwork.kernels.trace import Symbol
+    from linkwork.kernels.programs.trace import Symbol
 
 KEPT = (CentreOfMass, Closure, Coupling, Custom, Distance, LinkRows)
 """The types of constraints that hold in any frames: they name frames, links or joints."""
@@ -52,7 +52,7 @@ def reframed(model: Model) -> Model:
 @cached
 def operations(model: Model) -> int:
     """Operations of the forward dynamics of the tree alone."""
-    from linkwork.kernels.trace import trace
+    from linkwork.kernels.programs.trace import trace
 
     n = model.topology
 

@@ -18,9 +18,9 @@ from linkwork.model import Model, Motion
 from linkwork.model.body import TRIANGLE
 from linkwork.model.memo import cached
 from linkwork.model.motion import NOTHING, Given, motion_of
+from linkwork.rewrite.base_origin import Based, based
 from linkwork.rewrite.frames import reframed
 from linkwork.rewrite.inertia_lumping import lump
-from linkwork.rewrite.rooting import Based, based
 from linkwork.spatial import RigidInertia, Transform
 from linkwork.spatial.transforms import constant_moves
 

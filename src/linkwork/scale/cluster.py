@@ -22,17 +22,17 @@ import numpy as np
 from linkwork.checks import FLAG, NOT_NEGATIVE, checked, optional, whole
 from linkwork.errors import ClusterError, InputError, LinkworkError, MissingExtra, users_level
 from linkwork.functions.options import OPTIONS
-from linkwork.kernels.pool import nothing
-from linkwork.kernels.rollout import RolloutKernel, RolloutProgram
+from linkwork.kernels.calls.rollout import RolloutKernel, RolloutProgram
+from linkwork.kernels.calls.thread_pool import nothing
 from linkwork.lazy import cached_property
 from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.scale.program_transfer import packed
 from linkwork.scale.shards import TILE, cuts, empty, state_bytes, taken
-from linkwork.scale.travel import packed
 from linkwork.scale.worker import run_shard, versions
-from linkwork.simulation.progress import bar
-from linkwork.simulation.rollout import Rollout
-from linkwork.simulation.rollout import rollout as local_rollout
+from linkwork.simulation.records.progress import bar
+from linkwork.simulation.rollouts.rollout import Rollout
+from linkwork.simulation.rollouts.rollout import rollout as local_rollout
 
 PER_THREAD = 4
 """Shards per thread of the cluster: a slow worker then delays little."""

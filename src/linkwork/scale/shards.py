@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwork.kernels.rollout import RolloutProgram
+from linkwork.kernels.calls.rollout import RolloutProgram
 
 TILE = 16
 """Shards are whole tiles of this many states where there are enough: the most lanes that any CPU has."""

@@ -11,10 +11,10 @@ import llvmlite
 import numpy as np
 
 from linkwork.errors import ClusterError
-from linkwork.kernels import cache
-from linkwork.kernels.pool import nothing
-from linkwork.kernels.rollout import RolloutKernel
-from linkwork.scale.travel import unpacked
+from linkwork.kernels.cache import object_cache as cache
+from linkwork.kernels.calls.rollout import RolloutKernel
+from linkwork.kernels.calls.thread_pool import nothing
+from linkwork.scale.program_transfer import unpacked
 
 KEPT = 8
 """Kernels that a worker caches in memory; older ones are in its cache on disk."""

@@ -10,10 +10,10 @@ import numpy as np
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface
 from linkwork.model import Model
-from linkwork.simulation.advance import driving
-from linkwork.simulation.progress import bar
-from linkwork.simulation.step_function import step
-from linkwork.simulation.trajectory import Event, Trajectory, column_names, column_units
+from linkwork.simulation.records.progress import bar
+from linkwork.simulation.records.trajectory import Event, Trajectory, column_names, column_units
+from linkwork.simulation.steps.contact_step_function import step
+from linkwork.simulation.steps.simulation_step import driving
 
 
 class Scene(NamedTuple):

@@ -51,18 +51,18 @@ from linkwork.model import Model, Motion
 from linkwork.model.activation import Activated, stateless
 from linkwork.model.joint_forces import actuator_force
 from linkwork.model.model import MODEL
-from linkwork.simulation import integrators
-from linkwork.simulation.advance import After, advance, driving
-from linkwork.simulation.contacts import GroundContacts, ground_contacts
-from linkwork.simulation.dormand_prince import dormand_prince
-from linkwork.simulation.energy import Ledger, passive_work
 from linkwork.simulation.frictional import Scene, simulate_contacts
-from linkwork.simulation.open_loops import open_loop, warn_of_open_loop
-from linkwork.simulation.progress import bar
-from linkwork.simulation.projection import Correction
-from linkwork.simulation.pushes import PUSH_AXES, PUSHES, TimedPushes
-from linkwork.simulation.step import RETRIED, stabilised, warn_of_friction
-from linkwork.simulation.trajectory import Trajectory, column_names, column_units
+from linkwork.simulation.records.progress import bar
+from linkwork.simulation.records.trajectory import Trajectory, column_names, column_units
+from linkwork.simulation.steps import integrators
+from linkwork.simulation.steps.constrained_step import RETRIED, stabilised, warn_of_friction
+from linkwork.simulation.steps.dormand_prince import dormand_prince
+from linkwork.simulation.steps.energy_balance import Ledger, passive_work
+from linkwork.simulation.steps.open_loops import open_loop, warn_of_open_loop
+from linkwork.simulation.steps.projection import Correction
+from linkwork.simulation.steps.pushes import PUSH_AXES, PUSHES, TimedPushes
+from linkwork.simulation.steps.simulation_step import After, advance, driving
+from linkwork.simulation.sticking_contacts import GroundContacts, ground_contacts
 
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 """(t, q, v) -> tau."""

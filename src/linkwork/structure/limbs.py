@@ -48,7 +48,7 @@ def independent(parent: Sequence[int], rows: Sequence[tuple[Sequence[int], Colle
 
 
 def products(parts: Limbs, rows: int) -> int:
-    """Products that solving for a column of each degree of freedom takes (functions/limb_columns.py)."""
+    """Products that solving for a column of each degree of freedom takes (limb_columns.py)."""
     trunk, columns = len(parts.trunk), sum(len(x.dofs) for x in parts.limbs) + len(parts.trunk)
     joined = trunk + rows
     total = columns * sum(len(x.dofs) * (len(x.carriers) + len(x.rows)) for x in parts.limbs) + trunk * joined * joined

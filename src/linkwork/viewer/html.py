@@ -29,12 +29,12 @@ from linkwork.errors import InputError
 from linkwork.model import Model
 from linkwork.model.model import MODEL
 from linkwork.output_files import saved_text, written
-from linkwork.simulation.trajectory import Trajectory
+from linkwork.simulation.records.trajectory import Trajectory
 from linkwork.viewer import live as simulated
+from linkwork.viewer.contact_display import Touches, with_touches
 from linkwork.viewer.live import Live
 from linkwork.viewer.scene import TRIANGLES, Scene, make_scene
 from linkwork.viewer.states import States, has_forces, is_contact, posture, quaternions, states_at, states_of
-from linkwork.viewer.touches import Touches, with_touches
 
 MOTION = optional(instance(Trajectory, "a linkwork.Trajectory"))
 FPS = number(1e-6, 1e6, "a number of states per second above 0")

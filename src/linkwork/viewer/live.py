@@ -18,10 +18,10 @@ from linkwork.constraints import Stabilisation
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Ground, Surface
 from linkwork.errors import InputError
-from linkwork.kernels.trace import Symbol, trace
-from linkwork.kernels.wasm import Module, wasm_module
+from linkwork.kernels.export.wasm import Module, wasm_module
+from linkwork.kernels.programs.trace import Symbol, trace
 from linkwork.model import Model, Motion
-from linkwork.simulation.rollout import Rollout, rollout
+from linkwork.simulation.rollouts.rollout import Rollout, rollout
 from linkwork.viewer.states import closure_ends, spatial_constraints
 
 TIME_STEP = 1e-3

@@ -25,7 +25,7 @@ from linkwork.viewer.scene import TRIANGLES, make_scene
 from linkwork.viewer.states import has_forces, is_contact, loops, posture, quaternions, states_at, states_of
 
 if TYPE_CHECKING:
-    from linkwork.simulation.trajectory import Trajectory
+    from linkwork.simulation.records.trajectory import Trajectory
 
 FORCE, LOOP, CONTACT = (235, 92, 31), (140, 77, 217), (31, 158, 107)
 

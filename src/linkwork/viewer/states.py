@@ -12,10 +12,10 @@ from linkwork.closure.assembly import assemble
 from linkwork.constraints import Closure, Constraint, LinkRows
 from linkwork.errors import AssemblyError, InputError
 from linkwork.model import WORLD, Model, Motion
-from linkwork.simulation.trajectory import column_names
+from linkwork.simulation.records.trajectory import column_names
 
 if TYPE_CHECKING:
-    from linkwork.simulation.trajectory import Trajectory
+    from linkwork.simulation.records.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from linkwork.cli.bench import words
 from linkwork.errors import InputError
-from linkwork.simulation.progress import bar
+from linkwork.simulation.records.progress import bar
 from linkwork_bench import planning
 from linkwork_bench.commands.options import JsonOption, ProcessorOption
 

@@ -13,7 +13,7 @@ import numpy as np
 from linkwork.algorithms import registry
 from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.constrained.kkt import joint_space
-from linkwork.constraints.units import units
+from linkwork.constraints.row_inertia import units
 from linkwork.functions.function import Function
 from linkwork.model import Model, Motion
 from linkwork.robots.mechanisms import all_coupled_loops, chain_of_loops, ring, star_of_loops

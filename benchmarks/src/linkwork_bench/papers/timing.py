@@ -14,9 +14,9 @@ from linkwork.cli.bench import ACCURACY
 from linkwork.constraints import Closure
 from linkwork.errors import LinkworkError, UnsupportedError
 from linkwork.kernels import Kernel
-from linkwork.kernels.iterate import IterativeProgram
-from linkwork.kernels.order import LATENCY, USUAL_LATENCY, arguments
-from linkwork.kernels.program import Program
+from linkwork.kernels.programs.iterate import IterativeProgram
+from linkwork.kernels.programs.order import LATENCY, USUAL_LATENCY, arguments
+from linkwork.kernels.programs.program import Program
 from linkwork.model import Model
 from linkwork_bench.inputs import Robot
 from linkwork_bench.loops import CASE, harness_robot

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from linkwork.algorithms.common.activation import left_over, met, over_links
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.loop_forces import loop_forces
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import Held, hold, outer_rows, recursion
-from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion

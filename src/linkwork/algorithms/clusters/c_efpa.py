@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
+from linkwork.algorithms.common.activation import over_links
 from linkwork.algorithms.common.blocks import Blocks
 from linkwork.algorithms.common.certificates import determined
 from linkwork.algorithms.common.recursion import Recursion, outer_rows, recursion
-from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.errors import UnsupportedError
 from linkwork.model import Motion

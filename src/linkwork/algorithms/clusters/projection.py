@@ -8,11 +8,11 @@ chignoli2023_clusters, section II-D: reference implementation for `c_aba`. O(n^3
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import met
 from linkwork.algorithms.common.certificates import balanced, kept, trusted
 from linkwork.algorithms.common.embedding import embedding, embeddings
 from linkwork.algorithms.common.penalties import least_pivots
 from linkwork.algorithms.common.recursion import outer_rows
-from linkwork.algorithms.common.weights import met
 from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array

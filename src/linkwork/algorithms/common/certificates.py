@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from linkwork.algorithms.common.activation import accelerates, in_balance
 from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
-from linkwork.algorithms.common.weights import accelerates, in_balance
 from linkwork.backends.ops import Array, threshold
 from linkwork.constraints.local import local_rows, supported_rows
 from linkwork.constraints.rows import constraint_rows, evaluated

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from linkwork.algorithms.common.articulated import Dof, degree_of_freedom
 from linkwork.algorithms.common.householder import Compression, Reflection, compression, reflection
 from linkwork.backends.ops import Array
+from linkwork.constraints.row_inertia import units
 from linkwork.constraints.rows import ConstraintRows
-from linkwork.constraints.units import units
 from linkwork.model import Motion
 from linkwork.spatial import ArticulatedInertia
 

@@ -5,7 +5,7 @@ with hardly any inertia between them (two of a wrist, a shoulder or a neck), nea
 rounding of its terms is what is left. Accelerations are off by up to 3 000 eps over the share d / M_ii that a joint
 keeps (iCub, 60 states compared with 60 digits): 1e-6 in float64 where that is 1e-6, 1e-3 in float32 at its bound below.
 A dense solution takes their place, in float64 or, where that is too little, in NumPy's longer type
-(functions/judge.py); what that does not resolve, and states of rollouts, are an error.
+(functions/dense_judge.py); what that does not resolve, and states of rollouts, are an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from linkwork.backends.ops import Array
-from linkwork.constraints.units import inertia_shares, shares_left
+from linkwork.constraints.row_inertia import inertia_shares, shares_left
 from linkwork.model import Motion
 
 LOST, SINGLE, DENSE = 1e-7, 1.5e-4, 1e-6

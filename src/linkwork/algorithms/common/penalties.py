@@ -1,11 +1,11 @@
-"""Penalties and least pivots, in units of the rows' effective inertia (constraints/units.py)."""
+"""Penalties and least pivots, in units of the rows' effective inertia (constraints/row_inertia.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from linkwork.backends.ops import Array, threshold
-from linkwork.constraints.units import units
+from linkwork.constraints.row_inertia import units
 from linkwork.model import Motion
 
 ROUNDING = 1e-20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkwork.algorithms.common.activation import over_links
 from linkwork.algorithms.common.articulated import Articulated
-from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.errors import UnsupportedError

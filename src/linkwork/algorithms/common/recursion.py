@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from linkwork.algorithms.common.activation import over_links
 from linkwork.algorithms.common.cluster_node import ClusterNode, cluster_node
 from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.link_node import LinkNode, link_node
 from linkwork.algorithms.common.nodes import accumulate
 from linkwork.algorithms.common.supports import Known
-from linkwork.algorithms.common.weights import over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints import Coupling, Custom
 from linkwork.constraints.rows import ConstraintRows, constraint_rows

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from linkwork.algorithms.common.activation import ROUNDING, in_balance, left_over, met, over_links
 from linkwork.algorithms.common.certificates import trusted
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian, articulated
 from linkwork.algorithms.common.propagated import Passed, PropagatedRows, Root
 from linkwork.algorithms.common.recursion import accelerated, node_of
 from linkwork.algorithms.common.supports import Known
-from linkwork.algorithms.common.weights import ROUNDING, in_balance, left_over, met, over_links
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows, holders

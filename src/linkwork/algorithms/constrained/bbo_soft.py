@@ -9,10 +9,10 @@ R -> infinity (no forces). Suits rows over many links, which `lcaba_soft` does n
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian
 from linkwork.algorithms.common.propagated import PropagatedRows
-from linkwork.algorithms.common.weights import weigh
 from linkwork.algorithms.constrained.bbo import at_loop_roots, roll_out, sweep_forces, sweep_inertias
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows

@@ -9,12 +9,7 @@ sathya2025_lcaba_proxbbo without internal loops (its references 11, 12). O(n + m
 
 from __future__ import annotations
 
-from linkwork.algorithms.common.articulated import Articulated, articulated
-from linkwork.algorithms.common.columns import stacked
-from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.supports import supporting
-from linkwork.algorithms.common.weights import (
+from linkwork.algorithms.common.activation import (
     active_only,
     change_of,
     left_over,
@@ -22,6 +17,11 @@ from linkwork.algorithms.common.weights import (
     per_constraint,
     starting,
 )
+from linkwork.algorithms.common.articulated import Articulated, articulated
+from linkwork.algorithms.common.columns import stacked
+from linkwork.algorithms.common.iteration import Iteration, Step
+from linkwork.algorithms.common.penalties import penalties
+from linkwork.algorithms.common.supports import supporting
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from linkwork.algorithms.common.activation import active_only, change_of, left_over, starting
 from linkwork.algorithms.common.certificates import balanced, kept, unmet
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
@@ -26,7 +27,6 @@ from linkwork.algorithms.common.loop_forces import Propagated, by_motion, loop_f
 from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.recursion import Recursion, recursion
 from linkwork.algorithms.common.supports import supporting
-from linkwork.algorithms.common.weights import active_only, change_of, left_over, starting
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array
 from linkwork.model import Motion

@@ -9,9 +9,9 @@ R -> infinity rows vanish; for R -> 0 they become rigid, and digits are lost as 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import left_over
 from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.recursion import recursion
-from linkwork.algorithms.common.weights import left_over
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.structure.clusters import links_alone

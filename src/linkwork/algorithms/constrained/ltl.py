@@ -9,8 +9,8 @@ redundant or singular ones give NaN, which callers report (`prox_ltl` solves the
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import met
 from linkwork.algorithms.common.columns import split
-from linkwork.algorithms.common.weights import met
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.tree.rnea import rnea

@@ -8,8 +8,8 @@ rows over several fill in the joints between them (sathya2025_lcaba_proxbbo, III
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import per_constraint
 from linkwork.algorithms.common.columns import split
-from linkwork.algorithms.common.weights import per_constraint
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
 from linkwork.algorithms.tree.crba import crba

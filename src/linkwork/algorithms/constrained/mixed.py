@@ -7,7 +7,7 @@
 
 All eliminate the same variables of the same problem, in another order: a constraint with the joints it ties, before
 them, or after its links. A row propagated past neighbours (links that penalties couple) holds them from then on:
-K_n <- K_n - e U_n^T / d. The planner chooses for each constraint (structure/treatment.py).
+K_n <- K_n - e U_n^T / d. The planner chooses for each constraint (structure/constraint_treatment.py).
 sathya2025_lcaba_proxbbo VII-D leaves that for the future.
 """
 
@@ -17,7 +17,7 @@ from linkwork.algorithms.common.iteration import Iteration
 from linkwork.algorithms.constrained.prox_bbo import on_tree
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
-from linkwork.structure.treatment import chosen, tree_of
+from linkwork.structure.constraint_treatment import chosen, tree_of
 
 
 def mixed(

@@ -8,6 +8,7 @@ Suits rows over many links (centre of mass), which `lcaba` does not.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import change_of, left_over, over_links, starting, unweighed, weigh
 from linkwork.algorithms.common.certificates import kept
 from linkwork.algorithms.common.cluster_node import ClusterNode
 from linkwork.algorithms.common.columns import by_constraint, in_order, split, stacked
@@ -18,15 +19,14 @@ from linkwork.algorithms.common.penalties import penalties
 from linkwork.algorithms.common.propagated import PropagatedRows
 from linkwork.algorithms.common.recursion import outer_rows
 from linkwork.algorithms.common.supports import supporting
-from linkwork.algorithms.common.weights import change_of, left_over, over_links, starting, unweighed, weigh
 from linkwork.algorithms.constrained.bbo import Eliminated, at_loop_roots, roll_out, sweep_forces, sweep_inertias
 from linkwork.algorithms.constrained.lcaba import certificate, constraints_of, embedded_forces
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, holders
 from linkwork.model import Motion
 from linkwork.structure.clusters import ClusterTree, links_alone
+from linkwork.structure.constraint_treatment import Mixture
 from linkwork.structure.rotor_lumping import freeze_rotors
-from linkwork.structure.treatment import Mixture
 
 
 def prox_bbo(

@@ -8,9 +8,9 @@ factorisation happens once, O(n d^2 + m d^2 + m^2 d + m^3); a step is a pair of 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import starting_column, weigh
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import starting_column, weigh
 from linkwork.algorithms.constrained.kkt_factor import kkt_factor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.tree.rnea import rnea

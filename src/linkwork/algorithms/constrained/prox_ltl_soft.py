@@ -9,10 +9,10 @@ redundant or singular; digits are lost as mu grows.
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import active_only, per_constraint, starting
 from linkwork.algorithms.common.columns import split, stacked
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import active_only, per_constraint, starting
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.constrained.ltl_soft import joint_forces, penalised, row_values
 from linkwork.algorithms.delassus.ltl import joint_columns

@@ -8,12 +8,12 @@ sathya2025_lcaba_proxbbo, proxPV (its reference 11). O(n + m^2 d + m^3), O(m^2) 
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import starting_column, weigh
 from linkwork.algorithms.common.articulated import articulated
 from linkwork.algorithms.common.columns import split
 from linkwork.algorithms.common.dual import to_base
 from linkwork.algorithms.common.iteration import Iteration, Step
 from linkwork.algorithms.common.penalties import penalties
-from linkwork.algorithms.common.weights import starting_column, weigh
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion

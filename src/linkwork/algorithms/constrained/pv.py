@@ -11,10 +11,10 @@ only there, because L is then block diagonal; otherwise after it (eq. 47), which
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import left_over, met, over_links
 from linkwork.algorithms.common.articulated import Articulated, articulated
 from linkwork.algorithms.common.dual import Dual, to_base
 from linkwork.algorithms.common.penalties import least_pivots
-from linkwork.algorithms.common.weights import left_over, met, over_links
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows
 from linkwork.model import Motion

@@ -12,10 +12,10 @@ off by 3e-4 of the rows' terms then (the row carries the whole robot), and two m
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import change_of, left_over, over_links, starting
 from linkwork.algorithms.common.columns import stacked
 from linkwork.algorithms.common.early_rows import LinkRecord, eliminate
 from linkwork.algorithms.common.iteration import Iteration, Step
-from linkwork.algorithms.common.weights import change_of, left_over, over_links, starting
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows, constraint_rows
 from linkwork.model import Motion

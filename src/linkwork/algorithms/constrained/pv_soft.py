@@ -7,8 +7,8 @@ sathya2023_pv_lqr section VI, eq. 52 (there f += K^T R^-1 k): `aba` with inertia
 
 from __future__ import annotations
 
+from linkwork.algorithms.common.activation import left_over, over_links, per_constraint
 from linkwork.algorithms.common.articulated import articulated
-from linkwork.algorithms.common.weights import left_over, over_links, per_constraint
 from linkwork.algorithms.constrained.constrained_aba import added_inertias
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import constraint_rows

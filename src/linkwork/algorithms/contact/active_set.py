@@ -13,8 +13,8 @@ instead of linearised, so that the matrix is symmetric.
 
 from __future__ import annotations
 
-from linkwork.algorithms.contact.at_once import at_once
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
+from linkwork.algorithms.contact.known_modes import at_once
 from linkwork.algorithms.contact.laws import Cone
 from linkwork.backends.ops import Array
 

@@ -16,7 +16,7 @@ where many share a body, or masses differ by orders of magnitude, sweeps still p
 
 from __future__ import annotations
 
-from linkwork.algorithms.contact.at_once import at_once
+from linkwork.algorithms.contact.known_modes import at_once
 from linkwork.algorithms.contact.laws import Cone, larger, largest
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops

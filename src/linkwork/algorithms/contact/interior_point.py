@@ -23,8 +23,8 @@ iterations in the median for eight digits, 38 at most in 400 steps of a humanoid
 from __future__ import annotations
 
 from linkwork.algorithms.contact.laws import Cone, Law, Stop
+from linkwork.algorithms.contact.link_contacts import Ports
 from linkwork.algorithms.contact.newton import Newton
-from linkwork.algorithms.contact.ports import Ports
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops, threshold
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from linkwork.algorithms.contact.link_contacts import Port, Ports
 from linkwork.algorithms.contact.mobility import Mobility, Pairs
-from linkwork.algorithms.contact.ports import Port, Ports
 from linkwork.algorithms.delassus.ltl import Columns, scaled, through
 from linkwork.algorithms.tree.ltl import elimination_parents
 from linkwork.backends.ops import Array

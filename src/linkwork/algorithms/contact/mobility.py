@@ -22,8 +22,8 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.algorithms.tree.ltl import LTL, elimination_parents
 from linkwork.algorithms.tree.rnea import rnea
 from linkwork.backends.ops import Array, Ops
+from linkwork.constraints.row_inertia import units
 from linkwork.constraints.rows import constraint_rows
-from linkwork.constraints.units import units
 from linkwork.model import Motion
 
 DAMPING = 1e-10

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from linkwork.algorithms.contact.gauss_seidel import TINY
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger
-from linkwork.algorithms.contact.ports import Ports
+from linkwork.algorithms.contact.link_contacts import Ports
 from linkwork.algorithms.contact.problem import Problem
 from linkwork.backends.ops import Array, Ops, threshold, tiny
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from linkwork.algorithms.contact.joint_space import JointPorts, ports_on
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
+from linkwork.algorithms.contact.link_contacts import Port, Ports, ports_of
 from linkwork.algorithms.contact.mobility import Mobility, Pairs, times, transposed
-from linkwork.algorithms.contact.ports import Port, Ports, ports_of
 from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.collisions import Pair
@@ -30,7 +30,7 @@ from linkwork.constraints.rows import jacobian_blocks
 from linkwork.joints import Free, Planar
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.model.carried import carried
+from linkwork.model.neutral_subtrees import carried
 
 RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least

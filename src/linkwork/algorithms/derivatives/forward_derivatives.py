@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from linkwork.algorithms.derivatives.implicit import Implicit, Multipliers
+from linkwork.algorithms.derivatives.base_frame_motion import Rooted
+from linkwork.algorithms.derivatives.kkt_solution import Implicit, Multipliers
 from linkwork.algorithms.derivatives.rnea_derivatives import RneaDerivatives, placed, rnea_derivatives
-from linkwork.algorithms.derivatives.rooted import Rooted
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends.ops import Array
 from linkwork.constraints.rows import ConstraintRows

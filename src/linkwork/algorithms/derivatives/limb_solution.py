@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwork.algorithms.common.weights import weigh
+from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
-from linkwork.algorithms.derivatives.implicit import Multipliers, keeping, regular, rows_inverse
+from linkwork.algorithms.derivatives.kkt_solution import Multipliers, keeping, regular, rows_inverse
 from linkwork.algorithms.tree.ltl import LTL
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.rows import constraint_rows

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.derivatives.base_frame_motion import Rooted
 from linkwork.backends.ops import Array
 from linkwork.model import Motion
 from linkwork.spatial.vectors import angular, columns_cross_force, cross_motion

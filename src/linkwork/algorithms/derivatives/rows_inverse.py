@@ -12,8 +12,8 @@ Neither is right everywhere. Independent rows depend on each other in singular p
 where c is the cosine between a row and all others, in the norm of M^-1, is what that takes of the digits; and so does a
 row that is shorter than usual, because a limb is stretched. And X has the eigenvalues x = R / (s^2 + R): where one is
 neither small nor (redundant rows) near one, W is neither the inverse nor without that direction. There results are NaN,
-and singular values have to decide (functions/dense_derivatives.py) or, in float32, float64. The entries of E tell; for
-a few columns of independent rows, which need none of E, one more product does.
+and singular values have to decide (functions/differentiation/dense_derivatives.py) or, in float32, float64. The entries
+of E tell; for a few columns of independent rows, which need none of E, one more product does.
 """
 
 from __future__ import annotations

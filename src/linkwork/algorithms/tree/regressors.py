@@ -19,7 +19,7 @@ from functools import partial
 
 import numpy as np
 
-from linkwork.algorithms.derivatives.rooted import Rooted
+from linkwork.algorithms.derivatives.base_frame_motion import Rooted
 from linkwork.backends.ops import Array, Ops
 from linkwork.model import Motion
 from linkwork.model.body import TRIANGLE

@@ -1,0 +1,1 @@
+"""Derivatives of functions: dense Jacobians, and products of first and second order."""

@@ -1,0 +1,1 @@
+"""Functions for other tools: headers of C, acados, CasADi."""

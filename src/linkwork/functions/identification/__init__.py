@@ -1,0 +1,1 @@
+"""Regressors, base parameters, and the identification of parameters from measured forces."""

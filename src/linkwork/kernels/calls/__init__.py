@@ -1,0 +1,1 @@
+"""Compiled code as functions: arrays in, arrays out, threads, rollouts, interrupts."""

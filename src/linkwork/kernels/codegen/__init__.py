@@ -1,0 +1,1 @@
+"""Scheduled programs as LLVM IR, with the entry points that Python and threads call."""

@@ -1,0 +1,1 @@
+"""Programs for other machines: C99 and WebAssembly."""

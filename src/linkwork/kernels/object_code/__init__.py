@@ -1,0 +1,1 @@
+"""From LLVM IR to object code, and whether it is valid."""

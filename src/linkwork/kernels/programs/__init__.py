@@ -1,0 +1,1 @@
+"""Programs: the intermediate form, its tracing, derivatives and passes."""

@@ -1,0 +1,1 @@
+"""The ground of a model, and where its shapes may touch it."""

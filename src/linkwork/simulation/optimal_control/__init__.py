@@ -1,0 +1,1 @@
+"""Discrete steps with their derivatives, and linear-quadratic problems over a horizon."""

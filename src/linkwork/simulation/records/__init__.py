@@ -1,0 +1,1 @@
+"""What a simulation leaves: trajectories, figures, files."""

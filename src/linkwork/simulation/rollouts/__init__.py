@@ -1,0 +1,1 @@
+"""Rollouts: a whole horizon for thousands of states in one native loop."""

@@ -1,0 +1,1 @@
+"""One time step: accelerations, contacts, integrators, projection, and its energy balance."""
