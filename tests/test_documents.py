@@ -98,7 +98,7 @@ QUESTIONS = {
     "a kernel taken from the cache": ("kernels/calls/kernel.py", "def _made"),
     "doubts its own result": ("algorithms/common/certificates.py", "def balanced"),
     "the penalty of a row": ("algorithms/common/penalties.py", "def penalties"),
-    "the stabilisation of rows": ("constraints/base.py", "class Stabilisation"),
+    "the stabilisation of rows": ("constraints/stabilisation.py", "class Stabilisation"),
     "the length of quaternions": ("functions/traced.py", "def unit_guard"),
     "a batch split over threads": ("kernels/calls/interruptible_run.py", "class Task"),
     "made cheaper before": ("rewrite/frames.py", "def reframed"),

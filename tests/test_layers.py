@@ -64,6 +64,19 @@ def test_dependencies_point_downwards(module):
         assert layer(name) < height, f"{module}:{line} imports {name}, which is not below it"
 
 
+INNER = re.findall(r"^\| `kernels/(\w+)` \|", TABLE, re.MULTILINE)[::-1]
+"""The packages of `kernels`, from the bottom to the top."""
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m.startswith("linkwork.kernels.")])
+def test_packages_of_kernels_point_downwards_too(module):
+    height = INNER.index(module.split(".")[2])
+    for name, line in imports(FILES[module]):
+        inner = name.removeprefix("linkwork.kernels.").split(".")[0]
+        if name.startswith("linkwork.kernels."):
+            assert INNER.index(inner) <= height, f"{module}:{line} imports {name}, which is not below it"
+
+
 def test_every_package_is_in_the_table_once():
     packages = {(m.split(".") + ["linkwork"])[1] for m in FILES} | {"linkwork"}
     assert sorted(LAYERS) == sorted(packages)

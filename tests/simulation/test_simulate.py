@@ -10,7 +10,7 @@ from motions import energy, gap, julia_four_bar, pendulum
 
 import linkwork as lw
 from linkwork.cli.demo import squatting_humanoid
-from linkwork.constraints.base import SHARE
+from linkwork.constraints.stabilisation import SHARE
 from linkwork.errors import InputError, NotFound, OpenLoopWarning, StepError
 from linkwork.robots.mechanisms import arm, bricard, four_bar, quadruped, standing
 from linkwork.robots.scenarios import cassie

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwork.constraints.base import Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.closure import CUT_JOINTS, Closure, Connect, Hinge, Weld, point, surface
 from linkwork.constraints.collisions import Ball, Block, Pair, Rod, touching
 from linkwork.constraints.contact import Contact, Ground
@@ -12,6 +12,7 @@ from linkwork.constraints.distance import Distance
 from linkwork.constraints.ground_shapes import BoxContact, EllipsoidContact, RimContact
 from linkwork.constraints.link_rows import CentreOfMass, LinkRows
 from linkwork.constraints.rows import constraint_rows, jacobian, position_error, velocity_error
+from linkwork.constraints.stabilisation import Stabilisation
 from linkwork.constraints.terrain import HeightField, Terrain
 
 __all__ = [

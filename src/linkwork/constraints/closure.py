@@ -25,7 +25,8 @@ import numpy as np
 
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import NAME, NOT_NEGATIVE, NUMBER, checked, checked_class, choice
-from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import ModelError, not_found
 from linkwork.joints.base import AXIS, coordinate_axis, unit_axis
 from linkwork.lazy import cached_property

@@ -16,7 +16,8 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import NAME, NUMBER, NUMBERS, checked_class, either, mapping
-from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import ModelError
 from linkwork.value_objects import read_only
 

@@ -17,7 +17,8 @@ from linkwork.backends.jets import JETS, TIME, Jet
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.backends.ops import Array, Ops
 from linkwork.checks import FUNCTION, NAME, NAMES, checked_class
-from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import InputError, MissingExtra, ModelError
 from linkwork.joints import Joint, Revolute
 

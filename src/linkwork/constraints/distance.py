@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from linkwork.backends.ops import Array
 from linkwork.checks import NAME, SMALLEST, checked_class, number
-from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.closure import Closure, Connect
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import ModelError
 from linkwork.lazy import cached_property
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from linkwork.backends.ops import Array
 from linkwork.checks import ARRAY, NAME, NUMBERS, array, checked_class, mapping
-from linkwork.constraints.base import STABILISATION, Constraint, Rows, Stabilisation
+from linkwork.constraints.base import Constraint, Rows
 from linkwork.constraints.closure import spatial_excess
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import InputError, UnsupportedError
 from linkwork.spatial import angular
 from linkwork.value_objects import read_only

@@ -3,7 +3,7 @@
 Joints come in Pinocchio's order (depth first, the children of a link by joint name), so that `q` and `v` are
 interchangeable with it; a continuous joint is one angle here. Visuals are kept for viewers, their meshes by name.
 Damping and friction of joints are read (<dynamics>); and so are transmissions, as
-motors; collisions and gazebo tags are not. `mimic` becomes
+motors; so are collisions; gazebo tags are not. `mimic` becomes
 a `Coupling`, a URDF+ `<loop>` a `Closure`. Drake's `<drake:joint>` is a joint like others.
 """
 

@@ -1,6 +1,6 @@
 """The rewritten model: the user's mechanism as kernels compute with it, in fewer operations.
 
-Inertias are lumped, link frames and the origin of a free base chosen (inertia_lumping.py, frames.py, rooting.py).
+Inertias are lumped, link frames and the origin of a free base chosen (inertia_lumping.py, frames.py, base_origin.py).
 Inputs and outputs are converted: those of a moved free base, and inertias that are inputs. Found once for each model.
 """
 

@@ -1,9 +1,9 @@
 """Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
-one compiled function (advance.py); and, if asked for, a projection back onto the constraints. With `contacts` these
+one compiled function (simulation_step.py); and, if asked for, a projection back onto the constraints. With `contacts` these
 touch the ground with friction (frictional.py); with `ground` alone the contacts with the world (`point`, `surface`) are
-unilateral, and stick (contacts.py).
+unilateral, and stick (sticking_contacts.py).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from linkwork.checks import (
 )
 from linkwork.closure.velocities import idle_joints
 from linkwork.constraints import Stabilisation
-from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
+from linkwork.constraints.stabilisation import STABILISATION
 from linkwork.errors import InputError, SingularError, StepError, UnsupportedError, listing
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.dynamics import forward_dynamics
@@ -392,7 +392,7 @@ def _fastest(model: Model, v: np.ndarray) -> str:
 def _drive(
     model: Model, controller: Controller | None, o: _Options, t: float, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What drives the mechanism (advance.py), pushes included, and the joint forces of the record."""
+    """What drives the mechanism (simulation_step.py), pushes included, and the joint forces of the record."""
     push = o.pushes(t, q)
     if not o.actuators:
         tau = np.zeros(model.nv) if controller is None else _told(controller, t, q, v, "tau", model.nv)

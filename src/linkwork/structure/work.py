@@ -1,7 +1,7 @@
 """Estimated operations of an elimination, from the sizes of blocks and rows that it multiplies.
 
 A product and a sum count as one operation each; symmetric results are computed by half. The estimates compare ways to
-treat the same constraints (treatment.py); predicted times come from traces, which have the exact numbers.
+treat the same constraints (constraint_treatment.py); predicted times come from traces, which have the exact numbers.
 """
 
 from __future__ import annotations

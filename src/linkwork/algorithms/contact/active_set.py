@@ -1,7 +1,7 @@
 """Contact with friction by sweeps that find the active contacts, and solves of all of these at once.
 
 Gauss-Seidel (gauss_seidel.py) finds quickly which contacts are open, which stick and which slip, but passes impulses on
-slowly through a stack of bodies. With all of that known the problem is linear and symmetric (at_once.py).
+slowly through a stack of bodies. With all of that known the problem is linear and symmetric (known_modes.py).
 
 Every iteration makes SWEEPS sweeps and then that solve, and keeps the one of the two results that violates the laws
 less. Ten cubes at rest on each other take one iteration, whatever their masses, where sweeps alone take hundreds.

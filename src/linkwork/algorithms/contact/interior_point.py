@@ -16,7 +16,7 @@ With the other unknowns eliminated a contact has dp_i = b_i - E_i du_i, E_i = (S
     S = | s + 2 s p_t p_t^T / c    -2 s mu^2 p_n p_t / c |
         |          0                       w / p_n       |
 
-and all of them together are the system over ports of ports.py. From the same start in every state it takes 13
+and all of them together are the system over ports of link_contacts.py. From the same start in every state it takes 13
 iterations in the median for eight digits, 38 at most in 400 steps of a humanoid on redundant points.
 """
 

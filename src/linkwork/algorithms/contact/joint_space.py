@@ -1,4 +1,4 @@
-"""Many ports on few joints: the system of ports.py over the velocities of joints instead.
+"""Many ports on few joints: the system of link_contacts.py over the velocities of joints instead.
 
 With the rows J of ports, y = J v and Omega = J N J^T (mobility.py), laws that change impulses by b - E du lead to
 

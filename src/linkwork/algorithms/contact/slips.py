@@ -1,7 +1,7 @@
 """Contact with friction by Newton's method on how fast contacts slip.
 
 With s = |u_t| / (mu p_n) of those that slip, and s = 0 of those that stick, the impulses are the solution of a linear
-system (at_once.py), and s is that for which they are on their cones:
+system (known_modes.py), and s is that for which they are on their cones:
 
     (G_AA + diag(s, s, 0)) p_A(s) = -g_A,      1 / |p_t(s)| = 1 / (mu p_n(s))
 

@@ -10,7 +10,7 @@ joints are eliminated first, x_l = M_l^-1 (b_l + J_l^T y - F x_t), which leaves 
 
     x_t = A^-1 f + Q y,     y = W (v - Q^T f),     x_l = M_l^-1 b_l + P x_t + N y
 
-where W is the (pseudo-)inverse of J M^-1 J^T = J_l N + H Q, as in implicit.py: joints first and rows last, so that
+where W is the (pseudo-)inverse of J M^-1 J^T = J_l N + H Q, as in kkt_solution.py: joints first and rows last, so that
 straight limbs, whose own joints cannot move along all rows, lose no digits. Products with columns take n_t + m_l for
 each entry instead of n + m. O(n d^2 + m^3) to factor.
 """

@@ -2,7 +2,7 @@
 
     [M, -J^T; J, R] [x; y] = [b; r],      M = L^T D L,    Y = L^-T J^T,    J M^-1 J^T = Y^T D^-1 Y
 
-as in implicit.py, but M is not formed: with V = U / d of articulated inertias (common/articulated.py; Featherstone,
+as in kkt_solution.py, but M is not formed: with V = U / d of articulated inertias (common/articulated.py; Featherstone,
 Rigid Body Dynamics Algorithms, section 7.2), for forces f on links and b on joints,
 
     z = L^-T (b + J^T f):      z_i = b_i + S_i^T f_i,      f_p += X_i^T (f_i - V_i z_i)            tips to base

@@ -60,7 +60,7 @@ class Asking(Tracer):
 
 
 class Asked(Multipliers):
-    """Accelerations `a` and multipliers for joint forces `tau`, as implicit.py has them, from `Asking`."""
+    """Accelerations `a` and multipliers for joint forces `tau`, as kkt_solution.py has them, from `Asking`."""
 
     def __init__(
         self,

@@ -15,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from linkwork.checks import Refused, bare_as_entry, real_array, shown
 from linkwork.chunked_arrays import copied, packed
 from linkwork.errors import InputError, listing
+from linkwork.kernels.codegen.fields import CACHE_LINE
 from linkwork.kernels.programs.program import Port
 
 Array = NDArray[Any]
-CACHE_LINE, LONG_ROW = 64, 1024
+LONG_ROW = 1024
 """Bytes."""
 
 

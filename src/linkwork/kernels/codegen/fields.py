@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
+CACHE_LINE = 64
+"""Bytes that memory moves by."""
+
 
 def field_of(name: str, base: str, offset: int, kind: str = "ptr") -> list[str]:
     """The lines that load ``name`` from behind ``base``."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from linkwork.kernels.calls.arrays import CACHE_LINE
 from linkwork.kernels.codegen.driver import Frame, burning, declarations, pausing, resuming, take_in, take_out
-from linkwork.kernels.codegen.fields import field_of
+from linkwork.kernels.codegen.fields import CACHE_LINE, field_of
 from linkwork.kernels.codegen.lower import ATTRIBUTES
 
 FETCHED = 16 * 1024

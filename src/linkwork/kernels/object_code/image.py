@@ -18,6 +18,7 @@ from linkwork.kernels.codegen.driver import (
 from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape, lower_chunk
 from linkwork.kernels.codegen.product_code import Tile, product_module
 from linkwork.kernels.codegen.python_calls import object_module
+from linkwork.kernels.codegen.symmetric_product_code import square_module
 from linkwork.kernels.codegen.target import Target
 from linkwork.kernels.codegen.vector_math import sincos_function
 from linkwork.kernels.object_code.compile import emitter
@@ -28,7 +29,7 @@ from linkwork.kernels.programs.output_stores import ZEROS, with_puts
 from linkwork.kernels.programs.products import ProductProgram
 from linkwork.kernels.programs.program import Port, Program
 from linkwork.kernels.programs.schedule import Code, Layout, Schedule, schedule
-from linkwork.kernels.programs.symmetric_products import Squared, square_module
+from linkwork.kernels.programs.symmetric_products import Squared
 
 SINCOS, MOVED = 40, 2
 """Instructions for the sines and cosines of a register, and for moving one number of every lane in or out."""

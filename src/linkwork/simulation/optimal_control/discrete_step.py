@@ -39,7 +39,7 @@ from linkwork.checks import (
     shown,
     whole,
 )
-from linkwork.constraints.base import STABILISATION, Stabilisation
+from linkwork.constraints.stabilisation import STABILISATION, Stabilisation
 from linkwork.errors import InputError, not_found
 from linkwork.functions.differentiation.differentiated import Differentiated
 from linkwork.functions.differentiation.jacobians import Jacobians

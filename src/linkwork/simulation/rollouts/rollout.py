@@ -1,6 +1,6 @@
 """Rollouts: a whole horizon for thousands of states at once, inside one native loop.
 
-The step is traced once (step.py): forces, constrained dynamics, integrator, in one straight line of operations. The
+The step is traced once (constrained_step.py): forces, constrained dynamics, integrator, in one straight line of operations. The
 kernel runs it over time for each lane of each tile (kernels/calls/rollout.py); Python is not involved in a step.
 """
 
@@ -32,9 +32,9 @@ from linkwork.checks import (
     whole,
 )
 from linkwork.constraints import Stabilisation
-from linkwork.constraints.base import STABILISATION
 from linkwork.constraints.collisions import CONTACTS, Pair
 from linkwork.constraints.contact import GROUND, Contact, Ground, Surface
+from linkwork.constraints.stabilisation import STABILISATION
 from linkwork.errors import InputError, listing, not_found
 from linkwork.functions.actuation import check_actuators
 from linkwork.functions.method_choice import Choice
@@ -66,7 +66,7 @@ class RolloutResult:
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
-    because steps are too long for its speed, has failed too, from the first record that shows it (energy.py). With
+    because steps are too long for its speed, has failed too, from the first record that shows it (energy_balance.py). With
     contacts, `forces` (B, N, contacts, 3) are in world axes; with actuators that have a state, `act` (B, N, na) are
     their activations. One state instead of a batch has no axis B.
 

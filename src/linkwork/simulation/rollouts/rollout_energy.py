@@ -1,4 +1,4 @@
-"""States of a rollout that gained energy without work have failed (energy.py)."""
+"""States of a rollout that gained energy without work have failed (energy_balance.py)."""
 
 from __future__ import annotations
 

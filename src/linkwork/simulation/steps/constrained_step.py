@@ -2,7 +2,7 @@
 
 Forces, constrained dynamics and integrator, compiled or by NumPy.
 
-Rollouts put a native loop around it (rollout.py), simulations call it step by step (advance.py).
+Rollouts put a native loop around it (rollout.py), simulations call it step by step (simulation_step.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linkwork.algorithms.common.iteration import Prox
 from linkwork.algorithms.registry import Method
 from linkwork.backends import Array, Ops
 from linkwork.constraints import Constraint, LinkRows, Stabilisation
-from linkwork.constraints.base import Stepped
+from linkwork.constraints.stabilisation import Stepped
 from linkwork.errors import UnmodelledWarning, users_level, warn_violated
 from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import BY_CONTROL, BY_FORCE, BY_OWN_ROWS, Inputs

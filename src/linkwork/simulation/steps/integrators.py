@@ -13,7 +13,7 @@ is invariant under the exact flow, so the normalisation is as small as the step'
 The midpoint rule conserves quadratic invariants (the energy and momentum of a free body) and is symmetric in time. A
 semi-implicit step keeps the energy of smooth motions within O(h) of what it was as long as velocity products are small:
 as explicit terms they feed energy into links that turn by z rad in a step, by up to z^2 of it in every step. For free,
-spherical and planar joints momentum takes their place; for chains of hinges energy.py detects the gain.
+spherical and planar joints momentum takes their place; for chains of hinges energy_balance.py detects the gain.
 """
 
 from __future__ import annotations
