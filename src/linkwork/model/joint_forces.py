@@ -1,9 +1,9 @@
 """Joint forces that depend on the state: springs and damping (springs_and_dampers.py), and actuators.
 
 A saturated actuator has the stiffness and damping of its secant: where the force f is cut to f_max they are scaled by
-f_max / f. With these a semi-implicit step (springs_and_dampers.py) is stable for any gains: no servo passes its target within a
-step because of its own stiffness, and one that pushes with all it has moves the mechanism as a constant force does.
-Actuators of several joints add a full matrix, bounded by a diagonal (lengths.py).
+f_max / f. With these a semi-implicit step (springs_and_dampers.py) is stable for any gains: no servo passes its target
+within a step because of its own stiffness, and one that pushes with all it has moves the mechanism as a constant force
+does. Actuators of several joints add a full matrix, bounded by a diagonal (transmission_lengths.py).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Simulation with a controller in Python, unilateral contacts, projection onto loops, a record.
 
 One step of `dt` is: the controller's joint forces, held over the step; the constrained dynamics and the integrator, as
-one compiled function (simulation_step.py); and, if asked for, a projection back onto the constraints. With `contacts` these
-touch the ground with friction (frictional.py); with `ground` alone the contacts with the world (`point`, `surface`) are
-unilateral, and stick (sticking_contacts.py).
+one compiled function (simulation_step.py); and, if asked for, a projection back onto the constraints. With `contacts`
+these touch the ground with friction (frictional.py); with `ground` alone the contacts with the world (`point`,
+`surface`) are unilateral, and stick (sticking_contacts.py).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ sticking and a slipping contact do, and a step is
     (1 - D + D r G + lambda D) dp = F(y) - p
 
 Alart and Curnier 1991. lambda damps redundant contacts (four points under a foot) towards the impulses at hand, in the
-step and not in the solution. In the form of link_contacts.py, contact by contact, with k = r / lambda and e = y_t / |y_t|:
+step and not in the solution. In the form of link_contacts.py, contact by contact,
+with k = r / lambda and e = y_t / |y_t|:
 
     opens    dp = -p
     sticks   dp = -k (u + du)
@@ -16,7 +17,8 @@ step and not in the solution. In the form of link_contacts.py, contact by contac
 A joint that meets a limit sticks there, at the limit's velocity. `Newton` knows contacts only: most steps meet no
 limit, and are solved by a system over few ports. `WholeNewton` has the limits too. With one r it may run in circles, so
 rho falls whenever a step makes things worse. From the second on each step has two halves: after that above one for what
-is then in force (known_modes.py), where a contact that slips has a given s = |u_t| / (mu p_n), and the system is symmetric.
+is then in force (known_modes.py), where a contact that slips has a given s = |u_t| / (mu p_n), and the system is
+symmetric.
 
 A humanoid on eight points of its feet takes one step from the impulses of the last time step in 85 % of time steps, and
 at most four in 99 %, where sweeps and solves of active contacts take 80. What four leave is for other methods

@@ -6,8 +6,8 @@ where dID is the derivative of inverse dynamics for a and lam held fixed: `rnea_
 as external ones, and what rows that turn with the robot add, d(K^T) lam. Carpentier and Mansard 2018, section VI, for
 any rows: closures, couplings, stabilisation, softness, modes. O(n d), and O(n d + m^2) for each column of the solve.
 
-Redundant and singular rows have the derivative of the least-squares solution at constant rank (kkt_solution.py): where a
-change of q would make redundant rows contradict each other, that part of it is ignored.
+Redundant and singular rows have the derivative of the least-squares solution at constant rank (kkt_solution.py): where
+a change of q would make redundant rows contradict each other, that part of it is ignored.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ A free base, S = 1, can itself take the accelerations by which its own position 
 as they are M times Psidd, or M times (V_p x S + V x S), its columns are known without M. `of_base` has those, and
 dq, dv are then what is left.
 
-Not in the papers: this, joints whose S depends on q (universal), and 2 B without its zero blocks (base_frame_motion.py). External
-forces are fixed to their links.
+Not in the papers: this, joints whose S depends on q (universal), and 2 B without its zero blocks
+(base_frame_motion.py). External forces are fixed to their links.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Asking(Tracer):
 
 
 class Asked(Multipliers):
-    """Accelerations `a` and multipliers for joint forces `tau`, as kkt_solution.py has them, from `Asking`."""
+    """Accelerations `a` and multipliers, as kkt_solution.py has them, from answers of `Asking`."""
 
     def __init__(
         self,

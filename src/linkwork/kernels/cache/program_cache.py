@@ -1,7 +1,7 @@
 """Traced programs by content: a function that was compiled before is not traced again.
 
-In this process the last few programs themselves are cached. For later processes a note on disk (result_cache.py) has the ports
-and the digest of the program of a content; its object code is found by that digest.
+In this process the last few programs themselves are cached. For later processes a note on disk (result_cache.py) has
+the ports and the digest of the program of a content; its object code is found by that digest.
 """
 
 from __future__ import annotations

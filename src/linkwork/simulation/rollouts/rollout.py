@@ -1,7 +1,8 @@
 """Rollouts: a whole horizon for thousands of states at once, inside one native loop.
 
-The step is traced once (constrained_step.py): forces, constrained dynamics, integrator, in one straight line of operations. The
-kernel runs it over time for each lane of each tile (kernels/calls/rollout.py); Python is not involved in a step.
+The step is traced once (constrained_step.py): forces, constrained dynamics, integrator, in one straight line of
+operations. The kernel runs it over time for each lane of each tile (kernels/calls/rollout.py); Python is not involved
+in a step.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ class RolloutResult:
 
     `survived` says how many steps each state took before it failed; `ok` whether it took them all. A state that failed
     keeps its last valid configuration and velocity, and its extras are zero. One that gained energy without work,
-    because steps are too long for its speed, has failed too, from the first record that shows it (energy_balance.py). With
-    contacts, `forces` (B, N, contacts, 3) are in world axes; with actuators that have a state, `act` (B, N, na) are
-    their activations. One state instead of a batch has no axis B.
+    because steps are too long for its speed, has failed too, from the first record that shows it (energy_balance.py).
+    With contacts, `forces` (B, N, contacts, 3) are in world axes; with actuators that have a state, `act` (B, N, na)
+    are their activations. One state instead of a batch has no axis B.
 
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
