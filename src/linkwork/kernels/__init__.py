@@ -1,14 +1,10 @@
 """From a traced function to machine code.
 
-Program, lowering, compilation, cache, and the kernel that users call.
-
-The stages, in order: ``trace`` (an algorithm run on ``matrices`` of ``values``), ``program`` (the operations it
-recorded; ``from_casadi`` reads CasADi functions), ``simplify`` (no dead code), ``fuse`` (multiply-adds, sines in
-pairs), ``order`` and ``schedule`` (the order of execution, the layout of memory), ``lower``, ``vector_math``,
-``transpose`` and ``driver`` (LLVM IR), ``compile`` (object code), ``image`` (all of these), ``cache`` (on disk, in a
-``folder`` that is trusted), ``executable`` (in memory), ``task`` (a call, with helpers of the ``pool``), ``kernel``
-(for users). ``iterate`` is for programs with a loop, ``c_source`` and ``c_project`` for export to C, ``wasm``
-for browsers.
+The packages, in the order in which data passes through them: ``programs`` (an algorithm is traced on ``matrices`` of
+values that are numbered, and becomes a ``program``; ``simplify``, ``fuse``, ``order`` and ``schedule`` are its passes,
+``differentiate`` its derivatives, ``iterate`` those with a loop), ``codegen`` (chunks, drivers and entry points as LLVM
+IR), ``object_code`` (compiled on all cores), ``cache`` (on disk, in a folder that is trusted), ``export`` (C99 and
+WebAssembly) and ``calls`` (what users call: ``kernel``, ``rollout``, ``sweep``, with threads and interrupts).
 """
 
 from __future__ import annotations
