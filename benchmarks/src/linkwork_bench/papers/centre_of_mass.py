@@ -3,7 +3,7 @@
 Task-space inverse dynamics with a reference centre of mass.
 
 Robots stand on their limbs; rows for contacts and for the centre of mass give accelerations (`prox_ltl`), inverse
-dynamics with the contacts alone the torques, and these move the robot. See examples/13_centre_of_mass.py.
+dynamics with the contacts alone the torques, and these move the robot. See examples/14_centre_of_mass.py.
 """
 
 from __future__ import annotations
