@@ -44,7 +44,7 @@ GIVEN = {"lw": lw, "np": np, **{n: f for n, f in vars(mechanisms).items() if ins
 INSIDE = {
     "Function": {"differentiable", "factors_mass", "kernel", "program", "recipe", "traced"},
     "Model": {
-        *("check_forward", "check_position", "check_units"),
+        *("check_forward", "check_position"),
         *("reach", "row_span", "sliding", "topology", "unit_parts"),
     },
     "Rollout": {"kernel", "program", "retried"},

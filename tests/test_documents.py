@@ -99,7 +99,7 @@ QUESTIONS = {
     "doubts its own result": ("algorithms/common/certificates.py", "def balanced"),
     "the penalty of a row": ("algorithms/common/penalties.py", "def penalties"),
     "the stabilisation of rows": ("constraints/stabilisation.py", "class Stabilisation"),
-    "the length of quaternions": ("functions/traced.py", "def unit_guard"),
+    "the length of quaternions": ("model/unit_quaternions.py", "def unit_guard"),
     "a batch split over threads": ("kernels/calls/interruptible_run.py", "class Task"),
     "made cheaper before": ("rewrite/frames.py", "def reframed"),
     "from files that others planted": ("kernels/cache/folder.py", "def usable"),

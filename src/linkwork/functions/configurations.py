@@ -15,9 +15,10 @@ from linkwork.checks import checked
 from linkwork.functions.function import Function
 from linkwork.functions.options import OPTIONS
 from linkwork.functions.recipes import factory
-from linkwork.functions.traced import marked, unit_guard
+from linkwork.functions.traced import marked
 from linkwork.model import Model
 from linkwork.model.model import MODEL
+from linkwork.model.unit_quaternions import unit_guard
 
 
 class IntegrateResult(NamedTuple):

@@ -15,9 +15,8 @@ from linkwork.errors import KernelError
 from linkwork.functions.arguments import Arguments
 from linkwork.functions.parameters import possible_guard
 from linkwork.lazy import cached_property
-from linkwork.model import Model
 from linkwork.model.digest import digest
-from linkwork.model.link import UNIT_TOLERANCE
+from linkwork.model.unit_quaternions import unit_guard
 from linkwork.output_files import written
 
 if TYPE_CHECKING:
@@ -197,13 +196,3 @@ def marked(xp: Ops, output: Array, guard: Array) -> Array:
     corner = np.zeros((rows, columns))
     corner[0, 0] = 1.0
     return output + guard * xp.constant(corner)
-
-
-def unit_guard(model: Model, q: Array, xp: Ops) -> Array:
-    """Zero, or NaN if a quaternion or a planar [cos sin] of q is not of length one."""
-    guard = xp.zeros(1)
-    for i in model.topology.links:
-        for part in model.unit_parts(i):
-            off = q[part, :].T @ q[part, :] - 1
-            guard = guard + xp.where(off * off < (2 * UNIT_TOLERANCE) ** 2, 0.0, float("nan"))
-    return guard

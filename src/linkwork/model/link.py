@@ -13,11 +13,9 @@ from linkwork.joints import Free, Joint, Planar, Spherical
 from linkwork.joints.base import JOINT
 from linkwork.lazy import cached_property
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
+from linkwork.model.unit_quaternions import UNIT_TOLERANCE
 from linkwork.model.visual import Collider, Look, Visual
 from linkwork.value_objects import Value, read_only, short, uncached
-
-UNIT_TOLERANCE = 1e-4
-"""How far from one the length of a quaternion may be."""
 
 BOUND = number(-np.inf, np.inf, "a number, or infinity where there is no bound")
 

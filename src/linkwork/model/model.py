@@ -32,9 +32,10 @@ from linkwork.lazy import cached_property
 from linkwork.model.actuator import Actuator
 from linkwork.model.body import INERTIA, PLACEMENT, BodyInertia, Placement
 from linkwork.model.configurations import Configurations
-from linkwork.model.link import UNIT_TOLERANCE, Link, Passive, armature_of, passive_of
+from linkwork.model.link import Link, Passive, armature_of, passive_of
 from linkwork.model.tendon import Tendon
 from linkwork.model.topology import Topology
+from linkwork.model.unit_quaternions import check_unit_quaternions, places
 from linkwork.value_objects import Value, read_only, short, uncached
 
 if TYPE_CHECKING:
@@ -405,9 +406,8 @@ class Model(Configurations, Value):
 
     @cached_property
     def _units(self) -> list[np.ndarray]:
-        """The same of all joints: the places of as many numbers each in one array."""
-        parts = [list(range(part.start, part.stop)) for i in self.topology.links for part in self.unit_parts(i)]
-        return [np.array([p for p in parts if len(p) == size]) for size in sorted({len(p) for p in parts})]
+        """The same of all joints."""
+        return places(self)
 
     def check_position(self, q: np.ndarray) -> None:
         """Refuse quaternions [x y z w] and planar [cos sin] pairs that are not of length one."""
@@ -417,23 +417,7 @@ class Model(Configurations, Value):
             raise InputError(f"q is not an array of finite numbers: {str(why) or shown(q)}") from None
         if q.ndim == 0 or q.shape[-1] != self.nq:
             raise InputError(f"q has shape {q.shape}; this model needs ({self.nq},) or (batch, {self.nq})")
-        self.check_units(q)
-
-    def check_units(self, q: np.ndarray) -> None:
-        """The same, for an array of numbers with nq columns."""
-        squares = q * q
-        if all((np.abs(squares[..., k].sum(axis=-1) - 1) <= UNIT_TOLERANCE).all() for k in self._units):
-            return
-        for i, part in ((k, part) for k in self.topology.links for part in self.unit_parts(k)):
-            length = np.ravel(np.sqrt((q[..., part] ** 2).sum(axis=-1)))
-            if np.any(np.abs(length - 1) > UNIT_TOLERANCE):
-                what = "[cos sin]" if part.stop - part.start == 2 else "quaternion [x y z w]"
-                where = f"of joint '{self.links[i].joint_name}' (entries {part.start}..{part.stop - 1})"
-                raise InputError(
-                    f"q: the {what} {where} has length "
-                    f"{length[np.argmax(np.abs(length - 1))]:.6g}, not 1; "
-                    "model.normalised(q) makes it one, model.neutral() gives a valid configuration"
-                )
+        check_unit_quaternions(self, q)
 
     def check_forward(self) -> None:
         """Refuse forward dynamics where a joint moves no inertia: its acceleration is undefined."""

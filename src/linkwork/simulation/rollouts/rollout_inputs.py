@@ -12,6 +12,7 @@ from linkwork.checks import LARGEST, Refused, real_array, shown
 from linkwork.errors import InputError
 from linkwork.functions.parameters import GROUPS, impossible
 from linkwork.model import Model
+from linkwork.model.unit_quaternions import check_unit_quaternions
 
 TIMED = ("tau", "u", "active", "target", "target_v", "push")
 """Inputs that may change with time."""
@@ -96,7 +97,7 @@ def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
     if parameter and (why := impossible(model, name, x)):
         raise InputError(why)
     if name in ("q", "target", "rest"):
-        model.check_units(x)
+        check_unit_quaternions(model, x)
 
 
 def defaults_of(
