@@ -23,7 +23,7 @@ from linkwork.constraints.contact import Ground
 from linkwork.errors import CompilationWarning, InputError
 from linkwork.model.link import Limits
 from linkwork.rewrite.rewritten import Rewritten
-from linkwork.robots.mechanisms import biped, quadruped
+from linkwork.robots.mechanisms import biped, chain, quadruped
 from linkwork.simulation.ground.placing import on_ground
 from linkwork.simulation.steps.contact_step import MOST, Solving, contact_step
 
@@ -258,15 +258,15 @@ def test_a_system_over_joints_is_that_over_ports(make: Callable[[], Solving], mo
             np.testing.assert_allclose(du[i], moved[i] - ports.g[i], atol=1e-9 * fast)
 
 
-@pytest.mark.parametrize("method", ["newton", "active_set", "gauss_seidel"])
-def test_many_contacts_are_solved_over_joints(method: str) -> None:
-    """A quadruped with points all over it: few operations, the laws hold, the kernel does as NumPy."""
-    model, rng = quadruped(), np.random.default_rng(0)
+@pytest.mark.parametrize(("method", "most"), [("newton", 35_000), ("active_set", 50_000), ("gauss_seidel", 16_000)])
+def test_many_contacts_are_solved_over_joints(method: str, most: int) -> None:
+    """A chain with points all over it: few operations, the laws hold, the kernel does as NumPy."""
+    model, rng = chain(3, base="free"), np.random.default_rng(0)
     links = [link.name for link in model.links[1:]]
-    points = [lw.Contact(name, 0.05 * rng.normal(size=3), friction=0.6) for name in links for _ in range(2)]
+    points = [lw.Contact(name, 0.05 * rng.normal(size=3), friction=0.6) for name in links for _ in range(3)]
     step, judge = (lw.step(model, points, method=method, backend=backend) for backend in ("kernel", "numpy"))
     of = contact_step(model, points, Ground(), method=method)
-    assert len(of.traced.start.nodes) + len(of.traced.iterate.nodes) < 130_000, "over contacts: several 100 000"
+    assert len(of.traced.start.nodes) + len(of.traced.iterate.nodes) < most, "over contacts: 64 800, 83 500, 19 500"
     q, v = model.neutral(), rng.normal(size=model.nv)
     heights = [x.gap for x in touches(model, points, q)]
     q[2], v[2] = q[2] - min(heights), -1.0
