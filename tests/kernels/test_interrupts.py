@@ -295,7 +295,7 @@ def test_memory_lives_as_long_as_its_writers() -> None:
     kernel = Kernel(read_program(ca.Function("twice", [x], [2 * x], ["x"], ["y"])))
     form, array = kernel._form(kernel.lanes), np.ones((3, 2))
     gone = weakref.ref(array)
-    helper = Task(form, np.zeros(4, np.int64), [array], 0, 1)._help
+    helper = Task(form, np.zeros(4, np.int64), [array], 0, 1, 1)._help
     del array
     gc.collect()
     assert gone() is not None

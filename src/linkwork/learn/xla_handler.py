@@ -226,15 +226,21 @@ entry:
   call void @forget(ptr %destroy, ptr %failed)
   %there = load i64, ptr %found, align 8
   %limit = call i64 @llvm.smin.i64(i64 %there, i64 {self.threads})
-  %above = add i64 %count, {rows - 1}
-  %parts = udiv i64 %above, {rows}
+  %fair = add i64 %count, {image.lanes * self.threads - 1}
+  %tiles = udiv i64 %fair, {image.lanes * self.threads}
+  %shared = call i64 @llvm.smin.i64(i64 %tiles, i64 {image.tiles})
+  %least = mul i64 %shared, {image.lanes}
+  %rows = call i64 @llvm.smax.i64(i64 %least, i64 {rows})
+  %up = add i64 %count, %rows
+  %above = sub i64 %up, 1
+  %parts = udiv i64 %above, %rows
   %useful = call i64 @llvm.smin.i64(i64 %limit, i64 %parts)
   %some = call i64 @llvm.smax.i64(i64 %useful, i64 1)
   %malloc = load ptr, ptr @at_malloc, align 8
   %job = call ptr %malloc(i64 {TABLE + 16 * ports})
   call void @llvm.memset.p0.i64(ptr align 8 %job, i8 0, i64 {TABLE}, i1 false)
 {store("%job", REFERENCES, "%some", "i64")}
-{store("%job", ROWS, str(rows), "i64")}
+{store("%job", ROWS, "%rows", "i64")}
 {store("%job", END, "%count", "i64")}
   %rest = getelementptr i8, ptr %job, i64 {TABLE}
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %rest, ptr align 8 %table, i64 {16 * ports}, i1 false)
@@ -258,7 +264,7 @@ work:
   %ws = call ptr @room()
   %progress = getelementptr i8, ptr %job, i64 {PROGRESS}
   %run = load ptr, ptr @at_run_shared, align 8
-  %more = call i64 %run(ptr %rest, ptr %progress, i64 {rows}, i64 %count, ptr %ws, i64 {HELPING})
+  %more = call i64 %run(ptr %rest, ptr %progress, i64 %rows, i64 %count, ptr %ws, i64 {HELPING})
   br label %wait
 wait:  ; for helpers that have taken rows
   %all_done = load ptr, ptr @at_all_done, align 8

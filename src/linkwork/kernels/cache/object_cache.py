@@ -31,6 +31,9 @@ from linkwork.kernels.object_code.image import Image, Options
 
 MAGIC, NOTE = b"LINKWORK-KERNEL2", b"LINKWORK-NOTE-02"
 SUFFIX = ".kernel"
+NUMBERS = ("workspace", "lanes", "cost", "tiles")
+"""What is saved of an image besides its object code."""
+
 LIMIT = 1 << 30
 LOOKS = 64
 """How often the size of the cache is looked up while as many bytes are written as it may hold, on average."""
@@ -147,7 +150,7 @@ def evict(limit: int) -> int:
 
 def encode(image: Image) -> bytes:
     """A description, and the objects one after another."""
-    about = {"workspace": image.workspace, "lanes": image.lanes, "cost": image.cost}
+    about = {name: getattr(image, name) for name in NUMBERS}
     text = json.dumps({**about, "sizes": [len(data) for data in image.objects]}).encode()
     return struct.pack("<I", len(text)) + text + b"".join(image.objects)
 
@@ -159,7 +162,7 @@ def decode(payload: bytes) -> Image | None:
         about = json.loads(payload[4 : 4 + length])
         sizes = about.pop("sizes")
         numbers = [*about.values(), *sizes]
-        if set(about) != {"workspace", "lanes", "cost"} or not all(type(n) is int and n >= 0 for n in numbers):
+        if set(about) != {*NUMBERS} or not all(type(n) is int and n >= 0 for n in numbers):
             return None
         objects, place = [], 4 + length
         for size in sizes:
@@ -168,7 +171,12 @@ def decode(payload: bytes) -> Image | None:
         image = Image(tuple(objects), **about)
     except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    fits = place == len(payload) and image.lanes in (1, 2, 4, 8, 16) and image.cost > 0 and image.workspace % 64 == 0
+    fits = (
+        place == len(payload)
+        and image.lanes in (1, 2, 4, 8, 16)
+        and min(image.cost, image.tiles) > 0
+        and image.workspace % 64 == 0
+    )
     return image if fits and linkable(image.objects) else None
 
 

@@ -26,31 +26,32 @@ PARALLEL, TAKEN = 1_000_000, 100_000
 
 
 class Task:
-    """``count`` rows of a table, at ``cost`` instructions a tile.
+    """``count`` rows of a table, at ``cost`` instructions a tile, for so many ``threads``.
 
-    ``kept`` are the arrays whose addresses it has. Threads take at least so many ``tiles`` at a time.
+    ``kept`` are the arrays whose addresses it has.
     """
 
     def __init__(
-        self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int, tiles: int = 1
+        self, form: Executable, table: NDArray[np.int64], kept: Sequence[Any], count: int, cost: int, threads: int
     ) -> None:
-        self.form, self.kept, self.count, self.cost = form, (table, *kept), count, cost
+        self.form, self.kept, self.count, self.cost, self.threads = form, (table, *kept), count, cost, threads
+        tiles = min(form.image.tiles, -(-count // (form.image.lanes * threads)))
         self.size = max(tiles, TAKEN // cost) * form.image.lanes
         self.progress = np.zeros(WORDS, np.int64)
         self.at = self.progress.ctypes.data
         self.native = partial(form.shared, table.ctypes.data, self.at, self.size, count)
 
-    def run(self, threads: int, look: Callable[[], None] = nothing) -> bool:
+    def run(self, look: Callable[[], None] = nothing) -> bool:
         """Compute all rows; whether all of them are numbers. ``look()`` is called between turns."""
         tiles = -(-self.count // self.form.image.lanes)
         work = partial(self._work, look)
-        if threads == 1 or tiles * self.cost < PARALLEL:
+        if self.threads == 1 or tiles * self.cost < PARALLEL:
             work()
         else:
             # both are machine code with arguments that exist already: no Python code between them can be interrupted
             stop = partial(self.form.leave, ctypes.c_void_p(self.at), ctypes.c_int64(self.count))
             done = partial(self.form.done, self.at, self.count)
-            POOL.run(work, self._help, done, stop, min(threads, -(-self.count // self.size)), look)
+            POOL.run(work, self._help, done, stop, min(self.threads, -(-self.count // self.size)), look)
         return not self.progress[ODDS // 8]
 
     def _work(self, look: Callable[[], None]) -> None:

@@ -329,11 +329,11 @@ class Kernel:
             return True
         lanes, rows = 1 if count == 1 else self.lanes, [*inputs, *outputs]
         form = self._form(lanes, whole=False)
-        fine = Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
+        fine = Task(form, table_of(rows), rows, count, form.image.cost, self.threads).run()
         if fine or not self._tells or not np.isnan(outputs[-1].array[..., 0]).any():
             return fine
         form, self._numbers = self._form(lanes), self._first_numbers  # what is missing is needed
-        return Task(form, table_of(rows), rows, count, form.image.cost).run(self.threads)
+        return Task(form, table_of(rows), rows, count, form.image.cost, self.threads).run()
 
 
 class Bound(Generic[R]):

@@ -31,9 +31,9 @@ from linkwork.kernels.calls.arrays import Array, address
 from linkwork.kernels.calls.executable import Executable, loaded
 from linkwork.kernels.calls.interruptible_run import Task
 from linkwork.kernels.calls.thread_pool import nothing
-from linkwork.kernels.codegen.driver import Frame, chunk_names, iteration_loop, step_calls
+from linkwork.kernels.codegen.driver import Frame, attempt, chunk_names, step_calls, whole_step
 from linkwork.kernels.codegen.python_calls import object_module
-from linkwork.kernels.codegen.rollout_blocks import TILES, Block, block_driver
+from linkwork.kernels.codegen.rollout_blocks import Block, block_driver
 from linkwork.kernels.codegen.target import Target
 from linkwork.kernels.codegen.time_driver import time_driver
 from linkwork.kernels.object_code.compile import emitter
@@ -115,8 +115,8 @@ class RolloutProgram:
         """The programs of the loop: `start` once, then `step` and `blend`, which decides which lanes fail.
 
         In place of a step with a loop of its own there are its parts, with a prefix. If it is not the `whole` step,
-        lanes that would need the rest of it fail. In `blocks` there are attempts, too (blocks.py): after these, `hold`
-        lets the lanes that are left wait.
+        lanes that would need the rest of it fail. In `blocks` there are attempts, too (rollout_blocks.py): after
+        these, `hold` lets the lanes that are left wait.
         """
         start = Program([], [ALIVE, SURVIVED], [("const", 1.0), ("const", 0.0)], [[0], [1]], "start")
         step = getattr(self.step, "whole", self.step)
@@ -200,15 +200,10 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
         def finish(again: str) -> list[str]:
             return step_calls(plans[INNER + "finish"], shape, options.register, INNER + "finish", again)
 
-        def looped(calls: dict[str, list[str]], further: Sequence[str]) -> list[str]:
-            loop = iteration_loop(shape, calls, layout.named, finish, "inner", further)
-            return [*calls["start"], "  br label %inner", "inner:", *loop]
-
-        calls["step"] = looped(inner, further)
+        calls["step"] = whole_step(shape, inner, layout.named, finish, further)
         cost += EXPECTED * cost_of([plans[INNER + "iterate"]])
     if block is not None:
-        ends = [*inner.get("end", ()), *inner["test"], *inner["unsolved"]]
-        calls["attempt"] = [*looped(inner | {"test": inner["patience"], "end": ends}, ()), *calls["hold"]]
+        calls["attempt"] = [*attempt(shape, inner, layout.named, finish), *calls["hold"]]
         calls["whole"] = [*calls["step"], *calls["blend"]]
         fixed, timed = len(program.fixed), len(program.timed)
         modules.append(block_driver(frame, block, fixed, timed, calls, layout.named, names, cost))
@@ -216,7 +211,7 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
         modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
     modules.append(sine_module(options))
-    return Needs(workspace, cost)
+    return Needs(workspace, cost, 1 if block is None else block.tiles)
 
 
 class TimedKernel:
@@ -261,7 +256,7 @@ class TimedKernel:
             else:
                 with emitter(options.target) as modules:
                     needs = self._lower(options, modules)
-                    image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost)
+                    image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost, needs.tiles)
                 cache.save(key, image)
                 form = Executable(image, ())
             self._forms[lanes, loop] = form
@@ -324,8 +319,7 @@ class RolloutKernel(TimedKernel):
         packed, kept = np.array(table, np.int64), [*kept, *results.values(), survived]
 
         def run(form: Executable) -> None:
-            tiles = -(-batch // (lanes * self.threads)) if program.iterates else 1
-            Task(form, packed, kept, batch, form.image.cost * steps, min(tiles, TILES)).run(self.threads, look)
+            Task(form, packed, kept, batch, form.image.cost * steps, self.threads).run(look)
 
         if batch:
             lanes, rarely = 1 if batch == 1 else self.lanes, program.step.rarely

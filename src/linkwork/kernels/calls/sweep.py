@@ -160,7 +160,7 @@ class SweepKernel(TimedKernel):
                 start, step = start + step * (knots - 1), -step
             table += (start, row // size, step // size, 1 if timed else knots)
         form = self.form(lanes)
-        Task(form, np.array(table, np.int64), kept, problems, form.image.cost * knots).run(self.threads)
+        Task(form, np.array(table, np.int64), kept, problems, form.image.cost * knots, self.threads).run()
         return found
 
 

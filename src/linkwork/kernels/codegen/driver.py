@@ -369,6 +369,39 @@ def iteration_loop(
     return [*lines, "left:", *finish("_end"), "  br label %ended", "ended:"]
 
 
+def whole_step(
+    shape: Shape,
+    calls: Mapping[str, list[str]],
+    slots: Mapping[str, int],
+    finish: Callable[[str], list[str]],
+    further: Sequence[str] = (),
+) -> list[str]:
+    """An iterative program from its start to its end, with a loop that is not interrupted."""
+    loop = iteration_loop(shape, calls, slots, finish, "inner", further)
+    return [*calls["start"], "  br label %inner", "inner:", *loop]
+
+
+def attempt(
+    shape: Shape, calls: Mapping[str, list[str]], slots: Mapping[str, int], finish: Callable[[str], list[str]]
+) -> list[str]:
+    """Its first loop with less patience; the slot ``left`` says which lanes that does not solve."""
+    ends = [*calls.get("end", ()), *calls["test"], *calls["unsolved"], *calls.get("excused", ())]
+    return whole_step(shape, {**calls, "test": calls["patience"], "end": ends}, slots, finish)
+
+
+def second_attempt(
+    shape: Shape,
+    calls: Mapping[str, list[str]],
+    slots: Mapping[str, int],
+    finish: Callable[[str], list[str]],
+    further: Sequence[str],
+) -> list[str]:
+    """All its loops with less patience; ``left`` as after an attempt."""
+    tests = {"test" + key: calls["patience_again" + key] for key in ("", *further)}
+    ends = [*calls["unsolved_again"], *calls.get("excused", ())]
+    return [*whole_step(shape, {**calls, **tests}, slots, finish, further), *ends]
+
+
 def _if_any(shape: Shape, test: Sequence[str], active: int, tag: str, yes: str, no: str) -> list[str]:
     """Test, and go to a label if any lane is active, to another one if none is."""
     any_lane = f"%on{tag}" if shape.lanes == 1 else f"%any{tag}"

@@ -123,8 +123,12 @@ def _block(shape: Shape, inward: bool, masked: bool) -> str:
         if inward:
             arguments = f"ptr {user[k]}, i32 {shape.size}, {shape.mask} %mask, {v} zeroinitializer"
             code.append(f"  {rows[k]} = call {v} @llvm.masked.load.{shape.suffix}.p0({arguments})")
-        else:
-            code.append(f"  {rows[k]} = load {v}, ptr {mine[k]}, align {shape.bytes}")
+        else:  # behind the last element is what others have left there, or nobody
+            code += [
+                f"  %behind{k} = load {v}, ptr {mine[k]}, align {shape.bytes}",
+                f"  %within{k} = icmp ult i64 {k}, %n",
+                f"  {rows[k]} = select i1 %within{k}, {v} %behind{k}, {v} zeroinitializer",
+            ]
     if not inward:
         code += _watch(shape, rows, tag)
     fresh = count()

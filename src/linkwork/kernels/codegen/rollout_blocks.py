@@ -1,20 +1,17 @@
 """Rollouts of a block of tiles whose lanes hardly wait for each other, as LLVM IR.
 
-A tile makes as many iterations as the slowest of its states. So the tiles of a block take turns:
+The tiles of a block take turns (:mod:`linkwork.kernels.codegen.gathered_states` has the words):
 
-    1. Each tile takes steps by *attempts*: the first loop of a step, with less patience than that may take. It stops at
-       the end of time, or where an attempt leaves states unsolved. These are noted, and stay at the beginning of that
-       step; the others have taken it.
-    2. States that are noted are gathered, W at a time, in tiles of their own, which take the step as a whole, all loops
-       from the first on: side by side those that took as many iterations when they were here last, for they are likely
-       to do so again. The results go back to where the states were, and all tiles go on.
+    1. Each tile takes steps by attempts. It stops at the end of time, or where an attempt leaves states unsolved. These
+       are noted, and stay at the beginning of that step; the others have taken it.
+    2. States that are noted take the step as a whole: side by side those that took as many iterations when they were
+       here last, for they are likely to do so again. The results go back to where the states were, and all tiles go on.
 
-No state's result depends on the others of its tile, so this changes no bit of it. What it costs is that some states
-begin a step twice. A block of one tile takes whole steps from the beginning.
+A block of one tile takes whole steps from the beginning.
 
 A tile that does not run has its state in its *home*, laid out as the beginning of the workspace. Behind the homes are
-the *times* of tiles, how many steps they took; the *list*: how many states are noted, the first row of the block, and
-the numbers of these states in it; and the *efforts*: the iterations of every state when it was gathered last, or zero.
+the *times* of tiles, how many steps they took; the *first* row of the block; the *list*, in which states are numbers in
+the block; and the *efforts*: the iterations of every state when it was gathered last, or zero.
 """
 
 from __future__ import annotations
@@ -23,16 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwork.kernels.codegen.driver import Frame, burning, declarations, pausing, resuming
-from linkwork.kernels.codegen.fields import load, store
+from linkwork.kernels.codegen.fields import field_of, load, store
+from linkwork.kernels.codegen.gathered_states import DECLARED, HEADER, TILES, moved, moves, note, solve, steps_of
 from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape
 from linkwork.kernels.codegen.time_driver import PREFETCH, STEPS_AND_EVERY, WHEN_RECORDED, WHICH_RECORD, Ports
 
-TILES, BYTES = 64, 512 * 1024
-"""The most tiles of a block: enough that those of the second part are full; and bytes of their homes, half of a
-second-level cache."""
-
-FIRST, HEADER = 8, 16
-"""Where the list has the first row of the block, and how long what is before the states is, in bytes."""
+BYTES = 512 * 1024
+"""The most bytes of the homes of a block, half of a second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +51,14 @@ class Block:
         return self.tile + self.tiles * self.kept
 
     @property
+    def first(self) -> int:
+        """Where the first row of the block is."""
+        return self.times + 8 * self.tiles
+
+    @property
     def list(self) -> int:
         """Where the list is."""
-        return self.times + 8 * self.tiles
+        return self.first + 8
 
     @property
     def efforts(self) -> int:
@@ -68,7 +67,7 @@ class Block:
 
     @property
     def workspace(self) -> int:
-        """Of all: the tile that runs, homes, times, the list, efforts."""
+        """Of all: the tile that runs, homes, times, the first row, the list, efforts."""
         return -(-(self.efforts + self.shape.size * self.rows) // 64) * 64
 
 
@@ -93,9 +92,7 @@ def block_driver(
     return f"""
 {declarations(frame, chunks)}
 {PREFETCH}
-declare i64 @llvm.cttz.i64(i64, i1)
-declare i64 @llvm.umin.i64(i64, i64)
-
+{DECLARED}
 define internal void @enter({tile}) #0 {{
 {newline.join([*ports.fields(ports.state), *ports.taken(ports.state, "%row"), *calls["start"]])}
   ret void
@@ -121,18 +118,13 @@ define internal void @survive({tile}) #0 {{
   ret void
 }}
 
-define internal void @attempt(ptr %ws) #0 {{
-{newline.join(calls["attempt"])}
-  ret void
-}}
-
-define internal void @whole(ptr %ws) #0 {{
-{newline.join(calls["whole"])}
-  ret void
-}}
+{steps_of(calls, ("attempt", "whole"))}
 {_places(block)}
-{_note(block, slots["left"])}
-{_solve(ports, block, slots["iterations"])}
+{_by_effort(block)}
+{note(shape, slots["left"], _SORTED)}
+{_moves(ports, block, slots["iterations"])}
+{moves(shape)}
+{solve(shape)}
 
 define i64 @run(ptr %table, i64 %begin, i64 %end, ptr %ws) #0 {{
 entry:
@@ -141,7 +133,7 @@ entry:
   %list = getelementptr i8, ptr %ws, i64 {block.list}
   br i1 %resumed, label %resume, label %fresh
 resume:
-{load("%lo_saved", "%list", FIRST, "i64")}
+{load("%lo_saved", "%ws", block.first, "i64")}
   br label %look
 fresh:
   %some = icmp ult i64 %begin, %end
@@ -149,7 +141,7 @@ fresh:
 block:
   %lo_new = phi i64 [%begin, %fresh], [%hi, %over]
 {store("%list", 0, "0", "i64")}
-{store("%list", FIRST, "%lo_new", "i64")}
+{store("%ws", block.first, "%lo_new", "i64")}
   %full_new = add i64 %lo_new, {block.rows}
   %hi_new = call i64 @llvm.umin.i64(i64 %full_new, i64 %end)
   br label %entering
@@ -239,7 +231,7 @@ swept:
   %none = icmp eq i64 %count, 0
   br i1 %none, label %ending, label %solve
 solve:
-  call void @solve(ptr %table, ptr %ws, i64 %every)
+  call void @solve_whole(ptr %table, ptr %ws, ptr %list)
   %rest = load i64, ptr %list, align 8
   %all = icmp eq i64 %rest, 0
   br i1 %all, label %solved, label %solving
@@ -290,44 +282,22 @@ define internal ptr @effort(ptr %ws, i64 %state) #0 {{
 }}"""
 
 
-def _note(block: Block, left: int) -> str:
-    """``note``: the lanes that an attempt has left, as states of the block; whether there are any.
+_SORTED = "  call void @by_effort(ptr %ws, ptr %states, i64 %count)"
 
-    Only ``valid`` lanes are states. Those of less effort are first in the list.
-    """
-    shape = block.shape
-    w, scalar, size = shape.lanes, shape.scalar, shape.size
+
+def _by_effort(block: Block) -> str:
+    """``by_effort``: move the last state, behind ``count`` others, to its place; less effort comes first."""
+    scalar, size = block.shape.scalar, block.shape.size
     return f"""
-define internal i1 @note(ptr %ws, ptr %list, i64 %number, i64 %valid) #0 {{
+define internal void @by_effort(ptr %ws, ptr %states, i64 %count) #0 {{
 entry:
-  %place = getelementptr i8, ptr %ws, i64 {left * shape.bytes}
-  %flags = load {shape.vector}, ptr %place, align {shape.bytes}
-  %mask = fcmp une {shape.vector} %flags, {shape.constant(0.0)}
-  %bits = bitcast {shape.mask} %mask to i{w}
-  %wide = zext i{w} %bits to i64
-  %lanes = call i64 @llvm.umin.i64(i64 %valid, i64 {w})
-  %above = shl i64 -1, %lanes
-  %below = xor i64 %above, -1
-  %all = and i64 %wide, %below
-  %before = load i64, ptr %list, align 8
-  %states = getelementptr i8, ptr %list, i64 {HEADER}
-  br label %look
-look:
-  %rest = phi i64 [%all, %entry], [%rest1, %put]
-  %count = phi i64 [%before, %entry], [%count1, %put]
-  %none = icmp eq i64 %rest, 0
-  br i1 %none, label %exit, label %add
-add:
-  %lane = call i64 @llvm.cttz.i64(i64 %rest, i1 true)
-  %less = sub i64 %rest, 1
-  %rest1 = and i64 %rest, %less
-  %state = add i64 %number, %lane
+  %last = getelementptr i64, ptr %states, i64 %count
+  %state = load i64, ptr %last, align 8
   %effort_at = call ptr @effort(ptr %ws, i64 %state)
   %effort = load {scalar}, ptr %effort_at, align {size}
-  %count1 = add i64 %count, 1
   br label %compare
 compare:
-  %k = phi i64 [%count, %add], [%k1, %shift]
+  %k = phi i64 [%count, %entry], [%k1, %shift]
   %at = getelementptr i64, ptr %states, i64 %k
   %first = icmp eq i64 %k, 0
   br i1 %first, label %put, label %beside
@@ -344,128 +314,48 @@ shift:
   br label %compare
 put:
   store i64 %state, ptr %at, align 8
-  br label %look
-exit:
-  store i64 %count, ptr %list, align 8
-  %some = icmp ne i64 %all, 0
-  ret i1 %some
-}}"""
+  ret void
+}}
+"""
 
 
-def _solve(ports: Ports, block: Block, iterations: int) -> str:
-    """``solve``: a whole step for the last states of the list, at most W; idle lanes repeat one of them."""
+def _moves(ports: Ports, block: Block, iterations: int) -> str:
+    """``gather_state`` and ``scatter_state``: between a lane and the state's home, inputs and records."""
     shape, newline = block.shape, "\n"
-    w, scalar, size = shape.lanes, shape.scalar, shape.size
+    w, scalar, size, slots = shape.lanes, shape.scalar, shape.size, block.kept // shape.bytes
     given = [*ports.fixed, *ports.timed]
-
-    def rows(k: int, inward: bool) -> list[str]:
-        places = ports.frame.places[k]
-        user, mine = f"ptr %u{k}, i64 1", f"ptr %w{k}, i64 {w}"
-        return [
-            f"  %o{k} = mul i64 %row, %stride{k}",
-            f"  %u{k} = getelementptr {scalar}, ptr %port{k}, i64 %o{k}",
-            f"  %w{k} = getelementptr i8, ptr %lane, i64 {(places[0] if places else 0) * shape.bytes}",
-            f"  call void @strided({f'{mine}, {user}' if inward else f'{user}, {mine}'}, i64 {len(places)})",
-        ]
-
-    taken = [line for k in given for line in rows(k, True)]
-    recorded = [line for k in ports.records for line in (*ports.record_of(k), *rows(k, False))]
-    lane = "ptr %table, i64 %row, ptr %lane"
-    return f"""
-define internal void @strided(ptr %to, i64 %far, ptr %from, i64 %apart, i64 %count) #0 {{
-entry:
-  br label %look
-look:
-  %k = phi i64 [0, %entry], [%k1, %move]
-  %some = icmp ult i64 %k, %count
-  br i1 %some, label %move, label %exit
-move:
-  %i = mul i64 %k, %apart
-  %source = getelementptr {scalar}, ptr %from, i64 %i
-  %x = load {scalar}, ptr %source, align {size}
-  %j = mul i64 %k, %far
-  %target = getelementptr {scalar}, ptr %to, i64 %j
-  store {scalar} %x, ptr %target, align {size}
-  %k1 = add i64 %k, 1
-  br label %look
-exit:
-  ret void
-}}
-
-define internal void @take_lane({lane}, i64 %t) #0 {{
-{newline.join([*ports.fields(given), *ports.valued(), *taken])}
-  ret void
-}}
-
-define internal void @record_lane({lane}, i64 %frame) #0 {{
-{newline.join([*ports.fields(ports.records), *recorded])}
-  ret void
-}}
-
-define internal ptr @lane_at_home(ptr %ws, i64 %state) #0 {{
+    recorded = [line for k in ports.records for line in (*ports.record_of(k), *moved(ports.frame, [k], False))]
+    place = f"""{load("%lo", "%ws", block.first, "i64")}
+  %row = add i64 %lo, %state
+  %time = call ptr @time(ptr %ws, i64 %state)
+  %after = load i64, ptr %time, align 8
+  %t = sub i64 %after, 1
   %home = call ptr @home(ptr %ws, i64 %state)
-  %lane = urem i64 %state, {w}
-  %at = getelementptr {scalar}, ptr %home, i64 %lane
-  ret ptr %at
+  %number = urem i64 %state, {w}
+  %at_home = getelementptr {scalar}, ptr %home, i64 %number"""
+    return f"""
+define internal void @gather_state(ptr %table, ptr %ws, i64 %state, ptr %lane) #0 {{
+{place}
+  call void @strided(ptr %lane, i64 {w}, ptr %at_home, i64 {w}, i64 {slots})
+{newline.join([*ports.fields(given), *ports.valued(), *moved(ports.frame, given, True)])}
+  ret void
 }}
 
-define internal void @solve(ptr %table, ptr %ws, i64 %every) #0 {{
-entry:
-  %list = getelementptr i8, ptr %ws, i64 {block.list}
-{load("%lo", "%list", FIRST, "i64")}
-  %states = getelementptr i8, ptr %list, i64 {HEADER}
-  %count = load i64, ptr %list, align 8
-  %last = sub i64 %count, 1
-  %some = call i64 @llvm.umin.i64(i64 %count, i64 {w})
-  %rest = sub i64 %count, %some
-  store i64 %rest, ptr %list, align 8
-  br label %gather
-gather:
-  %g = phi i64 [0, %entry], [%g1, %gather]
-  %behind = add i64 %rest, %g
-  %which = call i64 @llvm.umin.i64(i64 %behind, i64 %last)
-  %at_in = getelementptr i64, ptr %states, i64 %which
-  %state_in = load i64, ptr %at_in, align 8
-  %home_in = call ptr @lane_at_home(ptr %ws, i64 %state_in)
-  %lane_in = getelementptr {scalar}, ptr %ws, i64 %g
-  call void @strided(ptr %lane_in, i64 {w}, ptr %home_in, i64 {w}, i64 {block.kept // shape.bytes})
-  %time_in = call ptr @time(ptr %ws, i64 %state_in)
-  %after_in = load i64, ptr %time_in, align 8
-  %t_in = sub i64 %after_in, 1
-  %row_in = add i64 %lo, %state_in
-  call void @take_lane(ptr %table, i64 %row_in, ptr %lane_in, i64 %t_in)
-  %g1 = add i64 %g, 1
-  %more_in = icmp ult i64 %g1, {w}
-  br i1 %more_in, label %gather, label %whole
-whole:
-  call void @whole(ptr %ws)
-  br label %scatter
-scatter:
-  %s = phi i64 [0, %whole], [%s1, %scattered]
-  %next = add i64 %rest, %s
-  %at_out = getelementptr i64, ptr %states, i64 %next
-  %state = load i64, ptr %at_out, align 8
-  %lane = getelementptr {scalar}, ptr %ws, i64 %s
-  %home = call ptr @lane_at_home(ptr %ws, i64 %state)
-  call void @strided(ptr %home, i64 {w}, ptr %lane, i64 {w}, i64 {block.kept // shape.bytes})
+define internal void @scatter_state(ptr %table, ptr %ws, i64 %state, ptr %lane) #0 {{
+{place}
+  call void @strided(ptr %at_home, i64 {w}, ptr %lane, i64 {w}, i64 {slots})
   %used_at = getelementptr i8, ptr %lane, i64 {iterations * shape.bytes}
   %used = load {scalar}, ptr %used_at, align {size}
   %effort = call ptr @effort(ptr %ws, i64 %state)
   store {scalar} %used, ptr %effort, align {size}
-  %time = call ptr @time(ptr %ws, i64 %state)
-  %after = load i64, ptr %time, align 8
-  %t = sub i64 %after, 1
+{newline.join(field_of("%every", "%table", 8, "i64"))}
 {WHEN_RECORDED}
-  br i1 %due, label %record, label %scattered
+  br i1 %due, label %record, label %exit
 record:
 {WHICH_RECORD}
-  %row = add i64 %lo, %state
-  call void @record_lane(ptr %table, i64 %row, ptr %lane, i64 %frame)
-  br label %scattered
-scattered:
-  %s1 = add i64 %s, 1
-  %more_out = icmp ult i64 %s1, %some
-  br i1 %more_out, label %scatter, label %exit
+{newline.join([*ports.fields(ports.records), *recorded])}
+  br label %exit
 exit:
   ret void
-}}"""
+}}
+"""

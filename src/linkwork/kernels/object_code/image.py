@@ -8,13 +8,18 @@ from typing import NamedTuple, Protocol
 
 from linkwork.kernels.codegen.driver import (
     Frame,
+    attempt,
     chunk_names,
     driver_module,
     iteration_loop,
     left_out,
     row_of,
+    second_attempt,
     step_calls,
+    whole_step,
 )
+from linkwork.kernels.codegen.gathered_states import TILES
+from linkwork.kernels.codegen.gathering_driver import gathering_driver, with_lists
 from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape, lower_chunk
 from linkwork.kernels.codegen.product_code import Tile, product_module
 from linkwork.kernels.codegen.python_calls import object_module
@@ -82,6 +87,7 @@ class Image:
     workspace: int  # bytes
     lanes: int
     cost: int  # instructions per tile of that many states
+    tiles: int = 1  # how many of these a thread takes at a time, if there are enough
 
 
 def build(program: Program | IterativeProgram | ProductProgram, options: Options) -> Image:
@@ -95,7 +101,7 @@ def build(program: Program | IterativeProgram | ProductProgram, options: Options
             needs = lower_products(program, options, modules)
         else:
             needs = lower(program, options, modules)
-        return Image(tuple(modules.objects()), needs.workspace, options.lanes, needs.cost)
+        return Image(tuple(modules.objects()), needs.workspace, options.lanes, needs.cost, needs.tiles)
 
 
 class Modules(Protocol):
@@ -105,10 +111,11 @@ class Modules(Protocol):
 
 
 class Needs(NamedTuple):
-    """Bytes of workspace, instructions per tile."""
+    """Bytes of workspace, instructions per tile, tiles that a thread takes at a time."""
 
     workspace: int
     cost: int
+    tiles: int = 1
 
 
 def lower(program: Program, options: Options, modules: Modules) -> Needs:
@@ -168,10 +175,16 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     All parts share one workspace: inputs and state are found there by name. An iteration writes its results
     beside the state (names with a prime); ``blend`` copies them to the state in the lanes that are still active.
     """
-    layout = Layout(max(options.lanes, options.register))
+    layout, gathers = (
+        Layout(max(options.lanes, options.register)),
+        program.uneven and options.loop and options.lanes > 1,
+    )
     primes = {"iterate": "'", "finish": "''"}
     plans: dict[str, Schedule] = {}
-    for name, part in (program.parts() if options.loop else program.first_parts()).items():
+    parts = program.parts() if options.loop else program.first_parts()
+    if gathers:
+        parts = parts | program.attempt_parts() | (program.second_attempt_parts() if program.further else {})
+    for name, part in parts.items():
         prime = primes.get(name.split("_")[0], "")
         plans[name] = schedule(fuse(part), options.chunk, options.held, layout, prime)
         write_chunks(plans[name], name, options, modules)
@@ -187,14 +200,22 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
         def finish(again: str) -> list[str]:
             return step_calls(plans["finish"], options.shape, options.register, "finish", again)
 
-        further = program.letters if options.loop else ()
-        steps = iteration_loop(options.shape, calls, layout.named, finish, further=further)
-        modules.append(driver_module(frame, steps, names, cost, calls["start"]))
+        further, slots = program.letters if options.loop else (), layout.named
+        if gathers:
+            calls["attempt"] = attempt(options.shape, calls, slots, finish)
+            if program.further:
+                calls["second_attempt"] = second_attempt(options.shape, calls, slots, finish, further)
+            calls["whole"] = whole_step(options.shape, calls, slots, finish, further)
+            modules.append(gathering_driver(frame, calls, slots, names, cost))
+            frame = with_lists(frame)
+        else:
+            steps = iteration_loop(options.shape, calls, slots, finish, further=further)
+            modules.append(driver_module(frame, steps, names, cost, calls["start"]))
     else:
         modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))
     modules.append(object_module(frame))
     modules.append(sine_module(options))
-    return Needs(workspace, cost)
+    return Needs(frame.workspace, cost, TILES if gathers else 1)
 
 
 def lower_products(program: ProductProgram, options: Options, modules: Modules) -> Needs:

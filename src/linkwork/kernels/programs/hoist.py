@@ -32,11 +32,14 @@ Leaves = dict[int, tuple[str, int]]
 """Nodes that are read from ports: the port, and the element."""
 
 
-def hoist(program: Program, hand_on: bool = True, further: Sequence[Further] = ()) -> IterativeProgram:
+def hoist(
+    program: Program, hand_on: bool = True, further: Sequence[Further] = (), uneven: bool = False
+) -> IterativeProgram:
     """Cut a program by what depends on its input `x`.
 
     Unless it may `hand_on` what the start computes, every further step computes all of it again: right for methods that
-    rarely take one, because values that are handed on occupy the first data cache of the start.
+    rarely take one, because values that are handed on occupy the first data cache of the start. `uneven` as of
+    `IterativeProgram`.
     """
     place = {port.name: k for k, port in enumerate(program.inputs)}
     results = {port.name: list(nodes) for port, nodes in zip(program.outputs, program.results, strict=True)}
@@ -97,7 +100,9 @@ def hoist(program: Program, hand_on: bool = True, further: Sequence[Further] = (
     step = part("iterate", (STATE, HANDED_ON), {STATE: results["x_next"], "residual": results["residual"]}, known)
     finish = part("finish", (STATE, HANDED_ON), {n: results[n] for n in ends}, known)
     loops_after = [loop(key, how) for key, how in zip(letters, further, strict=True)]
-    return IterativeProgram(start, step, finish, name=program.name, rarely=not hand_on, further=loops_after)
+    return IterativeProgram(
+        start, step, finish, name=program.name, rarely=not hand_on, further=loops_after, uneven=uneven
+    )
 
 
 ONE = (1,)

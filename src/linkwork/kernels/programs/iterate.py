@@ -16,6 +16,9 @@ tolerance, with so many iterations more; a loop that begins ``anew`` finishes fi
 residual. What only a further loop needs, a state of its own included, is computed by its ``prepare``, and only if some
 lane takes the loop. In the end all is finished again.
 
+If a program is ``uneven``, few states take many more iterations than most: in a batch these are solved in tiles of
+their own (:mod:`linkwork.kernels.codegen.gathering_driver`).
+
 A program that is certified and ``rarely`` iterates, or one with further loops, is compiled without these first; they
 follow when a report says that a state needs them, or a step of a rollout does.
 """
@@ -50,8 +53,9 @@ large. A check for results that are not numbers finds that NaN."""
 EXCESS = Port("excess", _ONE)
 """The output of a ``finish`` before further loops that is to be at most the tolerance."""
 
-FEW, SHARE = 4, 0.125
-"""How many iterations of the first loop an attempt makes: these, and a share of those that are allowed."""
+FEW, SHARE, MORE = 4, 0.125, 16
+"""How many iterations of the first loop an attempt makes: these, and a share of those that are allowed; and how many
+more, of all loops, a second attempt."""
 
 FURTHER = ("test", "prepare", "iterate", "blend")
 """The parts of a further loop, in order."""
@@ -84,8 +88,9 @@ class IterativeProgram:
         name: str | None = None,
         rarely: bool = False,
         further: Sequence[Loop] = (),
+        uneven: bool = False,
     ) -> None:
-        self.start, self.iterate, self.further = start, iterate, tuple(further)
+        self.start, self.iterate, self.further, self.uneven = start, iterate, tuple(further), uneven
         self.name = name or start.name
         self.source: Callable[[], ca.Function] | None = None
         self.state = {port.name: port for port in start.outputs}
@@ -124,7 +129,7 @@ class IterativeProgram:
         """A name for the content."""
         own = (self.start, self.iterate, self.finish, *(part for loop in self.further for part in loop[:2]))
         parts = [part.digest + repr((part.inputs, part.outputs)) for part in own]
-        parts += [repr(loop.how) for loop in self.further]
+        parts += [repr(loop.how) for loop in self.further] + ["uneven"] * self.uneven
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
@@ -222,15 +227,27 @@ class IterativeProgram:
         """
         whole = ("start", "test", "iterate", "blend", "finish", "end") if self.further else ("start", "test", "finish")
         parts = {name: self.parts()[name] for name in whole}
-        certified = REPORT in self.last.outputs
-        return parts | {"missing": _missing("left" if self.further else "running")} if certified else parts
+        missing = _reported("missing", "left" if self.further else "running", 0, math.nan)
+        return parts | {"missing": missing} if REPORT in self.last.outputs else parts
 
     def attempt_parts(self) -> dict[str, Program]:
-        """What an attempt has besides the parts of the first loop (blocks.py).
+        """What an attempt has besides the parts of the first loop (kernels/codegen/gathered_states.py).
 
-        ``patience`` decides which lanes continue in it, ``unsolved`` which lanes are ``left``.
+        ``patience`` decides which lanes continue in it, ``unsolved`` which lanes are ``left``. These are ``excused``:
+        their report has no NaN, for they are not done.
         """
-        return {"patience": _test(patient=False), "unsolved": _unsolved(after_end=bool(self.further))}
+        parts = {"patience": _test(most=0), "unsolved": _unsolved(after_end=bool(self.further))}
+        excused = _reported("excused", "left", 2, 1.0)
+        return parts | {"excused": excused} if REPORT in self.last.outputs else parts
+
+    def second_attempt_parts(self) -> dict[str, Program]:
+        """What a second attempt has besides: tests of patience for all loops, and which lanes are ``left``.
+
+        States that have made fewer iterations than are allowed took the step as a whole.
+        """
+        loops = zip(self.letters, self.further, strict=True)
+        parts = {"patience_again" + key: _test(loop.how.limit, left=True, most=MORE) for key, loop in loops}
+        return parts | {"patience_again": _test(most=MORE), "unsolved_again": _made(MORE)}
 
     def _check_ports(self, ports: Sequence[Port], known: dict[str, Port], what: str) -> None:
         for port in ports:
@@ -240,8 +257,11 @@ class IterativeProgram:
                 raise KernelError(f"{what}: '{port.name}' has shape {port.shape}, not {known[port.name].shape}")
 
 
-def _test(limit: int = 0, left: bool = False, patient: bool = True) -> Program:
-    """Which lanes continue, of all or of those that are left; if not `patient`, for some iterations."""
+def _test(limit: int = 0, left: bool = False, most: int | None = None) -> Program:
+    """Which lanes continue, of all or of those that are left.
+
+    At most for so many iterations more than an attempt makes.
+    """
     control = [Port(n, _ONE) for n in ("residual", "tolerance", "iterations", "max_iterations", *["left"] * left)]
     nodes: list[Node] = [("input", k, 0) for k in range(len(control))]
 
@@ -249,14 +269,32 @@ def _test(limit: int = 0, left: bool = False, patient: bool = True) -> Program:
         nodes.append(node)
         return len(nodes) - 1
 
-    most = add("add", 3, add("const", float(limit))) if limit else 3
-    last = add("and", add("lt", 1, 0), add("lt", 2, most))
-    if not patient:
-        some = add("add", add("const", float(FEW)), add("mul", add("const", SHARE), most))
-        last = add("and", last, add("lt", 2, some))
+    allowed = add("add", 3, add("const", float(limit))) if limit else 3
+    last = add("and", add("lt", 1, 0), add("lt", 2, allowed))
+    if most is not None:
+        last = add("and", last, add("lt", 2, _attempted(add, 3, most)))
     if left:
         last = add("and", last, 4)
     return Program(control, [Port("running", _ONE)], nodes, [[last]], "test")
+
+
+def _attempted(add: Callable[..., int], allowed: int, more: int) -> int:
+    """The iterations of an attempt, of those that the first loop is allowed, and so many more."""
+    return add("add", add("const", float(FEW + more)), add("mul", add("const", SHARE), allowed))
+
+
+def _made(more: int) -> Program:
+    """Which lanes have made so many iterations more than an attempt: they are left. 1 or 0."""
+    nodes: list[Node] = [("input", 0, 0), ("input", 1, 0)]
+
+    def add(*node: object) -> int:
+        nodes.append(node)
+        return len(nodes) - 1
+
+    last = add("le", _attempted(add, 1, more), 0)
+    return Program(
+        [Port("iterations", _ONE), Port("max_iterations", _ONE)], [Port("left", _ONE)], nodes, [[last]], "made"
+    )
 
 
 def _end() -> Program:
@@ -277,16 +315,16 @@ def _anew() -> Program:
     return Program([Port(EXCESS.name + "''", _ONE)], [Port("residual", _ONE)], [("input", 0, 0)], [[0]], "anew")
 
 
-def _missing(which: str) -> Program:
-    """The report, with NaN iterations in lanes that need what is not there."""
+def _reported(name: str, which: str, element: int, value: float) -> Program:
+    """The report, with this value as an element of it in some lanes."""
     report = Port(REPORT.name + "''", REPORT.shape)
     nodes: list[Node] = [
-        ("input", 0, 0),
         *(("input", 1, e) for e in range(3)),
-        ("const", math.nan),
-        ("select", 0, 4, 1),
+        ("input", 0, 0),
+        ("const", value),
+        ("select", 3, 4, element),
     ]
-    return Program([Port(which, _ONE), report], [report], nodes, [[5, 2, 3]], "missing")
+    return Program([Port(which, _ONE), report], [report], nodes, [[5 if e == element else e for e in range(3)]], name)
 
 
 def _blend(changed: Sequence[Port]) -> Program:

@@ -154,7 +154,7 @@ class StepFunction(Function[StepResult]):
     def _looped(self, program: Program) -> IterativeProgram:
         from linkwork.kernels.programs.hoist import hoist
 
-        return hoist(program, further=self.of.further)
+        return hoist(program, further=self.of.further, uneven=True)
 
     @property
     def _settings(self) -> Mapping[str, Any]:
