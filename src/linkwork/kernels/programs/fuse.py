@@ -7,16 +7,15 @@ lane, eight lanes and every chunk round alike.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from linkwork.kernels.programs.program import Node, Program
+from linkwork.kernels.programs.recent import cached_of_recent
 from linkwork.kernels.programs.simplify import remove_dead
 
 _NEGATED = {"fma": "fnms", "fnms": "fma", "fms": "fnma", "fnma": "fms"}
 LATENCY = {"div": 14, "sqrt": 18, "const": 0, "input": 0, "sin_of": 0, "cos_of": 0, "sincos": 40}
 
 
-@lru_cache(maxsize=8)
+@cached_of_recent
 def fuse(program: Program) -> Program:
     """Sincos pairs, fused multiply-adds, swallowed signs. (Cached: both forms of a kernel start from it.)"""
     return remove_dead(swallow_signs(fuse_products(pair_sines(program)))).check()

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 
 from linkwork.kernels.programs.operations import ARITY
 from linkwork.kernels.programs.order import Allocation, allocate, arguments, order
 from linkwork.kernels.programs.output_stores import Outlet
 from linkwork.kernels.programs.program import Program
+from linkwork.kernels.programs.recent import cached_of_recent
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def schedule(
     return Schedule(program, tuple(steps), loads, fixed, tuple(outputs), outlet)
 
 
-@lru_cache(maxsize=8)
+@cached_of_recent
 def allocated(program: Program, chunk: int, registers: int) -> tuple[list[list[Code]], list[list[int]]]:
     """The chunks of every block, with their registers, and the batches between blocks; for any lanes."""
     blocks, batches = arranged(program)
@@ -144,7 +144,7 @@ def allocated(program: Program, chunk: int, registers: int) -> tuple[list[list[C
     return [[Code(part, allocate(program, part, registers)) for part in parts] for parts in cut], batches
 
 
-@lru_cache(maxsize=8)
+@cached_of_recent
 def arranged(program: Program) -> tuple[list[list[int]], list[list[int]]]:
     """Blocks of code in the order of their execution, and the sincos batches between them.
 
