@@ -1,4 +1,4 @@
-"""What was made of recent programs: a kernel has forms for one state and for batches, of the same parts."""
+"""What was made of recent programs: all forms of a kernel are made of the same parts."""
 
 from __future__ import annotations
 
