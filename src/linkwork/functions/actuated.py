@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,20 @@ RESIDUAL = {"float64": 1e-6, "float32": 1e-2}
 """The largest residual, relative to M a + c, that counts as zero."""
 
 
+class LeastCost(NamedTuple):
+    """What is least, |tau|^2 + (weight |lam|)^2, and which degrees of freedom are actuated (nv)."""
+
+    actuated: np.ndarray
+    weight: float
+
+
 class ActuatedFunction(Function[R]):
-    """A function whose `residual` must be small; where it is not, a kernel makes `tau` NaN."""
+    """A function whose `residual` must be small; where it is not, a kernel makes `tau` NaN.
+
+    `least` says of which forces its results are, if the actuators are enough for all motions.
+    """
+
+    least: LeastCost | None = None
 
     def _traced(self, xp: Ops, inputs: dict[str, Array], symbol: Callable[[str, int], Array]) -> dict[str, Array]:
         outputs = super()._traced(xp, inputs, symbol)

@@ -12,7 +12,7 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import ARRAY, FLAG, NAMES, POSITIVE, checked, number, optional
 from linkwork.closure.actuation import actuated_freedoms, check_actuation
 from linkwork.errors import UnsupportedError
-from linkwork.functions.actuated import ActuatedFunction
+from linkwork.functions.actuated import ActuatedFunction, LeastCost
 from linkwork.functions.actuation import activations, check_actuators
 from linkwork.functions.dense_judge import Judge, Rows, judge_of
 from linkwork.functions.function import Function
@@ -272,7 +272,7 @@ def constrained_inverse_dynamics(
 
     more, valid = _optional(model, external_forces), (*BY_FORCE, "link_rows")
     inputs = Inputs(model, parameters, valid, more, q=model.nq, v=model.nv, a=model.nv)
-    return ActuatedFunction(
+    made: ActuatedFunction[ConstrainedInverseDynamicsResult] = ActuatedFunction(
         "constrained_inverse_dynamics",
         model,
         inputs.sizes,
@@ -285,6 +285,8 @@ def constrained_inverse_dynamics(
         identity=(external_forces, driven, weight, *inputs.identity),
         result=ConstrainedInverseDynamicsResult,
     )
+    made.least = None if underactuated else LeastCost(driven, weight)
+    return made
 
 
 @checked(

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.derivatives.base_frame_motion import Rooted
 from linkwork.algorithms.derivatives.forward_derivatives import Solver, forward_derivatives
+from linkwork.algorithms.derivatives.inverse_derivatives import LeastForces
 from linkwork.algorithms.derivatives.kkt_solution import Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
 from linkwork.algorithms.tree.crba import assemble
 from linkwork.backends import Array, Ops
 from linkwork.errors import UnsupportedError
+from linkwork.functions.actuated import ActuatedFunction, LeastCost
 from linkwork.functions.differentiation.dense_derivatives import Asked, Asking
 from linkwork.functions.differentiation.differentiated import Differentiated, by_columns
 from linkwork.functions.differentiation.limb_columns import Columns, Side, limb_columns
-from linkwork.functions.differentiation.motion_equations import MotionEquations
+from linkwork.functions.differentiation.motion_equations import MotionEquations, forces_on_links
 from linkwork.functions.differentiation.row_slopes import row_slopes
 from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
@@ -34,7 +36,7 @@ from linkwork.kernels.programs.value_numbering import Outgrown
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
 from linkwork.model.joint_forces import joint_forces
-from linkwork.rewrite.rewritten import rewritten_model
+from linkwork.rewrite.rewritten import in_place, rewritten_model
 from linkwork.structure.limbs import independent
 
 if TYPE_CHECKING:
@@ -90,6 +92,8 @@ class Jacobians(Differentiated):
             out = self._of_solution(xp, inputs, symbol)
         elif self._of_tree_forces and self._analytic:
             out = self._of_forces(xp, inputs)
+        elif isinstance(self.of, ActuatedFunction) and self.of.least is not None and self._analytic:
+            out = self._of_least_forces(xp, inputs, self.of.least)
         else:
             return self._by_operations(xp, inputs)
         for n, x in out.items():
@@ -135,6 +139,8 @@ class Jacobians(Differentiated):
         assert isinstance(xp, Tracer)
         seeds, places = self._seeds(xp, inputs)
         outputs = self.of._traced(xp, inputs, None)  # type: ignore[arg-type]
+        if isinstance(self.of, ActuatedFunction):
+            del outputs["residual"]  # rounding, whose derivative says nothing
         shapes = {port.name: port.shape for port in self.of._cached_program.outputs}
         found = tangents(xp.values, [r >> 1 for x in outputs.values() for r in x.refs], seeds)
         out = {}
@@ -161,6 +167,34 @@ class Jacobians(Differentiated):
             "fext": lambda: -_pushes(rooted),
         }
         return {f"dtau_d{n}": known[n]() for n in self.wrt}
+
+    def _of_least_forces(self, xp: Ops, inputs: dict[str, Array], least: LeastCost) -> dict[str, Array]:
+        """Inverse dynamics with constraints."""
+        assert isinstance(xp, Tracer)
+        frames = chosen_frames("best", self.backend)
+        motion = in_place(self.model, frames).motion(inputs["q"], inputs["v"], xp, inputs).classical
+        passive = joint_forces(self.model, inputs["q"], inputs["v"], xp, inputs)
+        forces = forces_on_links(motion, inputs.get("fext"))
+        tau = xp.zeros(self.model.nv) if passive is None else passive
+        solver = partial(LeastForces, a=inputs["a"], actuated=least.actuated, weight=least.weight)
+        solved, s = forward_derivatives(motion, tau, forces, partial(row_slopes, v=inputs["v"]), solver=solver)
+        assert isinstance(solved, LeastForces)
+        pushed, none = self._slopes_of(xp, passive, inputs), partial(xp.zeros, self.model.rows)
+        sides: dict[str, Callable[[], tuple[Array, Array]]] = {
+            "q": lambda: (s.force_q + solved.M @ s.known_q - pushed("q"), self._turning(xp, solved, inputs)),
+            "v": lambda: (s.force_v + solved.M @ s.known_v - pushed("v"), none(self.model.nv)),
+            "a": lambda: (solved.M, none(self.model.nv)),
+            "fext": lambda: (-_pushes(Rooted(motion)), none(6 * self.model.nlinks)),
+        }
+        found = {w: solved.solve(*sides[w]()) for w in self.wrt}
+        return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
+
+    def _turning(self, xp: Tracer, solved: LeastForces, inputs: Mapping[str, Array]) -> Array:
+        """(dJ) y by q, for fixed y."""
+        seeds, places = self._seeds(xp, inputs)
+        seeds.update({r >> 1: {} for r in solved.y.refs if xp.values.value(r) is None})
+        rates = solved.J @ solved.y
+        return by_columns(xp, tangents(xp.values, [r >> 1 for r in rates.refs], seeds), rates, places["q"])
 
     @property
     def _of_tree_forces(self) -> bool:

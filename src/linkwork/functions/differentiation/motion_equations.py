@@ -17,6 +17,7 @@ from linkwork.functions.function import Function
 from linkwork.functions.kinematics import chosen_frames
 from linkwork.functions.softness import felt_softness
 from linkwork.functions.solver_function import SolverFunction
+from linkwork.model import Motion
 from linkwork.model.joint_forces import joint_forces
 from linkwork.rewrite.rewritten import in_place
 
@@ -42,9 +43,7 @@ class MotionEquations:
     @property
     def forces(self) -> dict[int, Array]:
         """External forces on links, in their coordinates."""
-        if self.fext is None:
-            return {}
-        return {i: self.motion.felt(i, self.fext[6 * (i - 1) : 6 * i, :]) for i in self.motion.model.topology.links}
+        return forces_on_links(self.motion, self.fext)
 
     def solved(self, weights: tuple[Array, Array] | None = None) -> Swept | Asked:
         """The solution, as exact as its derivatives are; with `weights` of its outputs the adjoint one, too."""
@@ -94,3 +93,10 @@ class MotionEquations:
             return needed
         spans = enumerate(self.motion.model.topology.v_slices)
         return needed - xp.vstack([joints.get(i, xp.zeros(s.stop - s.start)) for i, s in spans])
+
+
+def forces_on_links(motion: Motion, fext: Array | None) -> dict[int, Array]:
+    """External forces on links, in their coordinates."""
+    if fext is None:
+        return {}
+    return {i: motion.felt(i, fext[6 * (i - 1) : 6 * i, :]) for i in motion.model.topology.links}

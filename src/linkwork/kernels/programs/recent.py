@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import lru_cache, update_wrapper
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from linkwork.kernels.programs.program import Program
 
@@ -18,12 +18,17 @@ FEW, MANY = 16, 64
 """How many long programs are cached, and how many others. A step with contacts has up to 40 parts, ten of them long."""
 
 
-def cached_of_recent(make: Callable[Concatenate[Program, P], Made]) -> Callable[Concatenate[Program, P], Made]:
-    """Cache the results of a function of a program and of hashable arguments."""
-    long, short = lru_cache(maxsize=FEW)(make), lru_cache(maxsize=MANY)(make)
+class cached_of_recent(Generic[P, Made]):
+    """A function of a program and of hashable arguments, with results cached."""
 
-    @wraps(make)
-    def get(program: Program, *args: P.args, **named: P.kwargs) -> Made:
-        return (short if len(program.nodes) < LONG else long)(program, *args, **named)
+    def __init__(self, make: Callable[Concatenate[Program, P], Made]) -> None:
+        self._long, self._short = lru_cache(maxsize=FEW)(make), lru_cache(maxsize=MANY)(make)
+        update_wrapper(self, make)
 
-    return get
+    def __call__(self, program: Program, *args: P.args, **named: P.kwargs) -> Made:
+        return (self._short if len(program.nodes) < LONG else self._long)(program, *args, **named)  # type: ignore[arg-type]
+
+    def cache_clear(self) -> None:
+        """Forget all results."""
+        self._long.cache_clear()
+        self._short.cache_clear()

@@ -1,0 +1,89 @@
+"""Derivatives of inverse dynamics with constraints: beside those of every operation, and beside differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwork as lw
+from linkwork.errors import LoadError, SingularError
+from linkwork.model import Model
+from linkwork.robots import mechanisms as mech
+
+MECHANISMS = {
+    "crank": (mech.four_bar(), ["crank_joint"]),
+    "two motors": (mech.four_bar(), ["crank_joint", "rocker_joint"]),
+    "redundant rows": (mech.four_bar(cut="fixed"), ["rocker_joint"]),
+    "bricard": (mech.bricard(), ["bar3_joint"]),
+    "leg": (mech.planar_leg(), None),
+    "gears": (mech.geared_chain(3), None),
+    "free base": (mech.chain(2, base="free").with_constraints(lw.surface("linktip"), lw.point("base", name="b")), None),
+    "no rows": (mech.chain(3), None),
+}
+
+
+def state(model: Model, seed: int = 0) -> list[np.ndarray]:
+    """A closed position, and accelerations that its loops allow."""
+    q, v = lw.random_state(model, seed)
+    tau = np.random.default_rng(seed).normal(size=model.nv)
+    return [q, v, lw.forward_dynamics(model, method="kkt", backend="numpy")(q, v, tau).a]
+
+
+def assert_same(found: tuple[np.ndarray, ...], right: tuple[np.ndarray, ...], bound: float) -> None:
+    assert found._fields == right._fields  # type: ignore[attr-defined]
+    for name in ("tau", "lam"):
+        parts = [(x, y) for n, x, y in zip(found._fields, found, right, strict=True) if n.startswith(f"d{name}_")]  # type: ignore[attr-defined]
+        size = max(float(np.abs(y).max(initial=0.0)) for _, y in parts)
+        for x, y in parts:
+            np.testing.assert_allclose(x, y, rtol=0, atol=bound * size)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "kernel"])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_same_as_operation_by_operation(name: str, backend: str) -> None:
+    """Where motors may be too few, each operation of the least squares is differentiated: another way to the same."""
+    model, joints = MECHANISMS[name]
+    options = {"external_forces": True, "backend": backend}
+    given = [*state(model), np.random.default_rng(1).normal(size=6 * model.nlinks)]
+    ours, by_operations = (
+        lw.constrained_inverse_dynamics(model, joints, underactuated=few, **options)  # type: ignore[arg-type]
+        for few in (False, True)
+    )
+    wrt = ["q", "v", "a", "fext"]
+    # both square condition numbers, of up to 1e5 (a unit of lam costs 1e-3)
+    assert_same(ours.derivatives(wrt)(*given), by_operations.derivatives(wrt)(*given), 1e-7)
+
+
+def test_a_humanoid() -> None:
+    """Talos, beside differences: operation by operation it takes more than a million operations."""
+    try:
+        model = lw.load("talos", base="free", passive=False)
+    except LoadError as problem:
+        pytest.skip(f"the robot is not on this machine: {problem}")
+    model = model.with_constraints(lw.surface("leg_left_6_link"), lw.surface("leg_right_6_link"))
+    inverse = lw.constrained_inverse_dynamics(model)
+    found, given, h = inverse.derivatives(), state(model), 1e-6
+    assert len(found.program.nodes) < 100_000
+    d = found(*given)
+    for column in np.random.default_rng(2).permutation(model.nv)[:6]:
+        change = h * np.eye(model.nv)[column]
+        for n, name in enumerate(("q", "v", "a")):
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = list(given)
+                moved[n] = model.integrate(given[0], sign * change) if name == "q" else given[n] + sign * change
+                ends.append(inverse(*moved))
+            for output in ("tau", "lam"):
+                slope = (getattr(ends[0], output) - getattr(ends[1], output)) / (2 * h)
+                size = max(np.abs(slope).max(), np.abs(getattr(d, f"d{output}_d{name}")).max())
+                np.testing.assert_allclose(
+                    getattr(d, f"d{output}_d{name}")[:, column], slope, rtol=0, atol=1e-5 * size, err_msg=name + output
+                )
+
+
+def test_where_rows_do_not_hold_a_joint_without_a_motor() -> None:
+    """A stretched arm, whose tip is held: an error, no numbers."""
+    inverse = lw.constrained_inverse_dynamics(mech.chain(3).with_constraints(lw.point("linktip")), ["link2_joint"])
+    rest = np.zeros(3)
+    with pytest.raises(SingularError):
+        inverse.derivatives()(rest, rest, rest)
