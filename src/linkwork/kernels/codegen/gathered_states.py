@@ -44,7 +44,7 @@ def note(shape: Shape, left: int, then: str = "") -> str:
     """``note``: append the lanes that an attempt has left, as states; whether there are any.
 
     Numbers of states begin with ``number``. ``note_lane`` does so for one lane. The slot ``left`` says which are left;
-    only ``valid`` lanes are states. After each, ``then`` may move it within ``%states``: it is behind ``%count`` others.
+    only ``valid`` lanes are states. ``then`` may move each within ``%states``: it is behind ``%count`` others.
     """
     w, scalar, place = shape.lanes, shape.scalar, left * shape.bytes
     return f"""
