@@ -49,6 +49,19 @@ def test_the_viewer_runs_until_it_is_stopped(robot, monkeypatch):
     assert waited == [0.0, pytest.approx(0.2)]
 
 
+def test_the_demo_pushes_a_humanoid_that_recovers(tmp_path):
+    from linkwork.cli.pushed import show_push
+
+    console = Console(record=True, width=200)
+    run = show_push(console, tmp_path / "out" / "pushed.html")
+    ahead = run.q[:, 0] - run.q[0, 0]
+    assert ahead.max() > 0.01
+    assert abs(ahead[-1]) < 2e-3
+    assert abs(run.v[-1]).max() < 0.02
+    assert str(tmp_path / "out" / "pushed.html") in console.export_text()
+    assert "recovers" in (tmp_path / "out" / "pushed.html").read_text()
+
+
 def test_the_demo_ends_with_a_replay(tmp_path):
     from linkwork.cli import demo
 

@@ -96,6 +96,18 @@ def test_a_ball_bounces() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::linkwork.errors.ConvergenceWarning")
+@pytest.mark.parametrize("depth", [1e-3, 1e-2, 0.1, 1.0])
+def test_what_starts_below_the_ground_comes_out_and_stays(sliding_cube: lw.Rollout, depth: float) -> None:
+    """With at most w = 8 g T = 1.57 m/s, so that gravity stops it at the ground: within two steps of that velocity."""
+    after = sliding_cube(at(0.05 - depth), np.zeros(6), steps=1000, every=1)
+    height, speed = after.q[:, 2] - 0.05, 8 * G * 0.02
+    assert height.max() < 2e-3 * speed
+    assert np.abs(after.v).max() <= depth / (0.02 + depth / speed) + 1e-9
+    assert abs(height[-1]) < 1e-8
+    assert np.abs(after.v[-1]).max() < 1e-7
+    assert after.converged
+
+
 def test_energy_never_rises_by_contact() -> None:
     """Cubes thrown onto the ground, tumbling."""
     rng, side = np.random.default_rng(3), 0.1

@@ -1,4 +1,4 @@
-"""`linkwork demo`: a humanoid stands, one with four-bar legs squats, and quadrupeds fall."""
+"""`linkwork demo`: a humanoid stands, one squats on four-bar legs, one is pushed, quadrupeds fall."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import linkwork as lw
 from linkwork.algorithms import registry
 from linkwork.cli.arguments import table_of, terminal
 from linkwork.cli.falling import show_fall
+from linkwork.cli.pushed import show_push
 from linkwork.cli.solve import residuals_of, show_solution
 from linkwork.model import Model
 from linkwork.robots.mechanisms import humanoid, standing
@@ -28,7 +29,7 @@ def demo_command(
 ) -> None:
     """Load the embedded humanoid, stand it on two feet, solve its constrained dynamics.
 
-    Let it squat, and film it; then a thousand quadrupeds fall onto the ground.
+    Let it squat, and film it; push it, and let it recover; then a thousand quadrupeds fall onto the ground.
     """
     console = terminal()
     model = humanoid(hands=False)
@@ -46,6 +47,7 @@ def demo_command(
     run = show_squat(console)
     show_methods(console)
     write_replay(console, run, html)
+    show_push(console, html.with_name("pushed.html"))
     show_fall(console, html.with_name("falling.html"))
 
 

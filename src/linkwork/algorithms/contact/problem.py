@@ -8,8 +8,13 @@ A free or planar joint has its velocity in axes that turn with the body, but the
 space: v+ is taken in the axes at the beginning of the step, where the velocity of the centre of mass changes by
 h (a_c + w x v_c).
 
-`offset` is gap / h in front of the ground: the contact may close the gap within the step. Below the ground it is gap
-over the recovery time; for a contact that bounces, restitution times the velocity before the step.
+`offset` is gap / h in front of the ground: the contact may close the gap within the step. For a contact that bounces it
+is restitution times the velocity before the step. At a depth d below the ground it is what brings the contact out,
+
+    d / (T + d / w),    w = 8 g T,
+
+with the recovery time T: d / T where d is small, and w at most. Contacts do not pull, so a body that comes out goes on
+with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground.
 """
 
 from __future__ import annotations
@@ -17,6 +22,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from linkwork.algorithms.contact.joint_space import JointPorts, ports_on
 from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger, largest
@@ -38,6 +45,9 @@ two steps."""
 
 CLOSED = 1e-9
 """Gaps (m) that count as none, so that the contacts of a flat face agree on whether it moves."""
+
+EARTH = 9.81
+"""m/s^2."""
 
 SLOW = 1e-2
 """Normal velocities (m/s) below which nothing bounces."""
@@ -187,8 +197,9 @@ def contact_problem(
     laws, g = list[Law](), velocities(v_free)
     speed = largest(xp, xp.vstack([xp.zeros(0), *g]))
     recovery = xp.where(2 * h > RECOVERY, 2 * h, RECOVERY)
+    slower = 1 / (8 * _gravity(motion.model) * recovery)
     for k, (c, touch) in enumerate(zip(contacts, touches, strict=True)):
-        offset = touch.gap / xp.where(touch.gap > 0, h, recovery)
+        offset = touch.gap / xp.where(touch.gap > 0, h, recovery - touch.gap * slower)
         offset = xp.where(touch.gap * touch.gap < CLOSED * CLOSED, 0.0, offset)
         if c.restitution:
             before = velocities(motion.v)[k][2, 0]
@@ -221,6 +232,11 @@ def contact_problem(
 
     axes = [touch.axes for touch in touches]
     return Problem(every, g, laws, axes, speed, impulse, accelerations, forces, mobility.opened, moved)
+
+
+def _gravity(model: Model) -> float:
+    """g, or that of the earth where there is none: nothing stops there what comes out of the ground."""
+    return float(np.linalg.norm(model.gravity)) or EARTH
 
 
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:

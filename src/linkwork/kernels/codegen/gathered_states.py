@@ -1,4 +1,4 @@
-"""States that their tile leaves unsolved: noted in a list, and solved W at a time in tiles of their own, as LLVM IR.
+"""States that their tile leaves unsolved are solved W at a time in tiles of their own, as LLVM IR.
 
 A tile of lanes makes as many iterations as the slowest of its states. So it only *attempts* a step: the first loop,
 with less patience than that may take. States that are left by that are noted; when there are some, they are gathered
@@ -43,8 +43,8 @@ define internal void @{name}(ptr %ws) #0 {{
 def note(shape: Shape, left: int, then: str = "") -> str:
     """``note``: append the lanes that an attempt has left, as states; whether there are any.
 
-    Numbers of states begin with ``number``. ``note_lane`` does so for one lane. The slot ``left`` says which are left; only ``valid`` lanes are states. After
-    each, ``then`` may move it within ``%states``: it is behind ``%count`` others.
+    Numbers of states begin with ``number``. ``note_lane`` does so for one lane. The slot ``left`` says which are left;
+    only ``valid`` lanes are states. ``then`` may move each within ``%states``: it is behind ``%count`` others.
     """
     w, scalar, place = shape.lanes, shape.scalar, left * shape.bytes
     return f"""
@@ -93,7 +93,8 @@ exit:
 def solve(shape: Shape, step: str = "whole", then: str = "") -> str:
     """``solve_whole``: that step for the last states of the list, at most W.
 
-    Idle lanes repeat one of them. The same for another step. ``then`` comes after each, ``%state_out`` in ``%lane_out``.
+    Idle lanes repeat one of them. The same for another step. ``then`` comes after each: ``%state_out`` is in
+    ``%lane_out``.
     """
     w, scalar, state = shape.lanes, shape.scalar, "ptr %table, ptr %ws, i64"
     return f"""

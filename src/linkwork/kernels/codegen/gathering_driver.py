@@ -1,4 +1,4 @@
-"""The function around an iterative program for batches in which some states take much longer, as LLVM IR.
+"""The function around an iterative program some of whose states take much longer, as LLVM IR.
 
 ``run(table, begin, end, workspace)`` is as in :mod:`linkwork.kernels.codegen.driver`. Tiles attempt the step and write
 their results. States that are left by that (:mod:`linkwork.kernels.codegen.gathered_states`) are rows of the batch:
