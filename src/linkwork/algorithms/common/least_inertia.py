@@ -36,7 +36,7 @@ NONE = 1e-8
 
 
 def held(motion: Motion, k: int, d: Array, share: float = LOST) -> Array:
-    """The inertia d of a degree of freedom that is being eliminated, or NaN if that is rounding, by this share."""
+    """The inertia d that a degree of freedom keeps when it is eliminated, or NaN if that is rounding."""
     least = _least(motion, k, share)
     return d if least is None else motion.xp.where(d > least, d, float("nan"))
 
