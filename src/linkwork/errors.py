@@ -119,7 +119,7 @@ class UnmodelledWarning(UserWarning):
 
 
 class OpenLoopWarning(UserWarning):
-    """A motion that begins with loops open and keeps them so; the message names the worst and remedies."""
+    """A motion that begins with loops open and keeps them so, or whose overconstrained loops drift open."""
 
 
 class CacheWarning(UserWarning):

@@ -38,7 +38,7 @@ UNKNOWN = 1e-2
 NEARLY = 1e10
 """Condition number of the rows' Gram matrix above which a direct method may call them dependent."""
 
-WEAK = 5e5
+WEAK = 5e6
 """Condition number of the rows up to which the planner's choice has to converge."""
 
 FAILURES = ("wrong", "false alarm", "misreported", "not numbers", "crash", "gave up")

@@ -173,6 +173,43 @@ def test_a_motion_that_fails_ends_its_episode():
     assert np.isfinite(info["final_obs"][1]).all()
 
 
+@pytest.mark.parametrize("place", ["control", "run", "reward", "failed", "start", "observation"])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_step_that_is_interrupted_leaves_all_as_it_was(place, mode, monkeypatch):
+    """Actions were those of the step that never was, and rewards of jerks came from them."""
+    env, other = (Swing(autoreset_mode=mode, max_episode_steps=2) for _ in range(2))
+    for one in (env, other):
+        one.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for k in range(5):
+        actions = rng.uniform(-1, 1, (3, 2))
+        with monkeypatch.context() as at:
+            at.setattr(env, place, interrupted(getattr(env, place)))
+            while not raises_interrupt(env, actions):  # a step in which no episode begins does not call `start`
+                other.step(actions)
+        before = {n: np.copy(getattr(other, n)) for n in ("q", "v", "actions", "previous", "age", "finished")}
+        for name, x in before.items():
+            np.testing.assert_array_equal(getattr(env, name), x, f"{name} in step {k}")
+        for one, two in zip(env.step(actions)[:4], other.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+def raises_interrupt(env, actions):
+    try:
+        env.step(actions)
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def interrupted(method):
+    def call(*given, **named):
+        method(*given, **named)
+        raise KeyboardInterrupt
+
+    return call
+
+
 def test_gymnasium_makes_and_wraps_them():
     env = gymnasium.make_vec("linkwork.learn.gym:linkwork/Walking-v0", num_envs=2, simulation=NUMPY)
     env = gymnasium.wrappers.vector.RecordEpisodeStatistics(env)

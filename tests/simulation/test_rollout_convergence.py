@@ -10,7 +10,7 @@ import linkwork as lw
 from linkwork.algorithms.constrained.kkt import joint_space
 from linkwork.algorithms.registry import able
 from linkwork.backends import get
-from linkwork.errors import ConvergenceWarning
+from linkwork.errors import ConvergenceWarning, OpenLoopWarning
 from linkwork.functions.dense_judge import Judge
 from linkwork.functions.solver import Solver
 from linkwork.model import Motion
@@ -286,3 +286,35 @@ def test_linkages_that_start_flat_are_right_or_told(name):
             exact = judge.redundant({**state, "tau": tau[b]}, lw.Prox().redundant).a
             size = max(np.abs(exact).max(), np.abs(falls(**state, tau=tau[b]).a).max())
             np.testing.assert_allclose(found.a[b, k], exact, rtol=0, atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("cut", ["fixed", "revolute"])
+def test_overconstrained_loops_that_drift_open_have_not_converged(cut):
+    """Rows that were redundant hold Bricard's linkage in the end, by singular values of 1e-6: 69 and 120 % off."""
+    model = mech.bricard(cut=cut)
+    states = [lw.random_state(model, seed) for seed in range(72)]
+    q, v = (np.array(x) for x in zip(*states, strict=True))
+    run, steps = lw.rollout(model, record=("a",)), 400
+    with pytest.warns(OpenLoopWarning, match="drifted open in"):
+        found = run(q, v, steps=steps)
+    assert found.converged.any()
+    judge = Judge(model)
+    for b in np.flatnonzero(found.converged & found.ok):
+        for k in range(10, steps, 10):
+            state = {"q": found.q[b, k - 1], "v": found.v[b, k - 1], "tau": np.zeros(model.nv)}
+            exact = judge.redundant(state, lw.Prox().redundant).a
+            np.testing.assert_allclose(found.a[b, k], exact, rtol=0, atol=1e-6 * np.abs(exact).max())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OpenLoopWarning)
+        quiet = run(q[found.converged], v[found.converged], steps=steps, every=steps)
+    assert quiet.converged.all()
+
+
+def test_simulations_say_that_loops_drifted_open():
+    model = mech.bricard(cut="revolute")
+    q, v = lw.random_state(model, 8)
+    with pytest.warns(OpenLoopWarning, match="simulate: the loops of an overconstrained mechanism have drifted open,"):
+        lw.simulate(model, q, v, duration=0.4, every=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lw.simulate(model, q, v, duration=0.1, projection=True)

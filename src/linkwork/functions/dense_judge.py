@@ -3,7 +3,8 @@
 Pivots depend on the order of elimination. A stretched leg cannot move its foot in all directions while the hip is at
 rest, but the rows are independent if the hip moves. So where a direct method has a pivot near zero, singular values of
 all rows decide: independent rows have their solution, others are an error. And where the planner's choice has not
-converged, the dense solution, without directions in which rows are redundant, may meet the rows.
+converged, the dense solution, without directions in which rows are redundant, may meet the rows, or that of rows whose
+rank is clear.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ from linkwork.rewrite.rewritten import Rewritten
 INDEPENDENT, SINGLE = 1e-7, 1e-4
 """Rows of length one, in the norm of M^-1, are independent if their singular values are above this. In float32 a state
 itself is rounded: rows that depend on each other have singular values of 1e-7 there, and another solution."""
+
+DEPENDENT, SINGLE_DEPENDENT = 1e-12, 1e-6
+"""Singular values of such rows below this are rounding. The rank is clear where none lies between this and the least
+of independent rows."""
 
 VANISHING = 1e-12
 """A row this much shorter than rows of its constraint usually are is rounding: no joint moves what it measures."""
@@ -88,7 +93,8 @@ class Resolved:
         is_row = (length > VANISHING / np.sqrt(unit)[:, None])[:, 0]
         loops, rows = (W / np.where(length > 0, length, 1.0))[~self.outer & is_row], W[self.outer]
         _, s, vt = np.linalg.svd(loops, full_matrices=False)
-        V = vt[s > _independent(x) * s.max(initial=0.0)]
+        least = SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
+        V = vt[s > least * s.max(initial=0.0)]
         rows = rows - rows @ V.T @ V
         return (rows @ rows.T,)
 
@@ -101,13 +107,17 @@ class Judge:
 
     def independent(self, x: State) -> Verdict | None:
         """The solution, if the rows are independent."""
-        return self._solved(x, None)
+        return self._solved(x, _all_independent)
+
+    def ranked(self, x: State) -> Verdict | None:
+        """The solution, if the rank of the rows is clear."""
+        return self._solved(x, _clear_rank)
 
     def redundant(self, x: State, least: float) -> Verdict | None:
         """The solution without directions of singular values below `least`, in units of effective inertia."""
         return self._solved(x, least)
 
-    def _solved(self, x: State, least: float | None) -> Verdict | None:
+    def _solved(self, x: State, kept: Kept | float) -> Verdict | None:
         column = {n: np.asarray(values, dtype=float)[:, None] for n, values in x.items()}
         on = np.ones(len(self.model.constraints)) if "active" not in x else np.asarray(x["active"])
         which = np.flatnonzero(on > 0).tolist()
@@ -120,8 +130,8 @@ class Judge:
         tau = column.get("tau", 0 * column["v"])
         passive = None if self.at is not None else joint_forces(self.model, column["q"], column["v"], xp, column)
         try:
-            applied, apart = tau if passive is None else tau + passive, _independent(x)
-            found = self._found(problem, applied, column.get("fext"), which, least, apart)
+            applied, single = tau if passive is None else tau + passive, np.asarray(x["q"]).dtype == np.float32
+            found = self._found(problem, applied, column.get("fext"), which, kept, single)
         except np.linalg.LinAlgError:
             return None
         if found is None:
@@ -144,10 +154,10 @@ class Judge:
         tau: np.ndarray,
         fext: np.ndarray | None,
         which: list[int],
-        least: float | None,
-        apart: float,
+        kept: Kept | float,
+        single: bool,
     ) -> Verdict | None:
-        return _dense(motion, tau, fext, units(self.model, which), least, apart)
+        return _dense(motion, tau, fext, units(self.model, which), kept, single)
 
 
 class Reference(Judge):
@@ -159,8 +169,8 @@ class Reference(Judge):
         tau: np.ndarray,
         fext: np.ndarray | None,
         which: list[int],
-        least: float | None,
-        apart: float,
+        kept: Kept | float,
+        single: bool,
     ) -> Verdict:
         vdot, lam = kkt(motion, tau, fext)
         return Verdict(vdot[:, 0], lam[:, 0], 0.0, 0.0, np.eye(len(vdot)), np.zeros((len(vdot), len(lam))), 0.0)
@@ -171,35 +181,47 @@ def judge_of(model: Model, method: Method, at: Callable[[Motion], Motion] | None
     return (Reference if method.least_squares else Judge)(model, at)
 
 
-def _independent(x: State) -> float:
-    """The least singular value of independent rows in a state of this precision."""
-    return SINGLE if np.asarray(x["q"]).dtype == np.float32 else INDEPENDENT
+Kept = Callable[[np.ndarray, bool, bool], np.ndarray | None]
+"""Which singular values of rows of length one count, or None if that is not clear, in float32 if the first flag is set;
+the second tells whether as many values as rows are there, and no row vanishes."""
+
+
+def _all_independent(s: np.ndarray, single: bool, whole: bool) -> np.ndarray | None:
+    """All, if the rows are independent."""
+    kept = s > (SINGLE if single else INDEPENDENT) * s.max(initial=0.0)
+    return kept if whole and kept.all() else None
+
+
+def _clear_rank(s: np.ndarray, single: bool, whole: bool) -> np.ndarray | None:
+    """Those that are not rounding, if no value may or may not be."""
+    apart, rounding = (SINGLE, SINGLE_DEPENDENT) if single else (INDEPENDENT, DEPENDENT)
+    kept, lost = s > apart * s.max(initial=0.0), s <= rounding * s.max(initial=0.0)
+    return kept if (kept | lost).all() else None
 
 
 def _dense(
-    motion: Motion,
-    tau: np.ndarray,
-    fext: np.ndarray | None,
-    inertias: list[float],
-    least: float | None,
-    apart: float = INDEPENDENT,
+    motion: Motion, tau: np.ndarray, fext: np.ndarray | None, inertias: list[float], kept: Kept | float, single: bool
 ) -> Verdict | None:
-    """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows."""
+    """min |vdot - free|_M with J vdot = k: y = W^+ (k - J free), W = J L^-T with scaled rows.
+
+    Rows are scaled to length one, or, where `kept` is the least singular value that counts, by effective inertias.
+    """
     motion, M = resolved(motion)
     L = cholesky(M)
     J, k = joint_space(motion)
     W = solve_lower(L, J.T).T.astype(float)
-    unit = np.repeat(inertias, [c.rows for c in motion.model.constraints])
-    length = usual = 1 / np.sqrt(unit)[:, None]
-    if least is None:
-        length = np.linalg.norm(W, axis=1, keepdims=True)
-        if np.any(length <= VANISHING * usual):
-            return None
-    u, s, vt = np.linalg.svd(W / length, full_matrices=False)
-    if least is None and (len(s) < len(k) or s.min(initial=1.0) <= apart * s.max(initial=0.0)):
+    length = usual = 1 / np.sqrt(np.repeat(inertias, [c.rows for c in motion.model.constraints]))[:, None]
+    if callable(kept):
+        own = np.linalg.norm(W, axis=1, keepdims=True)
+        moved = own > VANISHING * usual
+        u, s, vt = np.linalg.svd(np.where(moved, W, 0.0) / (length := np.where(moved, own, usual)), full_matrices=False)
+        which = kept(s, single, bool(moved.all()) and len(s) == len(k))
+    else:
+        u, s, vt = np.linalg.svd(W / length, full_matrices=False)
+        which = s > kept
+    if which is None:
         return None
-    kept = s > (0.0 if least is None else least)
-    u, s, vt = u[:, kept], s[kept, None], vt[kept]
+    u, s, vt = u[:, which], s[which, None], vt[which]
     free = solve_upper(L.T, solve_lower(L, tau - rnea(motion, None, fext)))
     along = u.T @ ((k - J @ free) / length) / s
     vdot, lam = free + solve_upper(L.T, vt.T @ along), u @ (along / s) / length

@@ -44,8 +44,9 @@ loops that are embedded are open there are no numbers, so methods that embed lin
 LOST, LEFT = 2e-8, 1e-9
 """Where more than the first is missing, relative to accelerations, the penalty is chosen for the second."""
 
-THROUGH = 3e-9
-"""The same where penalties pass through embedded linkages: 9e-9 in one state of Digit with a box is 6e-7 in another."""
+THROUGH = 0.1
+"""The largest share of the usual penalty where penalties pass through embedded linkages. What is missing there is no
+measure: on Digit with a box it is 1e-10 in most states, 7e-8 in some and 6e-7 in a few."""
 
 WEAK = 3e-10
 """The same for methods that penalise singular rows only. Rows that a joint hardly moves become inertia as penalties do,
@@ -92,9 +93,8 @@ def _measured(model: Model, method: registry.Method) -> float:
     if method.damps == "singular":
         return 1.0 if missing <= WEAK else LEAST
     through = method.local and method.ways is not None and bool(treated(model, method.ways).strained)
-    return (
-        1.0 if missing <= (THROUGH if through else LOST) else max(LEFT / missing, EMBEDDED if method.local else LEAST)
-    )
+    most = THROUGH if through else 1.0
+    return most if missing <= LOST else min(most, max(LEFT / missing, EMBEDDED if method.local else LEAST))
 
 
 def _missing(model: Model, method: registry.Method, seed: int) -> float:

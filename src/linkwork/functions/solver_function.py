@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,8 +208,13 @@ class SolverFunction(Function[R]):
             if self.opinion is None:
                 continue
             state = self._state(arrays, b)
-            verdict = self.opinion.independent(state) or self.opinion.redundant(state, self.prox.redundant)
-            if verdict is None or not self._meets(verdict):
+            opinions = (
+                self.opinion.independent,
+                partial(self.opinion.redundant, least=self.prox.redundant),
+                self.opinion.ranked,
+            )
+            verdict = next((found for found in (ask(state) for ask in opinions) if found and self._meets(found)), None)
+            if verdict is None:
                 continue
             if self.retry:
                 self._replace(result, b, verdict)

@@ -17,13 +17,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from linkwork.checks import Kind, Refused, checked, finite_array, instance, shown, whole
-from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, StepWarning, not_found
+from linkwork.errors import ConvergenceWarning, InputError, MissingExtra, OpenLoopWarning, StepWarning, not_found
 from linkwork.simulation.rollouts.rollout import Rollout
 from linkwork.simulation.rollouts.rollout_inputs import TIMED
 
@@ -148,11 +149,29 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             raise InputError(
                 f"options['reset_mask'] is an array of {self.num_envs} truth values, not all False; not {shown(mask)}"
             )
-        self._begin(np.flatnonzero(mask))
-        return self._observed(), {}
+        with self._whole():
+            self._begin(np.flatnonzero(mask))
+            return self._observed(), {}
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """`substeps` time steps of all lanes: observations, rewards, terminated, truncated, info."""
+        """`substeps` time steps of all lanes: observations, rewards, terminated, truncated, info.
+
+        A step that is interrupted, or refused, leaves the environment as it was.
+        """
+        with self._whole():
+            return self._stepped(actions)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Take all that was done back if it is not done to the end; arrays are replaced, never written to."""
+        before = {**vars(self)}
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(before)
+            raise
+
+    def _stepped(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         if self.result is None and self.finished.all():
             raise InputError("call reset() before the first step()")
         if self.autoreset_mode == AutoresetMode.DISABLED and self.finished.any():
@@ -165,7 +184,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self._advance()
         terminated = ~self.result.ok | np.asarray(self.failed(), bool)
         rewards = np.array(np.broadcast_to(self.reward(), self.num_envs), dtype=float)
-        self.age += 1
+        self.age = self.age + 1
         truncated = (self.age >= self.max_episode_steps) & ~terminated
         if resting.size:
             self._begin(resting)
@@ -189,6 +208,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", StepWarning)
+            warnings.simplefilter("ignore", OpenLoopWarning)
             self.result = self.run(self.q, self.v, **given)
         self.q, self.v = self.result.q[:, -1].copy(), self.result.v[:, -1].copy()
         if self.act.size:
@@ -200,13 +220,19 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         for name, x in self.randomised(lanes).items():
             if name not in inputs or name in (*STATE, *TIMED):
                 raise not_found("parameter of the rollout", name, [n for n in inputs if n not in (*STATE, *TIMED)])
-            if name not in self.parameters:
+            if name in self.parameters:
+                drawn = self.parameters[name].copy()
+            else:
                 own = self.run.step.defaults.get(name, np.zeros(inputs[name]))
-                self.parameters[name] = np.tile(own, (self.num_envs, *(1 for _ in own.shape)))
-            self.parameters[name][lanes] = x
-        self.q[lanes], self.v[lanes] = self.start(lanes)
-        self.act[lanes] = 0.0
-        self.actions[lanes], self.previous[lanes], self.age[lanes], self.finished[lanes] = 0.0, 0.0, 0, False
+                drawn = np.tile(own, (self.num_envs, *(1 for _ in own.shape)))
+            drawn[lanes] = x
+            self.parameters = {**self.parameters, name: drawn}
+        q, v = self.start(lanes)
+        anew = {"q": q, "v": v, "act": 0.0, "actions": 0.0, "previous": 0.0, "age": 0, "finished": False}
+        for name, value in anew.items():
+            x = getattr(self, name).copy()
+            x[lanes] = value
+            setattr(self, name, x)
 
     def _taken(self, actions: Any) -> np.ndarray:
         try:

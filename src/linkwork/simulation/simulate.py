@@ -145,7 +145,8 @@ def simulate(
     Raises StepError where the motion diverges, or gains energy without work, because its steps are too long for its
     speed, and SingularError where the state is no longer finite. Warns (StepWarning) where energy is off by 5 % of the
     energy flow, and (ConvergenceWarning) where a step violates constraint rows by more than rollouts allow, as near
-    singular postures, and (OpenLoopWarning) where the motion begins with loops open and nothing closes them.
+    singular postures, and (OpenLoopWarning) where the motion begins with loops open and nothing closes them, or where
+    loops of an overconstrained mechanism drift open until redundant rows no longer are.
 
     Examples:
         >>> run = lw.simulate(chain(3), np.zeros(3), dt=1e-3, duration=0.1)
@@ -198,8 +199,9 @@ def simulate(
             tick(k)
         run.finish(options.steps, controller)
     run.ledger.tell(dt)
-    run.advance.tell()
-    return run.trajectory()
+    found = run.trajectory()
+    run.advance.tell(found.q, run.active)
+    return found
 
 
 @dataclass(frozen=True)

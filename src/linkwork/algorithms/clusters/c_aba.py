@@ -50,7 +50,7 @@ def c_aba(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array,
             forces |= loop_forces(r.motion, node, tau, vdot, a, pA, held.forces[n], propagated)
     guard = kept(motion, r.tree, vdot) + met(r.motion, *left_over(r.motion, [over_links(r.motion, x) for x in rows], a))
     lam_all = in_order(motion, forces)
-    guard = guard + trusted(motion, balanced(motion, r.tree, tau, lambda: rnea(motion, vdot, fext), lam_all))
+    guard = guard + trusted(motion, balanced(motion, r.tree, tau, lambda: rnea(motion, vdot, fext), lam_all, vdot))
     return vdot + guard[0, 0], lam_all
 
 

@@ -41,7 +41,7 @@ def projection(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[A
     guard = kept(motion, tree, vdot) + dense_met(motion, J, k, vdot)
     needed = M @ vdot + bias
     forces = all_forces(motion, tree, needed - tau - J.T @ lam, lam)
-    guard = guard + trusted(motion, balanced(motion, tree, tau, lambda: needed, forces, dense=True))
+    guard = guard + trusted(motion, balanced(motion, tree, tau, lambda: needed, forces, vdot, dense=True))
     return vdot + guard[0, 0], forces
 
 

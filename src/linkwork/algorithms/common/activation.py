@@ -138,18 +138,6 @@ def met(motion: Motion, errors: Sequence[Array], size: Array) -> Array:
     return xp.where(squares <= (threshold(xp, ROUNDING) * size) * (threshold(xp, ROUNDING) * size), 0.0, float("nan"))
 
 
-def in_balance(
-    motion: Motion, tau: Array, needed: Array, lam: Array, share: float, known: Collection[int] = ()
-) -> Array:
-    """1, or 0 if M vdot + c = tau + J^T lam does not hold but for this share of the forces.
-
-    `needed` is M vdot + c; `known` as in `joint_forces_of`.
-    """
-    xp, forces = motion.xp, joint_forces_of(motion, lam, known)
-    left, terms = needed - tau - forces, xp.hstack([needed, tau, forces])
-    return xp.where(_squares(motion, left) <= threshold(xp, share) ** 2 * _squares(motion, terms), 1.0, 0.0)
-
-
 def accelerates(
     motion: Motion, tau: Array, needed: Array, vdot: Array, lam: Array, share: float, known: Collection[int] = ()
 ) -> Array:
@@ -189,17 +177,6 @@ def joint_forces_of(motion: Motion, lam: Array, known: Collection[int] = ()) -> 
     for i, force in jacobian_blocks(motion, links, joints, relative).items():
         held[i] = held[i] + force.T
     return xp.vstack([xp.zeros(0), *held.values()])
-
-
-def _squares(motion: Motion, forces: Array) -> Array:
-    """The sum of squares of joint forces, each force (N) times the mechanism's length.
-
-    So torques count at any size.
-    """
-    xp, sliding = motion.xp, motion.model.sliding
-    rows = [(forces[k : k + 1, :], slides) for k, slides in enumerate(sliding)]
-    along, about = (sum((x @ x.T for x, slides in rows if slides == which), xp.zeros(1)) for which in (True, False))
-    return along * max(motion.model.reach) ** 2 + about if len({*sliding}) == 2 else along + about
 
 
 def active_only(motion: Motion, errors: Sequence[Array], weights: Sequence[Array]) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from linkwork.algorithms.common.activation import accelerates, in_balance
+from linkwork.algorithms.common.activation import accelerates
 from linkwork.algorithms.common.embedding import embedding
 from linkwork.algorithms.common.iteration import largest
 from linkwork.backends.ops import Array, threshold
@@ -20,9 +20,6 @@ from linkwork.constraints.rows import constraint_rows, evaluated
 from linkwork.model import Motion
 from linkwork.structure.clusters import Cluster, ClusterTree
 from linkwork.structure.local_loops import never_singular
-
-BALANCED = 1e-8
-"""Forces that are missing, relative to those that act, that count as none."""
 
 MOVED = 1e-7
 """Accelerations that missing forces would cause, relative to all, that count as none."""
@@ -66,21 +63,19 @@ def balanced(
     tau: Array,
     needed: Callable[[], Array],
     lam: Array,
-    vdot: Array | None = None,
+    vdot: Array,
     dense: bool = False,
 ) -> Array:
     """1, or 0 if the equation of motion does not hold; `needed` gives M vdot + c.
 
-    Digits are lost near singular postures of linkages. Gears have no such postures, and are not checked. With `vdot`,
-    what is missing is compared with accelerations: where a method iterates, the forces outside clusters have fewer
-    digits. `dense` methods have J of all constraints, others of those in clusters that are relative.
+    Digits are lost near singular postures of linkages, and of light links that a heavy one has to follow. Gears have no
+    such postures, and are not checked. `dense` methods have J of all constraints, others of those in clusters that are
+    relative.
     """
     if not any(_linkage(motion, c) for c in tree.clusters):
         return motion.xp.eye(1)
     inside = {n for c in tree.clusters for n in c.constraints if evaluated(motion, n).relative}
     known = range(len(motion.model.constraints)) if dense else inside
-    if vdot is None:
-        return in_balance(motion, tau, needed(), lam, BALANCED, known)
     return accelerates(motion, tau, needed(), vdot, lam, MOVED, known)
 
 

@@ -35,9 +35,9 @@ NONE = 1e-8
 """The share that is rounding beyond doubt; where nothing comes after it, a second way confirms what is above."""
 
 
-def held(motion: Motion, k: int, d: Array) -> Array:
-    """The inertia d of a degree of freedom that is being eliminated, or NaN if that is rounding."""
-    least = _least(motion, k)
+def held(motion: Motion, k: int, d: Array, share: float = LOST) -> Array:
+    """The inertia d that a degree of freedom keeps when it is eliminated, or NaN if that is rounding."""
+    least = _least(motion, k, share)
     return d if least is None else motion.xp.where(d > least, d, float("nan"))
 
 
@@ -48,7 +48,7 @@ def kept(motion: Motion, M: Array, d: Sequence[Array]) -> Array:
     return sum((xp.where(d[k] > bound * M[k, k], xp.zeros(1), float("nan")) for k in checked), xp.zeros(1))
 
 
-def _least(motion: Motion, k: int) -> float | None:
+def _least(motion: Motion, k: int, share: float = LOST) -> float | None:
     """The least inertia of a degree of freedom that is not rounding; None if it is never that small.
 
     Inertias that are inputs count as if they were about the model's own, and rotors that are as if there were none.
@@ -58,19 +58,19 @@ def _least(motion: Motion, k: int) -> float | None:
         return None
     if motion.xp.single:
         return float(SINGLE * largest[k])
-    return float((LOST if motion.xp.finer == 1 else NONE * motion.xp.finer) * least[k])
+    return float((share if motion.xp.finer == 1 else NONE * motion.xp.finer) * least[k])
 
 
-def holding(motion: Motion) -> Callable[[int, Array], Array]:
+def holding(motion: Motion, share: float = LOST) -> Callable[[int, Array], Array]:
     """The same for a factorisation, by degrees of freedom."""
-    return lambda k, d: held(motion, k, d)
+    return lambda k, d: held(motion, k, d, share)
 
 
-def is_lost(M: np.ndarray) -> bool:
-    """Whether a joint has lost its inertia, or M is not positive definite."""
-    return bool(lost(M).any())
+def is_lost(M: np.ndarray, share: float = DENSE) -> bool:
+    """Whether a joint has lost its inertia, but for this share, or M is not positive definite."""
+    return bool(lost(M, share).any())
 
 
-def lost(M: np.ndarray) -> np.ndarray:
+def lost(M: np.ndarray, share: float = DENSE) -> np.ndarray:
     """The degrees of freedom that have lost their inertia, nv: all if M is not positive definite."""
-    return shares_left(M) <= (DENSE if M.dtype == float else DENSE * FINER)
+    return shares_left(M) <= (share if M.dtype == float else share * FINER)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from linkwork.algorithms.common.activation import ROUNDING, in_balance, left_over, met, over_links
+from linkwork.algorithms.common.activation import ROUNDING, accelerates, left_over, met, over_links
 from linkwork.algorithms.common.certificates import trusted
 from linkwork.algorithms.common.columns import in_order
 from linkwork.algorithms.common.hessian import Hessian, articulated
@@ -46,7 +46,7 @@ def bbo(motion: Motion, tau: Array, fext: Array | None = None) -> tuple[Array, A
     guard, forces = met(motion, *left_over(motion, [over_links(motion, r) for r in rows], a)), in_order(motion, lam)
     if any(e.roots):
         # rows that hardly move in their own loop act on its root as stiff penalties do, and forces lose digits
-        guard = guard + trusted(motion, in_balance(motion, tau, rnea(motion, vdot, fext), forces, ROUNDING))
+        guard = guard + trusted(motion, accelerates(motion, tau, rnea(motion, vdot, fext), vdot, forces, ROUNDING))
     return vdot + guard[0, 0], forces
 
 

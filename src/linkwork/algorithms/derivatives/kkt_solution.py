@@ -15,7 +15,7 @@ from typing import Protocol
 
 from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.common.columns import split
-from linkwork.algorithms.common.least_inertia import holding
+from linkwork.algorithms.common.least_inertia import DENSE, holding
 from linkwork.algorithms.constrained.kkt_factor import KKTFactor, RowsFactor
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import Columns, joint_columns
@@ -168,7 +168,7 @@ class Implicit(Multipliers):
 
 def keeping(motion: Motion) -> Callable[[int, Array], Array]:
     """The inertia of a degree of freedom, or NaN where float64 loses it; `regular` is for float32."""
-    return holding(motion) if not motion.xp.single else lambda k, d: d
+    return holding(motion, DENSE) if not motion.xp.single else lambda k, d: d
 
 
 def regular(pivots: Sequence[Array], M: Array, xp: Ops) -> Array | float:

@@ -20,7 +20,7 @@ import numpy as np
 
 from linkwork.algorithms.common.activation import weigh
 from linkwork.algorithms.common.iteration import Prox
-from linkwork.algorithms.common.least_inertia import is_lost
+from linkwork.algorithms.common.least_inertia import NEAR, is_lost
 from linkwork.algorithms.constrained.ltl import joint_targets
 from linkwork.algorithms.delassus.ltl import joint_columns
 from linkwork.algorithms.derivatives.kkt_solution import Multipliers
@@ -113,7 +113,7 @@ class DenseDerivatives:
         answers = {port.name: np.zeros(port.shape) for port in self.program.inputs[len(state) :]}
         found = self._evaluated(state, answers, dtype)
         try:
-            if is_lost(found["M"]):
+            if is_lost(found["M"], NEAR):  # derivatives have the error of accelerations twice
                 dtype = "longdouble"
                 found = self._evaluated(state, answers, dtype)
                 if is_lost(found["M"]):

@@ -107,7 +107,8 @@ class Differentiated(Function[Any]):
         for b in bad:
             found = self._dense([x if x.ndim == 1 else x[b] for x in arrays])
             if found is None or not all(np.isfinite(x).all() for x in found.values()):
-                raise self._singular("" if batch is None else f" in {len(bad)} of {batch} states")
+                where = "" if batch is None else f" in {len(bad)} of {batch} states"
+                raise self.of._singular(where, self.of._state(arrays[: len(self.of.inputs)], b))
             for part, x in zip(result, found.values(), strict=True):
                 part[b] = x.reshape(part[b].shape)
         return result

@@ -53,6 +53,7 @@ from linkwork.simulation.rollouts.rollout_numpy import executed
 from linkwork.simulation.steps.constrained_step import EXTRAS, Step, by_step, stabilised, warn_of_friction
 from linkwork.simulation.steps.contact_step import EXTRAS as CONTACT_EXTRAS
 from linkwork.simulation.steps.contact_step import METHODS, ContactStep, contact_step
+from linkwork.simulation.steps.drifted_loops import LoopDrift, warn_of_drift
 from linkwork.simulation.steps.integrators import TRACEABLE
 from linkwork.simulation.steps.pushes import PUSH_AXES, pushed
 from linkwork.simulation.steps.step_interface import TimeStep
@@ -74,8 +75,10 @@ class RolloutResult:
     `residual` (B,) is the largest |J a - k| of any step that a state took, relative to the size of the terms that the
     rows are made of; with contacts, the largest violation of a law of contact, relative to velocities. `converged` (B,)
     says whether it is within the bound of the method and the precision: 1e-6 for methods that penalise all rows and for
-    contacts (1e-4 in float32), 1e-6 / sqrt(mu) for methods that damp singular rows only (2e-4 / sqrt(mu)). Both are
-    None without constraints and contacts. Rounding that a posture near a singular one amplifies is not in the residual.
+    contacts (1e-4 in float32), 1e-6 / sqrt(mu) for methods that damp singular rows only (2e-4 / sqrt(mu)). It is False,
+    with an OpenLoopWarning, too where loops of an overconstrained mechanism drifted open until redundant rows no longer
+    are. Both are None without constraints and contacts. Rounding that a posture near a singular one amplifies is not in
+    the residual.
 
     Examples:
         >>> result = lw.rollout(chain(3), dt=1e-3)(np.zeros((4, 3)), np.zeros(3), steps=10)
@@ -226,6 +229,7 @@ class Rollout:
             fine = out["converged"] | (survived < n)
             if not fine.all():
                 self.step.warn("rollout", fine[0] if batch is None else fine)
+            self._drifted(inputs, out)
         out |= {name: out[name].reshape(count, n // k, *self.step.shapes[name]) for name in self.step.extras}
         t = float(inputs["dt"][0]) * k * np.arange(1, n // k + 1)
         if batch is None:
@@ -275,6 +279,24 @@ class Rollout:
             better &= found["worst"][:, -1, 0] < out["worst"][again, -1, 0]
             for name, x in found.items():
                 out[name][again[better]] = x[better]
+
+    def _drifted(self, inputs: dict[str, np.ndarray], out: dict[str, np.ndarray]) -> None:
+        """Motions of overconstrained mechanisms whose loops are too far open have not converged."""
+        which = np.flatnonzero(out["converged"])
+        if not (self.step.conflicts and which.size):
+            return
+        held = None
+        if "active" in inputs:
+            on = np.repeat(inputs["active"][..., -1, :] > 0, [c.rows for c in self.model.constraints], axis=-1)
+            held = np.broadcast_to(on, (len(out["q"]), self.model.rows))[which]
+        open_ones = self._drift(out["q"][which], held)
+        out["converged"][which[open_ones]] = False
+        if open_ones.any():
+            warn_of_drift("rollout", ~out["converged"])
+
+    @cached_property
+    def _drift(self) -> LoopDrift:
+        return LoopDrift(self.model, self.backend)
 
     @cached_property
     def retried(self) -> Rollout | None:

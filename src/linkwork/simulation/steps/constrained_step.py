@@ -172,6 +172,11 @@ class Step:
         return min(most, max(SOLVED, float(ACCURATE[self.dtype] / np.sqrt(prox.mu))))
 
     @property
+    def conflicts(self) -> bool:
+        """Whether rows come into conflict as loops drift open, which residuals do not tell (drifted_loops.py)."""
+        return self.softness is None and self.dtype == "float64" and drifts(self.method, self.model)
+
+    @property
     def retried(self) -> Step | None:
         """The step with more solver iterations, for motions that have not converged.
 

@@ -103,6 +103,11 @@ class ContactStep:
         return CONVERGED[self.dtype]
 
     @property
+    def conflicts(self) -> bool:
+        """Never: rows that depend on each other are softened, and so is their conflict."""
+        return False
+
+    @property
     def retried(self) -> None:
         """Rollouts are not repeated: every step tries all that there is."""
         return None

@@ -17,6 +17,7 @@ from linkwork.functions.method_choice import Choice
 from linkwork.model import Model
 from linkwork.simulation.steps import integrators
 from linkwork.simulation.steps.constrained_step import Step
+from linkwork.simulation.steps.drifted_loops import LoopDrift, warn_of_drift
 
 After = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Configuration and velocity after a step, and constraint forces."""
@@ -31,7 +32,7 @@ class Advance(Protocol):
 
     lam0: np.ndarray
 
-    def tell(self) -> None: ...
+    def tell(self, q: np.ndarray, active: np.ndarray) -> None: ...
 
     def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After: ...
 
@@ -71,9 +72,14 @@ class _Explicit:
         self.step, self.backend = step, backend
         self.lam0, self.worst = np.zeros(step.model.rows), np.zeros(1)
 
-    def tell(self) -> None:
-        if self.step.model.rows and not self.worst[0] <= self.step.bound:
+    def tell(self, q: np.ndarray, active: np.ndarray) -> None:
+        model = self.step.model
+        if model.rows and not self.worst[0] <= self.step.bound:
             warn_violated("simulate", self.step.solver, self.step.bound, False)
+        elif self.step.conflicts:
+            held = np.repeat(active > 0, [c.rows for c in model.constraints])
+            if (which := LoopDrift(model, self.backend)(q[None], held[None])).any():
+                warn_of_drift("simulate", which)
 
     def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After:
         given = {"q": q, "v": v, "dt": np.array([h]), "active": active, "lam0": self.lam0}
@@ -112,7 +118,7 @@ class _Midpoint:
             actuators=actuators,
         )
 
-    def tell(self) -> None:
+    def tell(self, q: np.ndarray, active: np.ndarray) -> None:
         """Nothing: forward dynamics warn where they have not converged."""
 
     def __call__(self, q: np.ndarray, v: np.ndarray, drive: np.ndarray, active: np.ndarray, h: float) -> After:

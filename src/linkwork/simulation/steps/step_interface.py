@@ -47,6 +47,11 @@ class TimeStep(Protocol):
     def bound(self) -> float: ...
 
     @property
+    def conflicts(self) -> bool:
+        """Whether rows come into conflict as loops drift open."""
+        ...
+
+    @property
     def retried(self) -> TimeStep | None:
         """The step for motions that have not converged by this one, if there is another."""
         ...
