@@ -179,7 +179,8 @@ def judging(frame: Frame) -> list[str]:
         shape = frame.shape
         return [
             *field_of("%odd", "%turn", ODD, "i64"),
-            f"  %total = load {shape.vector}, ptr %sum, align {shape.bytes}",
+            f"  %sums = load {shape.vector}, ptr %sum, align {shape.bytes}",
+            f"  %total = fmul {shape.vector} %sums, {shape.constant(0.0)}",
             f"  %which = fcmp uno {shape.vector} %total, %total",
             f"  %any = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %which)",
             "  %word = zext i1 %any to i64",

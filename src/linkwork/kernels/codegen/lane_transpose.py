@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from linkwork.kernels.codegen.lower import Shape, exchanged
+from linkwork.kernels.codegen.lower import Shape, exchanged, watched
 from linkwork.kernels.programs.output_stores import POINTER
 
 WATCHES = 4
@@ -167,20 +167,19 @@ def _load_halves(shape: Shape, user: list[str], rows: list[str]) -> list[str]:
 
 
 def _watch(shape: Shape, rows: list[str], tag: str) -> list[str]:
-    """Zero times everything, in sums that do not wait for each other: NaN where something is not a number."""
+    """Products in sums that do not wait for each other: not finite where something is not a number."""
     v, code = shape.vector, []
-    for k, x in enumerate(rows):
+    for k, (x, y) in enumerate(watched(shape, rows)):
         before = f"%{tag}z{k - WATCHES}" if k >= WATCHES else f"%sum{k}" if tag == "f" else shape.constant(0.0)
-        arguments = f"{v} {x}, {v} {shape.constant(0.0)}, {v} {before}"
-        code.append(f"  %{tag}z{k} = call {v} @llvm.fmuladd.{shape.suffix}({arguments})")
+        code.append(f"  %{tag}z{k} = call {v} @llvm.fmuladd.{shape.suffix}({v} {x}, {v} {y}, {v} {before})")
     return code
 
 
 def _watched(shape: Shape) -> tuple[str, str]:
     """The sums at the head of the loop, and the test of them after it."""
-    v, w = shape.vector, shape.lanes
-    used = range(min(WATCHES, w))
-    last = {j: max(k for k in range(w) if k % WATCHES == j) for j in used}
+    v, count = shape.vector, len(watched(shape, [""] * shape.lanes))
+    used = range(min(WATCHES, count))
+    last = {j: max(k for k in range(count) if k % WATCHES == j) for j in used}
     head = "\n".join(f"  %sum{j} = phi {v} [zeroinitializer, %fast], [%fz{last[j]}, %loop]" for j in used)
     ends = [f"[%fz{last[j]}, %loop], [%mz{last[j]}, %few]" for j in used]
     end = [f"  %end{j} = phi {v} {ends[j]}" for j in used]
@@ -189,8 +188,9 @@ def _watched(shape: Shape) -> tuple[str, str]:
         end.append(f"  %total{j} = fadd {v} {total}, %end{j}")
         total = f"%total{j}"
     end += [
-        f"  %which = fcmp uno {v} {total}, {total}",
-        f"  %odd = call i1 @llvm.vector.reduce.or.v{w}i1({shape.mask} %which)",
+        f"  %still = fmul {v} {total}, {shape.constant(0.0)}",
+        f"  %which = fcmp uno {v} %still, %still",
+        f"  %odd = call i1 @llvm.vector.reduce.or.v{shape.lanes}i1({shape.mask} %which)",
         "  ret i1 %odd",
     ]
     return head, "\n".join(end)

@@ -8,7 +8,7 @@ equal: it would otherwise undo, load by load, the decisions of :mod:`linkwork.ke
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from linkwork.errors import KernelError
@@ -87,6 +87,17 @@ def exchanged(shape: Shape, rows: list[str], distance: int, emit: Callable[[str]
     return after
 
 
+def watched(shape: Shape, values: Sequence[str]) -> list[tuple[str, str]]:
+    """Factors of products whose sum is finite if all of these values are, and only then: two values in each.
+
+    Products of doubles overflow beyond 1e150, for which it is enough that somebody looks at the numbers again; of
+    floats they would beyond 1e19, and so each has zero for its other factor.
+    """
+    if shape.scalar == "float":
+        return [(x, shape.constant(0.0)) for x in values]
+    return [(values[k], values[min(k + 1, len(values) - 1)]) for k in range(0, len(values), 2)]
+
+
 def lower_chunk(schedule: Schedule, step: Code, name: str, shape: Shape) -> str:
     """The IR module of one code step."""
     return STRAIGHT + _Chunk(schedule, shape, places_of_constants(schedule, step)).module(step, name)
@@ -115,7 +126,7 @@ class _Chunk:
         self.fresh = 0
         self.windows: set[tuple[str, int]] = set()
         self.ports: set[int] = set()  # the outputs that it puts
-        self.sum = ""  # of zero times what it puts
+        self.sum = ""  # of products of what it puts
 
     def module(self, step: Code, name: str) -> str:
         for node, gone in zip(step.order, step.allocation.drops, strict=True):
@@ -161,8 +172,8 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         assert self.schedule.outlet is not None
         shape, width, put = self.shape, len(values), self.schedule.outlet.puts[i]
         x = [self.value(a) for a in values]
-        for a in put.checked:
-            self.sum = self.call("fmuladd", [self.value(a), shape.constant(0.0), self.sum or shape.constant(0.0)])
+        for a, b in watched(shape, [self.value(v) for v in put.checked]):
+            self.sum = self.call("fmuladd", [a, b, self.sum or shape.constant(0.0)])
         for round_ in range(width.bit_length() - 1):
             x = exchanged(shape, x, 1 << round_, self.emit)
         for row in range(shape.lanes):

@@ -19,9 +19,14 @@ from typing import NamedTuple
 
 from linkwork.kernels.programs.program import Node, Program
 
-STORED = 32
+STORED, LINE = 32, 64
 """Bytes of a row that a put stores: half a cache line. Zen 4 stores halves as fast as whole lines, and more halves than
-lines are all zero."""
+lines are all zero. But whole lines where results of a tile are larger than `NEAR` and take more than `LONG` operations
+each: otherwise most lines are fetched twice, because they have left the first-level cache before their other half comes
+(derivatives of a quadruped take 2 to 10 % less time, and Talos' inverse dynamics' 9)."""
+
+NEAR, LONG = 32 * 1024, 5
+"""Bytes of a first-level cache; fused operations (mass matrices have 2 or 3, and their lines are still there)."""
 
 ZEROS = ("const", 0.0), ("const", -0.0)
 POINTER = 8
@@ -42,7 +47,7 @@ class Outlet(NamedTuple):
     widths: tuple[int, ...]  # of the blocks of every output
     blanks: tuple[tuple[int, ...], ...]  # first columns of blocks of zeros
     rows: tuple[int, ...]  # the first slot of every output's pointers
-    sum: int  # the slot of a sum that is NaN where an output is
+    sum: int  # the slot of a sum that is not finite where an output is not
 
 
 def with_puts(program: Program, lanes: int, size: int, region: Callable[[int], int]) -> tuple[Program, Outlet]:
@@ -54,8 +59,11 @@ def with_puts(program: Program, lanes: int, size: int, region: Callable[[int], i
     nodes: list[Node] = list(program.nodes)
     targets: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     widths, blanks = [], []
+    written = sum(nodes[v] not in ZEROS for result in program.results for v in result)
+    whole = written * lanes * size > NEAR and len(nodes) > LONG * written
+    most = min(lanes, (LINE if whole else STORED) // size)
     for port, result in enumerate(program.results):
-        width, full, blank = blocks_of([nodes[v] in ZEROS for v in result], min(lanes, STORED // size))
+        width, full, blank = blocks_of([nodes[v] in ZEROS for v in result], most)
         for first in full:
             targets.setdefault(result[first : first + width], []).append((port, first))
         widths.append(width)
