@@ -17,6 +17,9 @@ G = 9.81
 CORNERS = [(x, y) for x in (-1, 1) for y in (-1, 1)]
 
 
+ONE = lw.BodyInertia(1.0, np.zeros(3), np.eye(3))
+
+
 def cube(side: float = 0.1, mass: float = 1.0, friction: float = 0.5) -> tuple[lw.Model, list[lw.Contact]]:
     """A cube and the four corners of its lower face."""
     b = lw.Builder("cube")
@@ -133,6 +136,20 @@ def test_joints_stay_within_their_limits() -> None:
     assert run.q.max() < 0.3 + 1e-9
     assert run.q.min() > -0.5 - 1e-9
     assert run.q.max() == pytest.approx(0.3, abs=1e-6)
+
+
+def test_joints_outside_their_limits_come_back_slowly() -> None:
+    """With at most 8 g T = 1.57 rad/s, whatever the distance, and not with 50."""
+    b = lw.Builder("wheel")
+    b.link("wheel", joint="revolute", axis="z", inertia=ONE, limits=Limits(-0.5, 0.3))
+    step, fastest = lw.step(b.build()), 0.0
+    q, v = np.array([1.3]), np.zeros(1)
+    for _ in range(1200):
+        after = step(q, v, np.zeros(1), 1e-3)
+        q, v = after.q, after.v
+        fastest = max(fastest, abs(float(v[0])))
+    assert 1.0 < fastest <= 8 * G * 0.02
+    assert -0.5 - 1e-9 <= q[0] <= 0.3
 
 
 def test_kernels_and_numpy_agree_for_any_base_origin() -> None:

@@ -274,6 +274,12 @@ def test_many_contacts_are_solved_over_joints(method: str, most: int) -> None:
     assert after.converged
     assert np.abs(after.forces).max() > 0
     np.testing.assert_allclose(after.v, by.v, atol=1e-8 * np.abs(by.v).max())
+    if method == "newton":  # limits are in its first loop: no code of another is needed
+        q, v = model.neutral(), np.zeros(model.nv)
+        q[2], q[9], v[8] = 2.0, -2.7999, -5.0
+        after = step(q, v, np.zeros(model.nv), [1e-3])
+        assert after.v[8] == pytest.approx(-0.1, rel=1e-8)
+        assert [whole for _, whole in step.kernel._forms] == [False]
 
 
 def touches(model: lw.Model, points: list[lw.Contact], q: np.ndarray) -> list[Any]:

@@ -41,7 +41,7 @@ def test_each_lane_is_a_robot_of_its_own(backend: str) -> None:
     mass = rng.uniform(0.8, 1.3, (B, model.nlinks, 1))
     gains = rng.uniform(0.7, 1.4, (B, model.nu, 1))
     given = {"inertia": own.inertia * mass, "gain": own.gain * gains, "bias": own.bias * gains}
-    steps = 20 if backend == "kernel" else 2
+    steps = 20 if backend == "kernel" else 4
     run = lw.rollout(
         model, dt=2e-3, contacts=feet(model), actuators=True, parameters=tuple(given), steps=steps, backend=backend
     )

@@ -183,7 +183,7 @@ class Newton:
 
 
 class WholeNewton(Newton):
-    """The same with limits of joints, for what the loops before leave."""
+    """The same with limits of joints: for what others leave, or from the start over joints."""
 
     anew = True
 

@@ -14,7 +14,8 @@ is restitution times the velocity before the step. At a depth d below the ground
     d / (T + d / w),    w = 8 g T,
 
 with the recovery time T: d / T where d is small, and w at most. Contacts do not pull, so a body that comes out goes on
-with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground.
+with that velocity v; v^2 < 2 g d for every d, so that gravity stops it before it leaves the ground. Joints outside
+their limits come back with as much, in rad/s or m/s.
 """
 
 from __future__ import annotations
@@ -212,7 +213,8 @@ def contact_problem(
     for k, i in enumerate(joints, start=n + len(turns)):
         q, limits = motion.joint_q(i)[0, 0], motion.model.links[i].limits
         below, above = limits.lower - q, limits.upper - q
-        lower, upper = below / xp.where(below < 0, h, recovery), above / xp.where(above > 0, h, recovery)
+        lower = below / xp.where(below < 0, h, recovery + below * slower)
+        upper = above / xp.where(above > 0, h, recovery - above * slower)
         first = motion.model.topology.v_slices[i].start
         resists = float(motion.model.links[i].passive.friction[0]) if dry is None else dry[first, 0]
         sides = limits.lower > -math.inf, limits.upper < math.inf

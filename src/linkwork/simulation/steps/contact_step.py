@@ -177,12 +177,12 @@ class ContactStep:
         """The solvers of its loops, one after the other, each for what those before have left.
 
         The first three of "newton" know contacts, but not the limits of joints. In a system over joints limits cost
-        nothing, so that for many contacts, whose programs are long, two of these are left out.
+        next to nothing, so that for many contacts, whose programs are long, these are left out.
         """
         stops = stopped_joints(self.model, "joint_friction" in self.parameters)
         few = 3 * len(self.contacts) + len(turning_rows(self.contacts)) + len(stops) <= MANY
         if self.solver == "newton" and self._over_joints(len(stops)):
-            return ["newton", "whole_newton", "whole_interior_point"]
+            return ["whole_newton", "whole_interior_point"]
         if self.solver == "newton":
             whole = [] if not stops else ["gauss_seidel"] if few else ["whole_newton", "whole_interior_point"]
             return ["newton", "slips", "interior_point", *whole, *(["admm"] if few else [])]
