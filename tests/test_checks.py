@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import UserList, deque
 from inspect import signature
 
@@ -29,6 +30,7 @@ from linkwork.checks import (
     whole,
 )
 from linkwork.errors import InputError, LinkworkError, MissingExtra, NotFound, not_found
+from linkwork.robots import mechanisms
 from linkwork.robots.mechanisms import chain, quadruped
 
 
@@ -199,3 +201,31 @@ def test_arrays_without_masked_entries_are_arrays():
     expected = fd(x, x, x).a
     for same in (np.ma.array(x), x.tolist(), x.astype(np.float32), np.array(x)[::-1][::-1], [np.float32(0.1), 0.2]):
         np.testing.assert_allclose(fd(same, x, x).a, expected, rtol=1e-6)
+
+
+def test_views_larger_than_any_memory_are_refused_at_once():
+    """They were copied, or looked through entry by entry: for minutes, and until memory was full."""
+    model, huge, began = mechanisms.chain(3), np.broadcast_to(0.0, (10**12, 3)), time.process_time()
+    for call in (
+        lambda: lw.joints.Revolute(huge),
+        lambda: lw.simulate(model, huge),
+        lambda: lw.Actuator("link1_joint", control_range=huge),
+    ):
+        with pytest.raises(lw.LinkworkError):
+            call()
+    assert time.process_time() - began < 5
+
+
+def test_errors_of_foreign_types_are_refusals():
+    class Broken:
+        def __iter__(self):
+            raise OSError("no")
+
+    class Number(float):
+        def __float__(self):
+            raise RuntimeError("no")
+
+    with pytest.raises(InputError, match=r"names is .*, not a Broken"):
+        lw.terms(mechanisms.chain(2), names=Broken())
+    with pytest.raises(InputError, match="dt is a time above 0 s"):
+        lw.rollout(mechanisms.chain(2), dt=Number(0.1))

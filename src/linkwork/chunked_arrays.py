@@ -6,11 +6,14 @@ megabytes is one instruction; new memory is slow to touch, and a busy machine ma
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from math import isfinite, prod
 from typing import Any
 
 import numpy as np
+
+from linkwork.errors import InputError
 
 TURN = 1 << 22
 """Bytes."""
@@ -39,10 +42,21 @@ def copied(x: np.ndarray, dtype: Any = None) -> np.ndarray:
     """A new contiguous array of this type with the same values."""
     if x.nbytes <= TURN:
         return np.array(x, dtype, order="C")
-    out = np.empty(x.shape, x.dtype if dtype is None else dtype)
+    kind = x.dtype if dtype is None else np.dtype(dtype)
+    if x.size * kind.itemsize > memory() // 2:  # views may be larger than any memory
+        raise InputError(
+            f"a copy of an array of shape {x.shape} would take {x.size * kind.itemsize / 1e9:.3g} GB, and this "
+            f"machine has {memory() / 1e9:.3g} GB; give fewer at a time"
+        )
+    out = np.empty(x.shape, kind)
     for at in pieces(x):
         out[at] = x[at]
     return out
+
+
+def memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
 
 
 def packed(x: np.ndarray, dtype: Any = None) -> np.ndarray:

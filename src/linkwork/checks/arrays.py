@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from linkwork import chunked_arrays as interruptible
 from linkwork.checks.declared import Kind, Refused, nothing, shown
 from linkwork.checks.numbers import LARGEST
-from linkwork.errors import InputError
+from linkwork.errors import InputError, LinkworkError
 
 WEIGHTS = "active"
 """The one input of functions that may be truth values: which constraints hold."""
@@ -29,7 +28,7 @@ def real_array(value: Any, name: str = "") -> np.ndarray:
         if type(value) is not np.ndarray:
             refuse_entries(value, truths)
         x = interruptible.as_array(value)
-    except Refused:
+    except (Refused, LinkworkError):
         raise
     except Exception as problem:  # raised by a foreign type's own conversion, or for lists of different lengths
         raise Refused(str(problem).partition(". The detected")[0]) from None
@@ -84,7 +83,12 @@ def _as_double(x: np.ndarray) -> np.ndarray:
 
 def finite_array(value: Any, size: float = LARGEST, name: str = "") -> np.ndarray:
     """A new array of float64 of finite numbers, none larger than `size`; `Refused` otherwise."""
-    x = _as_double(real_array(value, name))
+    return _finite(real_array(value, name), size)
+
+
+def _finite(given: np.ndarray, size: float = LARGEST) -> np.ndarray:
+    """The same of an array of real numbers: whoever knows its shape checks that first, because it may be huge."""
+    x = _as_double(given)
     if not interruptible.largest(x) <= size:  # NaN is not, either
         raise Refused(
             f"entries are larger than {size:g}" if interruptible.all_finite(x) else "entries are NaN or infinite"
@@ -96,10 +100,10 @@ def array(*shape: int, what: str = "") -> Kind:
     """Finite numbers in an array of this shape."""
 
     def take(value: Any) -> np.ndarray:
-        x = finite_array(value)
+        x = real_array(value)
         if x.shape != shape:
             raise Refused(f"its shape is {x.shape}")
-        return x
+        return _finite(x)
 
     words = f"{shape[0]} finite numbers" if len(shape) == 1 else f"a matrix of {' x '.join(map(str, shape))} numbers"
     return Kind(what or words, take)
@@ -123,12 +127,13 @@ class Sized(Kind):
             return value
         n = getattr(model, self.size)
         try:
-            x = finite_array(value, float(np.finfo(float).max) if self.loose else LARGEST)
+            x = real_array(value)
+            if x.ndim not in ((1, 2) if self.batch else (1,)) or x.shape[-1] != n:
+                needs = f"({n},) or (batch, {n})" if self.batch else f"({n},)"
+                raise InputError(f"{name} has shape {x.shape}; this model needs {needs}")
+            x = _finite(x, float(np.finfo(float).max) if self.loose else LARGEST)
         except Refused as why:
             raise InputError(f"{name} is not an array of finite numbers: {str(why) or shown(value)}") from None
-        if x.ndim not in ((1, 2) if self.batch else (1,)) or x.shape[-1] != n:
-            needs = f"({n},) or (batch, {n})" if self.batch else f"({n},)"
-            raise InputError(f"{name} has shape {x.shape}; this model needs {needs}")
         if self.size == "nq" and not self.loose:
             model.check_position(x)
         return x
@@ -153,10 +158,10 @@ MATRIX = Kind("a matrix (two axes) of a backend", _matrix)
 
 
 def _numbers(value: Any) -> np.ndarray:
-    x = finite_array(value)
+    x = real_array(value)
     if x.ndim != 1:
         raise Refused(f"its shape is {x.shape}")
-    return x
+    return _finite(x)
 
 
 NUMBERS = Kind("a list of finite numbers", _numbers)
@@ -167,7 +172,7 @@ ANY_ARRAY = Kind("an array of finite numbers", lambda value: finite_array(value,
 
 def check_memory(what: str, entries: int, remedy: str) -> None:
     """Refuse results that this machine cannot hold: `entries` numbers of eight bytes."""
-    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
+    size = interruptible.memory()
     if 8 * entries > size:
         raise InputError(
             f"{what} would take {8 * entries / 1e9:.3g} GB, and this machine has {size / 1e9:.3g} GB; {remedy}"

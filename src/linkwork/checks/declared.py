@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from linkwork.errors import InputError, listing, not_found
+from linkwork.errors import InputError, LinkworkError, listing, not_found
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,6 +35,13 @@ class Kind:
         except Refused as more:
             why = f" ({more})" if str(more) else ""
             raise InputError(f"{name} is {self.what}, not {shown(value)}{why}") from None
+        except LinkworkError:
+            raise
+        except Exception as problem:
+            if type(value).__module__ in ("builtins", "numpy"):
+                raise
+            # a foreign type that answers with errors of its own
+            raise InputError(f"{name} is {self.what}, not {shown(value)} ({type(problem).__name__})") from None
 
 
 def checked(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:

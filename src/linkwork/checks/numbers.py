@@ -22,6 +22,8 @@ def _real(value: Any) -> float:
         return float(value)
     except OverflowError:
         raise Refused("too large") from None
+    except Exception:  # raised by a foreign type's own conversion
+        raise Refused from None
 
 
 def number(low: float = -LARGEST, high: float = LARGEST, what: str = "a finite number") -> Kind:

@@ -42,8 +42,11 @@ if TYPE_CHECKING:
 
 
 def _range(value: object) -> tuple[float, float]:
-    x = any_numbers(value).astype(float)
-    if x.shape != (2,) or not x[0] <= x[1]:
+    given = any_numbers(value)
+    if given.shape != (2,):
+        raise Refused
+    x = given.astype(float)
+    if not x[0] <= x[1]:
         raise Refused
     return float(x[0]), float(x[1])
 

@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwork.checks import Refused, bare_as_entry, real_array, shown
+from linkwork.checks import Refused, bare_as_entry, check_memory, real_array, shown
 from linkwork.chunked_arrays import copied, packed
 from linkwork.errors import InputError, listing
 from linkwork.kernels.codegen.fields import CACHE_LINE
 from linkwork.kernels.programs.program import Port
 
 Array = NDArray[Any]
+MANY = 10**6
+"""States of a batch from which its results may be more than a machine can hold."""
+
 LONG_ROW = 1024
 """Bytes."""
 
@@ -104,6 +107,9 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
     if out is None:
         if batch is None:
             return [Rows(np.empty(shape, dtype), port.size) for port, shape in zip(ports, shapes, strict=True)]
+        if batch > MANY:
+            entries = batch * sum(port.size for port in ports) * dtype.itemsize // 8
+            check_memory(f"the results of {batch} states", entries, "give fewer states at a time")
         return [_row_strided(empty_lines(shape, dtype), dtype) for shape in shapes]
     arrays = list(out) if isinstance(out, list | tuple) else [out]
     if len(arrays) != len(ports):

@@ -43,16 +43,16 @@ class LoopDrift:
 
     def __call__(self, q: np.ndarray, held: np.ndarray | None = None) -> np.ndarray:
         """Which of the motions q (B, N, nq) drifted; `held` (B, rows) are the rows that are switched on."""
-        nv, out = self.model.nv, np.zeros(len(q), dtype=bool)
-        for k in sorted({round(n * (q.shape[1] - 1) / LOOKS) for n in range(1, LOOKS + 1)}):
-            at = np.ascontiguousarray(q[:, k], dtype=float)
-            phi = self._error(at, np.zeros((len(at), nv))).phi
-            on = np.ones(phi.shape) if held is None else held
-            looked = np.flatnonzero((np.abs(phi) * on > OPENED * _per_joint(self.model)).any(axis=-1) & ~out)
-            if looked.size:
-                s = self._singular_values(at[looked], on[looked])
-                out[looked] = ((s > UNDECIDED[0]) & (s < UNDECIDED[1])).any(axis=-1)
-        return out
+        records = sorted({round(n * (q.shape[1] - 1) / LOOKS) for n in range(1, LOOKS + 1)})
+        at = q[:, records].reshape(-1, q.shape[-1]).astype(float)
+        phi = self._error(at, np.zeros((len(at), self.model.nv))).phi
+        on = np.ones(phi.shape) if held is None else np.repeat(held, len(records), axis=0)
+        out = np.zeros(len(at), dtype=bool)
+        looked = np.flatnonzero((np.abs(phi) * on > OPENED * _per_joint(self.model)).any(axis=-1))
+        if looked.size:
+            s = self._singular_values(at[looked], on[looked])
+            out[looked] = ((s > UNDECIDED[0]) & (s < UNDECIDED[1])).any(axis=-1)
+        return np.logical_or.reduce(out.reshape(len(q), -1), axis=-1)  # type: ignore[no-any-return]
 
     @cached_property
     def _error(self) -> Any:
