@@ -17,6 +17,7 @@ from linkwork.chunked_arrays import copied, packed
 from linkwork.errors import InputError, listing
 from linkwork.kernels.codegen.fields import CACHE_LINE
 from linkwork.kernels.programs.program import Port
+from linkwork.system.memory import lasting
 
 Array = NDArray[Any]
 MANY = 10**6
@@ -86,16 +87,18 @@ def one_state(ports: Sequence[Port], given: Sequence[ArrayLike], dtype: np.dtype
     return None if all(map(operator.is_, arrays, given)) else arrays
 
 
-def empty_lines(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+def empty_lines(shape: Sequence[int], dtype: np.dtype[Any], lasts: bool = False) -> Array:
     """A new array that starts on a cache line, and if its rows are long (matrices), each of them does.
 
-    Vectors that straddle two lines take twice the time to write: a batch of mass matrices took a fifth longer.
+    Vectors that straddle two lines take twice the time to write: a batch of mass matrices took a fifth longer. One that
+    `lasts` through many calls is in large pages.
     """
     rows, width = shape[0], math.prod(shape[1:]) * dtype.itemsize
     if not width:
         return np.empty(shape, dtype)  # views of no bytes have strides of one byte, which PyTorch refuses
     step = -(-width // CACHE_LINE) * CACHE_LINE if width >= LONG_ROW else width
-    memory = np.empty(rows * step + CACHE_LINE, np.uint8)
+    size = rows * step + CACHE_LINE
+    memory = lasting(size) if lasts else np.empty(size, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
     whole = memory[start : start + rows * step].reshape(rows, step)[:, :width]
     return whole.view(dtype).reshape(shape)

@@ -48,7 +48,7 @@ class Workspace:
     """Memory for one thread at a time: a tile and its turn, aligned to cache lines."""
 
     def __init__(self, size: int) -> None:
-        self.array: NDArray[np.uint8] = empty_lines([size + TURN], np.dtype(np.uint8))
+        self.array: NDArray[np.uint8] = empty_lines([size + TURN], np.dtype(np.uint8), lasts=True)
         self.address = self.array.ctypes.data
 
 

@@ -352,9 +352,8 @@ class Bound(Generic[R]):
         lead, count = ((), 1) if batch is None else ((batch,), batch)
         arrays = [np.zeros((*lead, *port.shape), kernel.dtype) for port in kernel.inputs]
         for port in kernel.outputs:
-            arrays.append(
-                empty_lines((count, *port.shape), kernel.dtype) if lead else np.empty(port.shape, kernel.dtype)
-            )
+            whole = (*lead, *port.shape)
+            arrays.append(empty_lines(whole, kernel.dtype, lasts=True) if lead else np.empty(whole, kernel.dtype))
             arrays[-1][...] = 0.0
         for buffer, value in zip(arrays, kernel._defaults, strict=False):
             if value is not None:
