@@ -131,7 +131,10 @@ def _in_batches(f: Function, robot: Robot) -> Callable[[], Any]:
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    """Processor time of a call in us, repeated for a while; reading that clock takes 1 us, and is done a few times."""
+    """Processor time of a call in us, repeated for a while.
+
+    Reading that clock takes 1 us, and is done a few times.
+    """
     begin, calls, more = time.thread_time(), 0, 1
     while (spent := time.thread_time() - begin) < BUDGET:
         for _ in range(more):

@@ -88,7 +88,7 @@ def exchanged(shape: Shape, rows: list[str], distance: int, emit: Callable[[str]
 
 
 def watched(shape: Shape, values: Sequence[str]) -> list[tuple[str, str]]:
-    """Factors of products whose sum is finite if all of these values are, and only then: two values in each.
+    """Factors of products whose sum is finite if all these values are, and only then.
 
     Products of doubles overflow beyond 1e150, for which it is enough that somebody looks at the numbers again; of
     floats they would beyond 1e19, and so each has zero for its other factor.
