@@ -87,7 +87,10 @@ def finite_array(value: Any, size: float = LARGEST, name: str = "") -> np.ndarra
 
 
 def _finite(given: np.ndarray, size: float = LARGEST) -> np.ndarray:
-    """The same of an array of real numbers: whoever knows its shape checks that first, because it may be huge."""
+    """The same of an array of real numbers.
+
+    Whoever knows its shape checks that first: it may be huge.
+    """
     x = _as_double(given)
     if not interruptible.largest(x) <= size:  # NaN is not, either
         raise Refused(
