@@ -210,6 +210,8 @@ def test_views_larger_than_any_memory_are_refused_at_once():
         lambda: lw.joints.Revolute(huge),
         lambda: lw.simulate(model, huge),
         lambda: lw.Actuator("link1_joint", control_range=huge),
+        lambda: lw.forward_dynamics(model)(huge, np.zeros(3), np.zeros(3)),
+        lambda: lw.rollout(model)(huge, np.zeros(3), steps=10),
     ):
         with pytest.raises(lw.LinkworkError):
             call()

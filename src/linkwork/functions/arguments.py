@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwork import chunked_arrays as interruptible
 from linkwork.algorithms.registry import FD, check_modes
-from linkwork.checks import Refused, bare_as_entry, real_array, shown
+from linkwork.checks import Refused, bare_as_entry, check_memory, real_array, shown
 from linkwork.errors import InputError, not_found
 from linkwork.functions.method_choice import Choice
 from linkwork.functions.parameters import impossible
@@ -72,6 +72,7 @@ class Arguments:
         if x.ndim not in (len(shape), len(shape) + 1) or x.shape[-len(shape) :] != shape:
             one, many = str(shape), f"(batch, {', '.join(map(str, shape))})"
             raise InputError(f"{self.name}: '{name}' has shape {x.shape}; this model needs {one} or {many}")
+        check_memory(f"{self.name}: '{name}', {x.shape}", x.size, "give fewer states at a time")
         x = x.reshape(*x.shape[: x.ndim - len(shape)], self.inputs[name])
         if not interruptible.all_finite(x):
             raise InputError(f"{self.name}: '{name}' has entries that are NaN or infinite")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwork import chunked_arrays as interruptible
-from linkwork.checks import LARGEST, Refused, real_array, shown
+from linkwork.checks import LARGEST, Refused, check_memory, real_array, shown
 from linkwork.errors import InputError
 from linkwork.functions.parameters import GROUPS, impossible
 from linkwork.model import Model
@@ -90,6 +90,7 @@ def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, 
 
 def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
     """Refuse numbers that this input cannot have."""
+    check_memory(f"'{name}', {x.shape}, and a result as large", 2 * x.size, "give fewer states at a time")
     if name in ("q", "v") and interruptible.largest(x) > LARGEST:
         raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
     if name == "friction" and (x < 0).any():
