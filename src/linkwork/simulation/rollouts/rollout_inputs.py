@@ -90,7 +90,6 @@ def states_of(inputs: Mapping[str, np.ndarray], which: np.ndarray) -> dict[str, 
 
 def _check(model: Model, name: str, x: np.ndarray, parameter: bool) -> None:
     """Refuse numbers that this input cannot have."""
-    check_memory(f"'{name}', {x.shape}, and a result as large", 2 * x.size, "give fewer states at a time")
     if name in ("q", "v") and interruptible.largest(x) > LARGEST:
         raise InputError(f"'{name}' has entries larger than {LARGEST:g}: no motion can be computed from there")
     if name == "friction" and (x < 0).any():
@@ -126,6 +125,7 @@ def _numbers(name: str, size: int, value: Any, dtype: str, own: np.ndarray | Non
     if x.shape[-1] != size or x.ndim > (3 if timed else 2) or 0 in x.shape[(0 if timed else 1) :]:
         shapes = f"({size},), (times, {size}) or (batch, times, {size})" if timed else f"({size},) or (batch, {size})"
         raise InputError(f"'{name}' has shape {x.shape}; it needs {shapes}")
+    check_memory(f"'{name}', {x.shape}, and a result as large", 2 * x.size, "give fewer states at a time")
     if not interruptible.all_finite(x):
         raise InputError(f"'{name}' has entries that are NaN or infinite")
     return x
