@@ -12,7 +12,7 @@ import linkwork as lw
 from linkwork.cli.demo import squatting_humanoid
 from linkwork.constraints.stabilisation import SHARE
 from linkwork.errors import InputError, NotFound, OpenLoopWarning, StepError
-from linkwork.robots.mechanisms import arm, bricard, four_bar, quadruped, standing
+from linkwork.robots.mechanisms import arm, bricard, four_bar, planar_leg, quadruped, standing
 from linkwork.robots.scenarios import cassie
 
 
@@ -289,3 +289,18 @@ def test_motions_that_begin_with_an_open_loop_say_so():
         lw.simulate(model, q, duration=0.002)
         lw.simulate(model, still, duration=0.002, projection=True)
         lw.simulate(model, still, duration=0.002, stabilisation=True)
+
+
+def test_stabilisation_closes_loops_of_robots_on_the_ground():
+    model = planar_leg(base="free")
+    feet = [lw.Contact("foot", radius=0.02)]
+    q = model.neutral()
+    q[2], q[-1] = 1.0, q[-1] + 0.05
+    options = {"contacts": feet, "dt": 1e-3, "duration": 0.1}
+    with pytest.warns(OpenLoopWarning, match="stabilisation=True"):
+        drifting = lw.simulate(model, q, **options)
+    settled = lw.simulate(model, q, stabilisation=True, **options)
+    still = lw.simulate(model, q, duration=1e-3, stabilisation=True, contacts=feet)
+    assert gap(model, settled.q[-1:]) < 0.05 * gap(model, still.q[:1]) < 0.1 * gap(model, drifting.q[-1:])
+    rolled = lw.rollout(model, contacts=feet, stabilisation=True, dt=1e-3)(q, np.zeros(model.nv), steps=100)
+    np.testing.assert_allclose(settled.q[-1], rolled.q[-1], atol=1e-9)

@@ -173,9 +173,9 @@ def simulate(
     q, v = np.asarray(q0), np.zeros(model.nv) if v0 is None else np.asarray(v0)
     model.check_forward()
     if contacts is not None:
-        given = {"prox": prox, "stabilisation": stabilisation or None}
-        options.check_contacts([n for n, x in given.items() if x is not None])
-        warn_of_open_loop(model, q)
+        options.check_contacts([] if prox is None else ["prox"])
+        model = stabilised(model, stabilisation, dt)
+        warn_of_open_loop(model, q, remedy=", or take stabilisation=True")
         plane = ground if isinstance(ground, Surface) else Ground(height=ground or 0.0)
         act = partial(_drive, model, controller, options)
         scene = Scene(model, contacts, plane, method, backend, actuators)
