@@ -50,6 +50,7 @@ def test_the_same_as_operation_by_operation(name: str, backend: str) -> None:
         for few in (False, True)
     )
     wrt = ["q", "v", "a", "fext"]
+    assert ours.derivatives(wrt).program.digest != by_operations.derivatives(wrt).program.digest, "two programs"
     # both square condition numbers, of up to 1e5 (a unit of lam costs 1e-3)
     assert_same(ours.derivatives(wrt)(*given), by_operations.derivatives(wrt)(*given), 1e-7)
 

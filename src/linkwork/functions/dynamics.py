@@ -282,7 +282,7 @@ def constrained_inverse_dynamics(
         threads=threads,
         defaults=inputs.defaults,
         shapes={"residual": (), **inputs.shapes},
-        identity=(external_forces, driven, weight, *inputs.identity),
+        identity=(external_forces, driven, weight, underactuated, *inputs.identity),
         result=ConstrainedInverseDynamicsResult,
     )
     made.least = None if underactuated else LeastCost(driven, weight)
