@@ -149,6 +149,49 @@ def test_a_disc_spins_down_and_a_wheel_rolls_on() -> None:
     assert abs(rolled.v[-1, 5]) == pytest.approx(1.0 / r, rel=1e-6)
 
 
+def test_a_coin_rolls_in_a_circle() -> None:
+    """Steadily, leaning by a = 60 degrees: it turns with W about the vertical and with s about its axis.
+
+    The balance of moments about its centre, with L' = W z x L and the force m (v' + g z) at its rim, gives
+    s W sin a (I_a + m r^2) = cos a (I_t W^2 sin a - m g r), and the centre has the velocity r s.
+    """
+    r, m, a, W = 0.1, 1.0, np.pi / 3, 5.0
+    I_t, I_a = m * r**2 / 4, m * r**2 / 2
+    s = np.cos(a) * (I_t * W**2 * np.sin(a) - m * G * r) / (W * np.sin(a) * (I_a + m * r**2))
+    builder = lw.Builder("coin")
+    builder.link("coin", joint="free", inertia=lw.BodyInertia(m, np.zeros(3), np.diag([I_t, I_t, I_a])))
+    rim = [lw.RimContact("coin", friction=2.0, axis="z", rim=r, turn=2 * np.pi * k / 3) for k in range(3)]
+    q = np.array([0, 0, r * np.sin(a), np.sin(a / 2), 0, 0, np.cos(a / 2)])
+    v, steps = np.array([-r * s, 0, 0, 0, W * np.sin(a), s]), 628
+    run = lw.rollout(builder.build(), contacts=rim, threads=1, dt=2 * np.pi / W / steps)(q, v, steps=steps, every=1)
+    radius = abs(r * s / W)
+    assert np.ptp(run.q[:, 0]) == pytest.approx(2 * radius, rel=2e-3)
+    assert run.q[-1, :3] == pytest.approx(q[:3], abs=2e-3 * radius)  # 0.08 with laws at the beginning of steps
+
+
+@pytest.mark.parametrize(("dt", "most"), [(2e-3, 8e-3), (5e-4, 5e-4)])
+def test_contact_does_no_work_on_an_egg_that_rolls(dt: float, most: float) -> None:
+    """Thrown eggs: energy falls by impacts and slipping, and stays while they roll, but for an error of second order.
+
+    Velocities are those of the middle of a step, and so are the places that weight is taken at.
+    """
+    rng, lanes, steps = np.random.default_rng(7), 32, int(1.5 / dt)
+    builder = lw.Builder("egg")
+    builder.link("egg", joint="free", inertia=lw.BodyInertia(1.0, np.zeros(3), np.diag([1e-3, 2e-3, 2.5e-3])))
+    model, egg = builder.build(), [lw.EllipsoidContact("egg", friction=0.6, radii=(0.1, 0.05, 0.07))]
+    q, v = np.zeros((lanes, 7)), rng.standard_normal((lanes, 6)) * [1, 1, 1, 5, 5, 5]
+    q[:, 2], q[:, 3:] = 0.3, rng.standard_normal((lanes, 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
+    run = lw.rollout(model, contacts=egg, threads=1, dt=dt)(q, v, steps=steps, every=1)
+    kinetic = np.asarray(lw.energy(model)(run.q.reshape(-1, 7), run.v.reshape(-1, 6)).kinetic_energy)
+    height = np.concatenate([q[:, None, 2], run.q[..., 2]], axis=1)
+    energy = kinetic.reshape(lanes, steps) + G * (height[:, 1:] + height[:, :-1]) / 2
+    rise = energy - np.minimum.accumulate(energy, axis=1)
+    assert rise.max() < most
+    assert energy[:, -1].min() > 0.3  # they roll on
+    assert run.converged.all()
+
+
 def test_laws_hold_in_random_scenes() -> None:
     """Bricks, rods and plates thrown to the ground: 99.9 % of all steps to 1e-6, and the others say so."""
     rng, lanes, steps, bad, unsaid = np.random.default_rng(5), 32, 500, 0, 0

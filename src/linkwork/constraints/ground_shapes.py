@@ -1,11 +1,13 @@
 """Candidates of contact of boxes, discs and ellipsoids, which touch where they are lowest.
 
-A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link.
+A shape touches a plane where it is farthest along -n, with n the plane's normal seen from the link. On a round one that
+place moves when it rolls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +16,9 @@ from linkwork.checks import NOT_NEGATIVE, NUMBER, array, checked_class, optional
 from linkwork.constraints.contact import CONTACT, Contact, check_sizes
 from linkwork.joints.base import AXIS, unit_axis
 from linkwork.model.body import PLACEMENT, Placement
+
+if TYPE_CHECKING:
+    from linkwork.model.motion import Motion
 
 FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
@@ -64,9 +69,45 @@ def lowest_corner(n: Array, half: np.ndarray, corner: int, xp: Ops) -> Array:
     )
 
 
+class RoundContact(Contact):
+    """A candidate whose place moves over a round body as it rolls."""
+
+    @property
+    def rolls(self) -> bool:
+        """Whether the place moves."""
+        return True
+
+    @property
+    def centre(self) -> np.ndarray:
+        """Of the body, in the axes of the frame."""
+        return np.array(self.offset)
+
+    def moves(self, motion: Motion, axes: Array, h: Array) -> Array:
+        """w x (d' - d) in the contact's axes: from the lever d to that in the middle of the step.
+
+        Levers are from the centre; the body turns with w until then. Zero where that may take the place over 60 degrees
+        of a rim, |h w / 2| > tan(60) sin(slope of the lever): a disc that falls flat touches with another place next.
+        """
+        xp, frame = motion.xp, motion.model.frame(self.frame)
+        R = motion.poses[frame.link][0] @ xp.constant(frame.placement.R)
+        w, n = xp.constant(frame.placement.R.T) @ motion.V[frame.link][3:6, :], R.T @ axes[:, 2:3]
+        d = self.place(n, xp) - xp.constant(self.centre)
+        then = self.place(_turned(n, -(h / 2) * w, xp), xp) - xp.constant(self.centre)
+        depth, turn = (n.T @ d)[0, 0], h * h * (w.T @ w)[0, 0]
+        near = xp.where(12 * depth * depth > turn * (d.T @ d)[0, 0], 1.0, 0.0)
+        return near * (axes.T @ (R @ xp.cross(w, _turned(then, (h / 2) * w, xp) - d)))
+
+
+def _turned(x: Array, by: Array, xp: Ops) -> Array:
+    """x after a small rotation, by Cayley's formula."""
+    half = by / 2
+    across = xp.cross(half, x)
+    return x + 2 / (1 + (half.T @ half)[0, 0]) * (across + xp.cross(half, across))
+
+
 @checked_class(**CONTACT, axis=AXIS, rim=NOT_NEGATIVE, turn=NUMBER)
 @dataclass(frozen=True, eq=False, repr=False)
-class RimContact(Contact):
+class RimContact(RoundContact):
     """A point on the rim of a disc or cylinder: the lowest one, or one `turn` rad further on.
 
     The disc has its centre at `offset`, the radius `rim` and the normal `axis`, in the axes of `frame`. Three of them,
@@ -81,6 +122,11 @@ class RimContact(Contact):
     axis: object = "z"
     rim: float = 0.0
     turn: float = 0.0
+
+    @property
+    def rolls(self) -> bool:
+        """Only on the lowest point: others are there for a disc that lies flat."""
+        return self.turn == 0
 
     def place(self, n: Array, xp: Ops) -> Array:
         a = unit_axis(self.axis)
@@ -97,7 +143,7 @@ class RimContact(Contact):
 
 @checked_class(**CONTACT, radii=array(3, what="three half axes, in metres"), placement=optional(PLACEMENT))
 @dataclass(frozen=True, eq=False, repr=False)
-class EllipsoidContact(Contact):
+class EllipsoidContact(RoundContact):
     """An ellipsoid, which touches at -D^2 n / |D n|.
 
     It has the half axes `radii` D along the axes of `placement` in `frame`.
@@ -113,6 +159,10 @@ class EllipsoidContact(Contact):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_sizes(f"contact '{self.name}'", self.radii)
+
+    @property
+    def centre(self) -> np.ndarray:
+        return (self.placement or Placement()).p
 
     def place(self, n: Array, xp: Ops) -> Array:
         X, D = self.placement or Placement(), xp.constant(np.diag(np.asarray(self.radii, dtype=float)))

@@ -4,9 +4,9 @@
 
 With the impulses e of the model's own constraints eliminated (mobility.py) it is G = J N J^T, g = J v_free + offset.
 
-A free or planar joint has its velocity in axes that turn with the body, but the velocity of a contact must vanish in
-space: v+ is taken in the axes at the beginning of the step, where the velocity of the centre of mass changes by
-h (a_c + w x v_c).
+v+ is the velocity with which the step moves the mechanism: h times `turn` is what joints that turn in space add to
+v + h a (simulation/steps/gyroscopic.py). A round body rolls meanwhile: it touches with the lever d before the step, and
+with d' in the middle of it. Its u is the velocity there, J v+ + w x (d' - d), with the w before the step.
 
 `offset` is gap / h in front of the ground: the contact may close the gap within the step. For a contact that bounces it
 is restitution times the velocity before the step. At a depth d below the ground it is what brings the contact out,
@@ -34,11 +34,10 @@ from linkwork.algorithms.delassus.ltl import Columns
 from linkwork.backends.ops import Array, Ops
 from linkwork.constraints.collisions import Pair
 from linkwork.constraints.contact import Contact, Surface, Touch
+from linkwork.constraints.ground_shapes import RoundContact
 from linkwork.constraints.rows import jacobian_blocks
-from linkwork.joints import Free, Planar
 from linkwork.lazy import cached_property
 from linkwork.model import Model, Motion
-from linkwork.model.neutral_subtrees import carried
 
 RECOVERY = 0.02
 """Seconds in which a contact that has sunk into the ground comes out of it, and a joint back into its limits; at least
@@ -171,7 +170,7 @@ def contact_problem(
 ) -> Problem:
     """The problem of contacts and of joints that have limits or dry friction.
 
-    Contacts have one coefficient of `friction` each; `turn` is `turning` of the velocity. `dry` (nv x 1) is the
+    Contacts have one coefficient of `friction` each; h times `turn` is added to velocities. `dry` (nv x 1) is the
     friction of joints where that is an input; else it is the model's. `R` is the softness of the model's own rows.
     """
     motion = motion.classical
@@ -206,6 +205,8 @@ def contact_problem(
             before = velocities(motion.v)[k][2, 0]
             hits = xp.where(touch.gap + h * g[k][2, 0] < 0, before, 0.0) < -SLOW
             offset = xp.where(hits, c.restitution * before, offset)
+        if isinstance(c, RoundContact) and c.rolls:
+            g[k] = g[k] + _rolling(c.moves(motion, touch.axes, h), velocities(motion.v)[k][2, 0], xp)
         g[k] = g[k] + offset * xp.constant([0.0, 0.0, 1.0])
         laws.append(Cone(every.own(k), friction[k, 0], xp))
     for i, (k, _, _) in enumerate(turns, start=n):
@@ -241,6 +242,13 @@ def _gravity(model: Model) -> float:
     return float(np.linalg.norm(model.gravity)) or EARTH
 
 
+def _rolling(moves: Array, before: Array, xp: Ops) -> Array:
+    """What rolling adds to u; the place that touches now lifts off no faster than it came: contact does no work."""
+    least = xp.where(before < 0, before, 0.0)
+    lifts = xp.where(moves[2, 0] > least, moves[2, 0], least)
+    return xp.vstack([moves[0:2, :], lifts * xp.eye(1)])
+
+
 def turning_rows(contacts: Sequence[Contact | Pair]) -> list[tuple[int, int, float]]:
     """Contacts that resist turning: number, axis (0, 1 tangential, 2 the normal), coefficient."""
     out = []
@@ -253,26 +261,6 @@ def _spin(touch: Touch, axis: int, by: float, xp: Ops) -> dict[int, Array]:
     """The row of the angular velocity about one of the contact's axes, times a length."""
     along = by * touch.axes[:, axis : axis + 1].T
     return {i: xp.hstack([xp.zeros(1, 3), along @ R]) for i, R in touch.turns.items()}
-
-
-def turning(model: Model, v: Array, xp: Ops) -> Array:
-    """w x v_c of joints whose velocity is in axes that turn with the body, as a column over all joints.
-
-    c is the centre of mass of what the joint carries, in the neutral configuration: a step without forces keeps its
-    velocity in space.
-    """
-    t, parts = model.topology, [xp.zeros(0)]
-    for i in t.links:
-        vi, joint, c = v[t.v_slices[i], :], model.links[i].joint, carried(model)[i].com
-        if isinstance(joint, Free):
-            w = vi[3:6, :]
-            parts.append(xp.vstack([xp.cross(w, vi[0:3, :] + xp.cross(w, xp.constant(c))), xp.zeros(3)]))
-        elif isinstance(joint, Planar):
-            w = vi[2, 0]
-            parts.append(xp.matrix([[-w * (vi[1, 0] + w * float(c[0]))], [w * (vi[0, 0] - w * float(c[1]))], [0.0]]))
-        else:
-            parts.append(xp.zeros(t.v_slices[i].stop - t.v_slices[i].start))
-    return xp.vstack(parts)
 
 
 def stopped_joints(model: Model, dry: bool = False) -> list[int]:

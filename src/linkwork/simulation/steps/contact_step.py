@@ -20,7 +20,7 @@ from linkwork.algorithms.contact.joint_space import FEWER
 from linkwork.algorithms.contact.laws import largest
 from linkwork.algorithms.contact.link_contacts import ground_rows
 from linkwork.algorithms.contact.newton import Newton, WholeNewton
-from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning, turning_rows
+from linkwork.algorithms.contact.problem import contact_problem, stopped_joints, turning_rows
 from linkwork.algorithms.contact.slips import Slips
 from linkwork.backends import Array, Ops
 from linkwork.constraints.collisions import Pair
@@ -37,6 +37,7 @@ from linkwork.model.joint_forces import actuator_force, joint_forces
 from linkwork.rewrite.rewritten import Rewritten, rewritten
 from linkwork.simulation.steps.constrained_step import JOULE, controls, joint_control, stiffened
 from linkwork.simulation.steps.energy_balance import constraint_power, passive_work
+from linkwork.simulation.steps.gyroscopic import turning
 from linkwork.simulation.steps.integrators import semi_implicit
 from linkwork.simulation.steps.pushes import NO_PUSHES, Pushes
 

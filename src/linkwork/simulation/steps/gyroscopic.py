@@ -4,8 +4,8 @@ Velocities of such joints are in axes that turn with the body, and so their rate
 energy to a fast motion if they are evaluated at the beginning of a step. So a step is split in two, with the inertia I
 of the joint's subtree, as one rigid body in the neutral configuration:
 
-    kick    L' = I w + h (I a + w x I w)                     the effect of forces on the momentum, in the axes before
-    the step drift   m = w' - h/2 I^-1 (m x I m)                      the mean velocity of the free body
+    kick    L' = I w' = I w + h (I a + w x I w)              the effect of forces on the momentum, in the axes before
+    drift   m = w' - h/2 I^-1 (m x I m)                      the mean velocity of the free body
             dR = Cay(h m),  R+ = R dR,  w+ = I^-1 dR^T L'    it turns, and its momentum is constant in space
 
 For a single body the drift keeps the momentum to rounding, and its energy stays below |L|^2 / 2 I_min, whatever the
@@ -48,11 +48,44 @@ def turned(model: Model, i: int, q: Array, v: Array, a: Array, h: Array, xp: Ops
     """Position and velocity of joint i after a step of h with the acceleration a."""
     joint, body = model.links[i].joint, carried(model)[i]
     if isinstance(joint, Spherical):
-        turn, _, w = _kicked(_invertible(body.about_origin + np.diag(model.links[i].armature)), v, a, h, xp)
+        turn, _, w = _kicked(_inertia(model, i), v, a, h, xp)
         return quaternion_normalised(quaternion_product(q, turn, xp), xp), w
     if isinstance(joint, Planar):
         return _planar(body.com, q, v, a, h, xp)
-    return _free(_invertible(body.I + np.diag(model.links[i].armature[3:])), body.com, q, v, a, h, xp)
+    return _free(_inertia(model, i), body.com, q, v, a, h, xp)
+
+
+def turning(model: Model, v: Array, xp: Ops) -> Array:
+    """What h times is added to v + h a, to first order, for the mean velocity over the step in the axes before it.
+
+    w x v_c for the centre of mass of what a joint carries, which moves straight on, and I^-1 (w x I w) / 2 for w.
+    """
+    t, parts = model.topology, [xp.zeros(0)]
+    for i in t.links:
+        vi, joint, c = v[t.v_slices[i], :], model.links[i].joint, carried(model)[i].com
+        if isinstance(joint, Free):
+            w, c = vi[3:6, :], xp.constant(c)
+            mean = _gyration(_inertia(model, i), w, xp) if turns(model, i) else xp.zeros(3)
+            parts.append(xp.vstack([xp.cross(w, vi[0:3, :] + xp.cross(w, c)) + xp.cross(c, mean), mean]))
+        elif isinstance(joint, Planar):
+            w = vi[2, 0]
+            parts.append(xp.matrix([[-w * (vi[1, 0] + w * float(c[0]))], [w * (vi[0, 0] - w * float(c[1]))], [0.0]]))
+        elif isinstance(joint, Spherical) and turns(model, i):
+            parts.append(_gyration(_inertia(model, i), vi, xp))
+        else:
+            parts.append(xp.zeros(t.v_slices[i].stop - t.v_slices[i].start))
+    return xp.vstack(parts)
+
+
+def _gyration(I: np.ndarray, w: Array, xp: Ops) -> Array:
+    """I^-1 (w x I w) / 2."""
+    return xp.constant(_tidy(np.linalg.inv(2 * I))) @ xp.cross(w, xp.constant(I) @ w)
+
+
+def _inertia(model: Model, i: int) -> np.ndarray:
+    """I of joint i: about its centre if it is spherical, about the centre of mass if it is free."""
+    body, armature = carried(model)[i], np.diag(model.links[i].armature[-3:])
+    return _invertible((body.about_origin if isinstance(model.links[i].joint, Spherical) else body.I) + armature)
 
 
 def _free(I: np.ndarray, com: np.ndarray, q: Array, v: Array, a: Array, h: Array, xp: Ops) -> tuple[Array, Array]:
