@@ -243,7 +243,10 @@ def _gravity(model: Model) -> float:
 
 
 def _rolling(moves: Array, before: Array, xp: Ops) -> Array:
-    """What rolling adds to u; the place that touches now lifts off no faster than it came: contact does no work."""
+    """What rolling adds to u.
+
+    The place that touches now lifts off no faster than it came, so that contact does no work.
+    """
     least = xp.where(before < 0, before, 0.0)
     lifts = xp.where(moves[2, 0] > least, moves[2, 0], least)
     return xp.vstack([moves[0:2, :], lifts * xp.eye(1)])

@@ -56,9 +56,10 @@ def turned(model: Model, i: int, q: Array, v: Array, a: Array, h: Array, xp: Ops
 
 
 def turning(model: Model, v: Array, xp: Ops) -> Array:
-    """What h times is added to v + h a, to first order, for the mean velocity over the step in the axes before it.
+    """The mean velocity over a step, in the axes before it, is v + h a plus h times this.
 
-    w x v_c for the centre of mass of what a joint carries, which moves straight on, and I^-1 (w x I w) / 2 for w.
+    To first order: w x v_c for the centre of mass of what a joint carries, which moves straight on, and
+    I^-1 (w x I w) / 2 for w.
     """
     t, parts = model.topology, [xp.zeros(0)]
     for i in t.links:
