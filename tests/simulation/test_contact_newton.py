@@ -14,7 +14,8 @@ import pytest
 import linkwork as lw
 from linkwork.algorithms.contact import joint_space
 from linkwork.algorithms.contact.gauss_seidel import GaussSeidel
-from linkwork.algorithms.contact.interior_point import InnerStop, InteriorPoint, WholeInteriorPoint
+from linkwork.algorithms.contact.inner_laws import InnerStop
+from linkwork.algorithms.contact.interior_point import InteriorPoint, WholeInteriorPoint
 from linkwork.algorithms.contact.joint_space import JointPorts
 from linkwork.algorithms.contact.laws import Stop
 from linkwork.algorithms.contact.newton import Newton, WholeNewton

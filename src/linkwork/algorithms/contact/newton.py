@@ -7,18 +7,12 @@ sticking and a slipping contact do, and a step is
     (1 - D + D r G + lambda D) dp = F(y) - p
 
 Alart and Curnier 1991. lambda damps redundant contacts (four points under a foot) towards the impulses at hand, in the
-step and not in the solution. In the form of link_contacts.py, contact by contact,
-with k = r / lambda and e = y_t / |y_t|:
+step and not in the solution. What every law makes of it is in linearised_laws.py, the system in link_contacts.py.
 
-    opens    dp = -p
-    sticks   dp = -k (u + du)
-    slips    dp_n = -k (u_n + du_n);   along e it follows mu dp_n;   across e it gives way by kappa = mu y_n / |y_t|
-
-A joint that meets a limit sticks there, at the limit's velocity. `Newton` knows contacts only: most steps meet no
-limit, and are solved by a system over few ports. `WholeNewton` has the limits too. With one r it may run in circles, so
-rho falls whenever a step makes things worse. From the second on each step has two halves: after that above one for what
-is then in force (known_modes.py), where a contact that slips has a given s = |u_t| / (mu p_n), and the system is
-symmetric.
+`Newton` knows contacts only: most steps meet no limit of a joint, and are solved by a system over few ports.
+`WholeNewton` has the limits too. With one r it may run in circles, so rho falls whenever a step makes things worse. From
+the second on each step has two halves: after that above one for what is then in force (known_modes.py), where a contact
+that slips has a given s = |u_t| / (mu p_n), and the system is symmetric.
 
 A humanoid on eight points of its feet takes one step from the impulses of the last time step in 85 % of time steps, and
 at most four in 99 %, where sweeps and solves of active contacts take 80. What four leave is for other methods
@@ -30,22 +24,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from linkwork.algorithms.contact.gauss_seidel import TINY
-from linkwork.algorithms.contact.laws import Cone, Law, Stop, larger
+from linkwork.algorithms.contact.laws import Cone, Law, larger
+from linkwork.algorithms.contact.linearised_laws import DAMPING, RHO, given_slip, slip_at, slipping, stopping
 from linkwork.algorithms.contact.link_contacts import Ports
 from linkwork.algorithms.contact.problem import Problem
-from linkwork.backends.ops import Array, Ops, threshold, tiny
+from linkwork.backends.ops import Array, Ops, threshold
 
-DAMPING = 1e-8
-"""lambda: less gives up digits of redundant contacts, more takes more steps."""
-
-RHO, FALLS, LEAST = 0.1, 0.1, 1e-4
-"""At the start, by what it is multiplied, and how small it becomes."""
+FALLS, LEAST = 0.1, 1e-4
+"""By what rho is multiplied, and how small it becomes."""
 
 SOFT = 0.05
 """lambda of contacts that begin to push, in the first step: they give way by half of what they would alone."""
-
-FASTEST, EDGE = 100.0, 1e-9
-"""The largest s, relative to a contact's own mobility, and how far from sticking a contact must be to slip."""
 
 SAFE = 2.0
 """How much more exact a step must be than asked for: the residual of a result is computed in another way."""
@@ -190,55 +179,3 @@ class WholeNewton(Newton):
     def solved_for(self, problem: Problem) -> tuple[Ports, list[Law]]:
         """All."""
         return problem.every, problem.laws
-
-
-def slipping(law: Cone, p: Array, u: Array, r: Array, damping: Array, xp: Ops) -> tuple[Array, Array]:
-    """E and b of a contact."""
-    mu = law.mu
-    y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
-    N, length = xp.where(yn > 0, yn, 0.0), xp.sqrt(y0 * y0 + y1 * y1 + tiny(xp))
-    slips = length > mu * N
-    e0, e1 = y0 / length, y1 / length
-    kappa = xp.where(slips, mu * N / length, 1.0)
-    left = 1 - (1 - damping) * kappa  # of what is across e: lambda if it sticks
-    En = xp.where(yn > 0, r / damping, 0.0)
-    across, along = r * kappa / left, xp.where(slips, 0.0, En)
-    off, E01 = xp.where(slips, mu * En, 0.0), (along - across) * e0 * e1
-    rows = [
-        [along * e0 * e0 + across * e1 * e1, E01, off * e0],
-        [E01, along * e1 * e1 + across * e0 * e0, off * e1],
-        [0.0, 0.0, En],
-    ]
-    bn = xp.where(yn > 0, (N - p[2, 0]) / damping, -p[2, 0])
-    f0, f1 = kappa * y0 - p[0, 0], kappa * y1 - p[1, 0]
-    fe, fa = e0 * f0 + e1 * f1, (e0 * f1 - e1 * f0) / left
-    fe = xp.where(slips, fe + xp.where(yn > 0, mu * (1 - damping) * bn, 0.0), fe / damping)
-    return xp.matrix(rows), xp.matrix([[e0 * fe - e1 * fa], [e1 * fe + e0 * fa], [bn]])
-
-
-def slip_at(law: Cone, p: Array, u: Array, xp: Ops) -> tuple[Array, Array]:
-    """s of a contact with the impulse p and the velocity u, zero if it sticks, and 1 if it pushes, else 0."""
-    r, most = RHO / law.scale, FASTEST * law.scale
-    y0, y1, yn = (p[j, 0] - r * u[j, 0] for j in range(3))
-    side, square = law.mu * yn, p[0, 0] * p[0, 0] + p[1, 0] * p[1, 0]
-    s = -(u[0, 0] * p[0, 0] + u[1, 0] * p[1, 0]) / (square + tiny(xp))
-    s = xp.where(s > 0, xp.where(s < most, s, most), 0.0)
-    return xp.where(y0 * y0 + y1 * y1 > (1 + EDGE) * side * side, s, 0.0), xp.where(yn > 0, 1.0, 0.0)
-
-
-def given_slip(law: Cone, p: Array, u: Array, s: Array, pushes: Array, damping: float, xp: Ops) -> tuple[Array, Array]:
-    """E and b of a contact that slips with s, if it pushes: u_t + s p_t = 0 and u_n = 0."""
-    least = damping * law.scale / RHO
-    Et, En = pushes / (s + least), pushes / least
-    b = [[-Et * (u[j, 0] + s * p[j, 0]) - (1 - pushes) * p[j, 0]] for j in range(2)]
-    b.append([-En * u[2, 0] - (1 - pushes) * p[2, 0]])
-    return xp.matrix([[Et, 0.0, 0.0], [0.0, Et, 0.0], [0.0, 0.0, En]]), xp.matrix(b)
-
-
-def stopping(law: Stop, p: Array, u: Array, r: Array, xp: Ops) -> tuple[Array, Array]:
-    """E and b of a joint: where F is neither 0 nor its largest friction, the velocity is given."""
-    F, damping = law.near(p - r * u, 1.0 / r), threshold(xp, DAMPING)
-    free = F[0, 0] * F[0, 0] - law.p_max * law.p_max
-    held = free * free > 0
-    E = xp.where(held, r / damping, 0.0) * xp.eye(1)
-    return E, (F - p) * xp.where(held, 1.0 / damping, 1.0)

@@ -18,7 +18,8 @@ while its toe sticks takes three or four more.
 from __future__ import annotations
 
 from linkwork.algorithms.contact.laws import Cone
-from linkwork.algorithms.contact.newton import LOST, RHO, SAFE, Newton, given_slip, slip_at, slipping
+from linkwork.algorithms.contact.linearised_laws import RHO, given_slip, slip_at, slipping
+from linkwork.algorithms.contact.newton import LOST, SAFE, Newton
 from linkwork.backends.ops import Array, Ops, threshold, tiny
 
 DAMPING = 1e-9
