@@ -10,9 +10,9 @@ Alart and Curnier 1991. lambda damps redundant contacts (four points under a foo
 step and not in the solution. What every law makes of it is in linearised_laws.py, the system in link_contacts.py.
 
 `Newton` knows contacts only: most steps meet no limit of a joint, and are solved by a system over few ports.
-`WholeNewton` has the limits too. With one r it may run in circles, so rho falls whenever a step makes things worse. From
-the second on each step has two halves: after that above one for what is then in force (known_modes.py), where a contact
-that slips has a given s = |u_t| / (mu p_n), and the system is symmetric.
+`WholeNewton` has the limits too. With one r it may run in circles, so rho falls whenever a step makes things worse.
+From the second on each step has two halves: after that above one for what is then in force (known_modes.py), where a
+contact that slips has a given s = |u_t| / (mu p_n), and the system is symmetric.
 
 A humanoid on eight points of its feet takes one step from the impulses of the last time step in 85 % of time steps, and
 at most four in 99 %, where sweeps and solves of active contacts take 80. What four leave is for other methods
