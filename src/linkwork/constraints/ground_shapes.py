@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FLAT = 1e-12
 """The slope, relative to 1, below which a disc lies flat: it touches with its whole rim."""
 
+LARGEST = 0.25
+"""The rotation (rad) of a body in a step up to which the place of contact in the middle of it is foreseen."""
+
 
 @checked_class(
     **CONTACT,
@@ -85,17 +88,19 @@ class RoundContact(Contact):
     def moves(self, motion: Motion, axes: Array, h: Array) -> Array:
         """w x (d' - d) in the contact's axes: from the lever d to that in the middle of the step.
 
-        Levers are from the centre; the body turns with w until then. Zero where that may take the place over 60 degrees
-        of a rim, |h w / 2| > tan(60) sin(slope of the lever): a disc that falls flat touches with another place next.
+        Levers are from the centre; the body turns with w until then. Zero where the place cannot be foreseen, and often
+        another one touches next: the step turns the body by more than LARGEST, or the place moves by more than |d| (60
+        degrees of a rim), or it could, because a disc lies nearly flat: |h w / 2| > tan(60) sin(slope of d).
         """
         xp, frame = motion.xp, motion.model.frame(self.frame)
         R = motion.poses[frame.link][0] @ xp.constant(frame.placement.R)
         w, n = xp.constant(frame.placement.R.T) @ motion.V[frame.link][3:6, :], R.T @ axes[:, 2:3]
         d = self.place(n, xp) - xp.constant(self.centre)
         then = self.place(_turned(n, -(h / 2) * w, xp), xp) - xp.constant(self.centre)
-        depth, turn = (n.T @ d)[0, 0], h * h * (w.T @ w)[0, 0]
-        near = xp.where(12 * depth * depth > turn * (d.T @ d)[0, 0], 1.0, 0.0)
-        return near * (axes.T @ (R @ xp.cross(w, _turned(then, (h / 2) * w, xp) - d)))
+        depth, turn, long, apart = n.T @ d, h * h * (w.T @ w), d.T @ d, (then - d).T @ (then - d)
+        inside = xp.where(turn < LARGEST * LARGEST, long - apart, 0.0)
+        foreseen = xp.where(12 * depth * depth > turn * long, xp.where(inside > 0, 1.0, 0.0), 0.0)[0, 0]
+        return foreseen * (axes.T @ (R @ xp.cross(w, _turned(then, (h / 2) * w, xp) - d)))
 
 
 def _turned(x: Array, by: Array, xp: Ops) -> Array:
