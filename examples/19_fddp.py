@@ -4,7 +4,8 @@
 
 The guess need not obey the dynamics: steps close the gaps f(x_k, u_k) (-) x_{k+1}, as they do in multiple shooting
 (Giftthaler et al., IROS 2018; Mastalli et al., ICRA 2020). One call linearises the whole horizon, whose knots are in
-different contact modes, and one call evaluates the line search: all step lengths times all knots.
+different contact modes. The whole step is linearised where it leads, as the next iteration needs it; where it leads
+nowhere, one more call evaluates all shorter ones, times all knots.
 """
 
 import time
@@ -15,7 +16,8 @@ import numpy as np
 import linkwork as lw
 from linkwork.robots.mechanisms import planar_leg, quadruped, standing
 
-LENGTHS = 0.5 ** np.arange(4)  # of steps: all tried at once
+LENGTHS = np.ones(1), 0.5 ** np.arange(1, 5)  # of steps: the whole one, then all shorter ones at once
+ENOUGH = 0.1  # of the decrease that the slope predicts (Armijo)
 PENALTY = 100.0  # what gaps cost in the line search
 
 
@@ -41,46 +43,52 @@ class Problem:
         self.R = self.effort * np.eye(self.B.shape[1])
         self.sweep = lw.riccati(2 * n, self.B.shape[1], threads=1)
 
-    def merit(self, q, v, u):
-        """Cost and gaps of trajectories (N, T + 1, n)."""
-        N, ends = len(u), q[:, 1:].reshape(-1, q.shape[-1])
-        off = self.between(np.tile(self.reference, (N, 1)), q.reshape(-1, q.shape[-1])).v.reshape(v.shape)
-        x = np.concatenate([off, v], axis=-1)
-        cost = 0.5 * (self.weights * x**2).sum((1, 2)) + 0.5 * self.effort * (u**2).sum((1, 2))
-        to = self.step(q[:, :-1], v[:, :-1], u @ self.B.T, self.active)
-        gaps = np.abs(self.between(ends, to.q.reshape(ends.shape)).v).reshape(N, -1).sum(1)
-        return cost + PENALTY * (gaps + np.abs(to.v - v[:, 1:]).sum((1, 2)))
+    def evaluate(self, f, q, v, u):
+        """Trajectories (N, T + 1, n): the step `f` from each knot, the merit, q (-) reference, and gaps."""
+        N, (nq, nv) = len(u), (q.shape[-1], v.shape[-1])
+        to = f(q[:, :-1], v[:, :-1], u @ self.B.T, self.active)
+        off = self.between(np.tile(self.reference, (N, 1)), q.reshape(-1, nq)).v.reshape(v.shape)
+        gaps = np.empty((N, len(self.active), 2 * nv))
+        gaps[..., :nv] = self.between(q[:, 1:].reshape(-1, nq), to.q.reshape(-1, nq)).v.reshape(N, -1, nv)
+        np.subtract(to.v, v[:, 1:], out=gaps[..., nv:])
+        x = np.concatenate([off, v], axis=-1).reshape(N, -1)
+        cost = 0.5 * (x**2 @ self.weights.ravel() + self.effort * (u**2).reshape(N, -1).sum(1))
+        return to, cost + PENALTY * np.abs(gaps).reshape(N, -1).sum(1), off, gaps
 
-    def quadratic(self, q, v, u):
+    def quadratic(self, q, v, u, off):
         """The gradients of the cost by x and u and its Gauss-Newton Hessian by x, at each knot."""
-        n, off, J = self.model.nv, self.between(self.reference, q).v, self.slope(self.reference, q).dv_dq
+        n, J = self.model.nv, self.slope(self.reference, q).dv_dq
         weighted = self.weights[:, :n, None] * J
-        self.Q[:, :n, :n] = np.swapaxes(J, 1, 2) @ weighted
+        np.matmul(np.swapaxes(J, 1, 2), weighted, out=self.Q[:, :n, :n])
         g = np.hstack([(off[:, None] @ weighted)[:, 0], self.weights[:, n:] * v])
         return self.Q, g, self.effort * u
 
 
 def solve(p, q, v, u, iterations=100, damping=1e-6):
     """Iterate from a guess (T + 1, nq), (T + 1, nv), (T, driven) until steps no longer change the merit."""
-    n, a, spent = p.model.nv, LENGTHS[:, None, None], []
-    before = p.merit(q[None], v[None], u[None])[0]
+    n, spent = p.model.nv, []
+    r, *found = p.evaluate(p.step.linearize, q[None], v[None], u[None])
+    before, off, gaps = (x[0] for x in found)
     for _ in range(iterations):
         begin = time.process_time()
-        r = p.step.linearize(q[:-1], v[:-1], u @ p.B.T, p.active)
-        gaps = np.hstack([p.between(q[1:], r.q).v, r.v - v[1:]])
-        Q, g, h = p.quadratic(q, v, u)
-        dx, du, *_ = p.sweep(r.A, r.B[..., p.driven], Q, p.R, g, h, b=gaps, damping=damping)
-        moved = p.move(np.tile(q, (len(a), 1)), (a * dx[:, :n]).reshape(-1, n)).q_next.reshape(-1, *q.shape)
-        tried = moved, v + a * dx[:, n:], u + a * du
-        merit = p.merit(*tried)
-        best = int(merit.argmin())
+        Q, g, h = p.quadratic(q, v, u, off)
+        dx, du, *_ = p.sweep(r.A[0], r.B[0][..., p.driven], Q, p.R, g, h, b=gaps, damping=damping)
+        slope = (g * dx).sum() + (h * du).sum() - PENALTY * np.abs(gaps).sum()  # of the merit, along the step
+        for lengths in LENGTHS:
+            a, whole = lengths[:, None, None], lengths is LENGTHS[0]
+            moved = p.move(np.tile(q, (len(a), 1)), (a * dx[:, :n]).reshape(-1, n)).q_next.reshape(-1, *q.shape)
+            tried = moved, v + a * dx[:, n:], u + a * du
+            to, merit, *found = p.evaluate(p.step.linearize if whole else p.step, *tried)
+            best = int(merit.argmin())
+            if enough := merit[best] < before + ENOUGH * lengths[best] * slope:
+                break
+        damping, change = np.clip(damping * (0.1 if whole else 10), 1e-9, 1e6), abs(before - merit[best])
+        if enough:
+            (q, v, u, off, gaps), before = (x[best] for x in (*tried, *found)), merit[best]
+            r = to if whole else p.step.linearize(q[None, :-1], v[None, :-1], (u @ p.B.T)[None], p.active)
         spent.append(time.process_time() - begin)
-        damping = np.clip(damping * (0.1 if best < 3 and merit[best] < before else 10), 1e-9, 1e6)
-        if merit[best] < before:
-            q, v, u = (x[best] for x in tried)
-        if abs(before - merit[best]) < 1e-4 * before:
+        if change < 1e-4 * before:
             break
-        before = min(before, merit[best])
     time_each = f"{len(spent)} iterations of {1e3 * np.median(spent):.1f} ms"
     print(f"{p.model.name}: cost {before:.3f} after {time_each}, largest gap {np.abs(gaps).max():.0e}")
     return q, v, u

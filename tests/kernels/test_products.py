@@ -53,7 +53,7 @@ def judged(u: np.ndarray, rows: int, inner: int, width: int) -> tuple[np.ndarray
     return A @ B, y, A @ A.T
 
 
-SIZES = [(1, 2, 1), (5, 3, 8), (9, 4, 13), (2, 7, 30)]
+SIZES = [(1, 2, 1), (5, 3, 8), (9, 4, 13), (3, 5, 20), (2, 7, 30)]
 
 
 @pytest.mark.parametrize("sizes", SIZES)

@@ -169,7 +169,7 @@ def test_sources_count_where_a_trace_depends_on_them(tmp_path) -> None:
     shutil.copytree(root, tmp_path / "linkwork", ignore=shutil.ignore_patterns("__pycache__"))
 
     def content() -> list[bytes]:
-        return [path.read_bytes() for path in notes.sources(tmp_path / "linkwork")]
+        return [Path(path).read_bytes() for path in notes.sources(tmp_path / "linkwork")]
 
     before = content()
     for name in ("cli/main.py", "viewer/server.py", "io/urdf.py", "robots/__init__.py"):
@@ -208,4 +208,4 @@ def test_all_that_runs_in_a_trace_is_among_the_sources(environment) -> None:
         sys.setprofile(before)
     ours = {path for path in ran if path.startswith(root)}
     assert len(ours) > 30
-    assert ours <= {str(path) for path in notes.sources(Path(root))}
+    assert ours <= {str(Path(path)) for path in notes.sources(Path(root))}

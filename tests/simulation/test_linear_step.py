@@ -11,6 +11,7 @@ import pytest
 import linkwork as lw
 from helpers import FIVE_POINT, assert_close, derivative, random_model, random_state
 from linkwork.errors import InputError
+from linkwork.robots.mechanisms import quadruped
 
 DT = 0.01
 
@@ -62,6 +63,14 @@ def test_a_step_is_that_of_a_rollout(name):
     there = lw.discrete_step(model, dt=DT, method="prox_ltl" if model.rows else None)(q, v, u)
     assert_close(there.q, run.q[-1], 1e4)
     assert_close(there.v, run.v[-1], 1e4, scale=10)
+
+
+def test_it_takes_hardly_more_operations_than_derivatives_of_accelerations():
+    """A quadruped on four feet: columns limb by limb, where one factor of all rows takes 64 500 operations."""
+    feet = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
+    model = quadruped().with_constraints(*(lw.point(foot) for foot in feet))
+    step, dynamics = lw.discrete_step(model, dt=DT), lw.forward_dynamics(model)
+    assert step._linear.operations < 1.15 * dynamics.derivatives().operations
 
 
 def test_contact_modes_of_knots():

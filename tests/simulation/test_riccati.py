@@ -107,6 +107,7 @@ def test_matrices_of_all_knots_once_and_arrays_that_do_not_fit():
     same = {**p, "B": p["B"][0], "R": p["R"][0], "S": p["S"][0], "b": p["b"][0]}
     spread = {name: np.broadcast_to(same[name], p[name].shape) for name in p}
     agree(sweep(**same), sweep(**spread), 1.0)
+    agree(sweep(**{**p, "B": np.repeat(p["B"], 2, -1)[..., ::2]}), sweep(**p), 1.0)
     for name, wrong in (("Q", p["Q"][:-1]), ("r", p["r"][:-1]), ("A", p["A"][0]), ("B", p["B"][..., :1])):
         with pytest.raises(InputError, match=f"{name} has shape"):
             sweep(**{**p, name: wrong})

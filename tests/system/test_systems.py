@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import ctypes.util
 import os
 import subprocess
 import sys
@@ -77,6 +78,16 @@ def test_functions_of_the_system_are_found() -> None:
     assert sine(0.0) == 0.0
     with pytest.raises(OSError, match="no function 'no_such_thing'"):
         code.addresses(["no_such_thing"])
+
+
+def test_libraries_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Linux that starts a process."""
+    asked = list[str]()
+    found = ctypes.util.find_library
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: [asked.append(name), found(name)][1])
+    code._libraries.cache_clear()
+    code.addresses(["sin", "cos", "malloc"])
+    assert len(asked) <= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")

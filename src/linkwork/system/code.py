@@ -17,6 +17,7 @@ import ctypes
 import ctypes.util
 import sys
 from collections.abc import Iterable
+from functools import cache
 
 LOADS_ELF = sys.platform == "linux"
 """Whether shared libraries are ELF files: macOS and Windows load formats of their own."""
@@ -76,8 +77,9 @@ def _address(name: str) -> int:
     raise OSError(f"this system has no function '{name}'")
 
 
+@cache
 def _libraries() -> list[ctypes.CDLL]:
-    """Those that functions are looked for in, in this order."""
+    """Those that functions are looked for in, in this order; finding one takes a process of its own."""
     if sys.platform == "win32":
         return [ctypes.CDLL(name) for name in ("ucrtbase", "vcruntime140", "kernel32", "ntdll")]
     if sys.platform == "darwin":

@@ -66,6 +66,9 @@ class Jacobians(Differentiated):
     def __init__(self, of: Function[Any], wrt: Sequence[str] | None) -> None:
         super().__init__("derivatives", of, wrt, {})
 
+    _goes_on = False
+    """Whether more operations follow, as through a step: products are then straight-line code, too."""
+
     _columns: Columns | None = None
 
     def _results(self, names: tuple[str, ...]) -> Results:
@@ -127,12 +130,15 @@ class Jacobians(Differentiated):
         return sum(self.sizes.values()) * (4 * sum(depth) + 2 * m * (m + n))
 
     def _looped(self, program: Program) -> Any:
-        if not self._by_products:
+        if self._columns is None:
             return program
-        first, second = self.outputs
-        names = [f"d{x}_d{w}" for x in (first, second) for w in self.wrt]
-        assert self._columns is not None
-        return ProductProgram(program, self._columns.products, self._columns.further, [first, second, *names]).check()
+        outputs = [*self.outputs, *self._names]
+        return ProductProgram(program, self._columns.products, self._columns.further, outputs).check()
+
+    @property
+    def _names(self) -> list[str]:
+        """Of all Jacobians of a solution."""
+        return [f"d{x}_d{w}" for x in self.outputs for w in self.wrt]
 
     def _by_operations(self, xp: Ops, inputs: dict[str, Array]) -> dict[str, Array]:
         """Any function."""
@@ -269,7 +275,11 @@ class Jacobians(Differentiated):
         (first, second), xp = self.outputs, p.xp
         out = {first: p.inputs["v"] + solved.a if p.jump else solved.a, second: solved.lam}
         if isinstance(solved, LimbSolution):
-            self._columns = limb_columns(solved, sides, first, second)
+            columns = limb_columns(solved, sides, first, second)
+            if self._goes_on:
+                found = columns.straight()
+                return {**out, **{n: found[n] for n in self._names}}
+            self._columns = columns
             self._shapes.update({n: x.shape for n, x in self._columns.given.items()})
             return {**out, **self._columns.given}
         firsts, seconds = dict[str, Array](), dict[str, Array]()

@@ -25,7 +25,7 @@ from linkwork.algorithms.derivatives.limb_solution import LimbSolution, put
 from linkwork.algorithms.derivatives.rows_inverse import POWERS
 from linkwork.backends import Array
 from linkwork.kernels.programs.matrices import Matrix
-from linkwork.kernels.programs.products import Factor, Product, Rows, Transfer, mirror
+from linkwork.kernels.programs.products import Factor, Product, Rows, Transfer, mirror, shape_of, unroll
 from linkwork.kernels.programs.program import Port
 from linkwork.kernels.programs.value_numbering import ZERO
 
@@ -51,6 +51,15 @@ class Columns(NamedTuple):
     given: dict[str, Matrix]
     products: list[Product | Transfer]
     further: list[Port]
+
+    def straight(self) -> dict[str, Matrix]:
+        """All of these matrices after the products, as straight-line code."""
+        values = next(x.values for x in self.given.values())
+        known = {n: list(x.refs) for n, x in self.given.items()}
+        known |= {port.name: [ZERO] * port.size for port in self.further}
+        ports = {n: Port(n, x.shape) for n, x in self.given.items()} | {port.name: port for port in self.further}
+        unroll(values, known, ports, self.products)
+        return {n: Matrix(values, shape_of(ports[n]), refs) for n, refs in known.items()}
 
 
 class Group(NamedTuple):

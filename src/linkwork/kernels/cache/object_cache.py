@@ -26,6 +26,7 @@ import llvmlite.binding as llvm
 
 from linkwork.kernels.cache import folder
 from linkwork.kernels.cache.folder import SECRET, TEMPORARY, directory
+from linkwork.kernels.cache.source_files import digest_of, python_files
 from linkwork.kernels.object_code.compile import linkable
 from linkwork.kernels.object_code.image import Image, Options
 
@@ -196,5 +197,4 @@ def _files() -> list[tuple[Path, int, float]]:
 @functools.cache
 def source() -> str:
     """A digest of the source of this package."""
-    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    return digest_of(python_files(Path(__file__).parents[1].as_posix()))

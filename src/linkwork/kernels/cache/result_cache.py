@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwork.kernels.cache import object_cache as cache
+from linkwork.kernels.cache.source_files import digest_of, python_files
 
 
 def get(content: str | None) -> dict[str, Any] | None:
@@ -45,8 +46,7 @@ def _key(content: str) -> str:
 @once
 def _sources() -> str:
     """A digest of everything that a trace depends on."""
-    root = Path(__file__).parents[2]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources(root))).hexdigest()
+    return digest_of(sources(Path(__file__).parents[2]))
 
 
 TRACING = (
@@ -83,7 +83,9 @@ FILES = (
 """Those in them that only read files and show results: no trace depends on them."""
 
 
-def sources(root: Path) -> list[Path]:
+def sources(root: Path) -> list[str]:
     """The files, below this folder of Linkwork, that a trace depends on."""
-    chosen = [path for name in TRACING for path in ((root / name).rglob("*.py") if "." not in name else [root / name])]
-    return sorted(path for path in chosen if path.relative_to(root).as_posix() not in FILES)
+    at, chosen = root.as_posix(), set[str]()
+    for name in TRACING:
+        chosen |= {f"{at}/{name}"} if "." in name else {*python_files(f"{at}/{name}")}
+    return sorted(chosen - {f"{at}/{name}" for name in FILES})

@@ -99,9 +99,8 @@ def empty_lines(shape: Sequence[int], dtype: np.dtype[Any], lasts: bool = False)
     step = -(-width // CACHE_LINE) * CACHE_LINE if width >= LONG_ROW else width
     size = rows * step + CACHE_LINE
     memory = lasting(size) if lasts else np.empty(size, np.uint8)
-    start = -memory.ctypes.data % CACHE_LINE
-    whole = memory[start : start + rows * step].reshape(rows, step)[:, :width]
-    return whole.view(dtype).reshape(shape)
+    whole = np.ndarray((rows, step // dtype.itemsize), dtype, memory, -address(memory) % CACHE_LINE)
+    return whole[:, : width // dtype.itemsize].reshape(shape)
 
 
 def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: int | None) -> list[Rows]:
@@ -113,7 +112,8 @@ def take_outputs(ports: Sequence[Port], out: Any, dtype: np.dtype[Any], batch: i
         if batch > MANY:
             entries = batch * sum(port.size for port in ports) * dtype.itemsize // 8
             check_memory(f"the results of {batch} states", entries, "give fewer states at a time")
-        return [_row_strided(empty_lines(shape, dtype), dtype) for shape in shapes]
+        new = [empty_lines(shape, dtype) for shape in shapes]
+        return [Rows(x, x.strides[0] // dtype.itemsize) for x in new]
     arrays = list(out) if isinstance(out, list | tuple) else [out]
     if len(arrays) != len(ports):
         names = listing(port.name for port in ports)

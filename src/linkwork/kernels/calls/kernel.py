@@ -315,8 +315,8 @@ class Kernel:
         """Any valid call: convert inputs, split large batches; and whether all results are numbers."""
         if not self._complete(arrays):
             take_inputs(self.given, arrays, self.dtype)  # raises for what is missing
-        everything: list[Any] = [*arrays, *self._defaults[len(arrays) :]]
-        inputs, batch = take_inputs(self.inputs, everything, self.dtype)
+        inputs, batch = take_inputs(self.inputs[: len(arrays)], arrays, self.dtype)
+        inputs += [Rows(x, 0) for x in self._defaults[len(arrays) :] if x is not None]
         outputs = take_outputs(self.outputs, out, self.dtype, batch)
         if out is not None:
             inputs = separate(inputs, outputs)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwork.chunked_arrays import copied, typed
-from linkwork.kernels.calls.arrays import Array
+from linkwork.kernels.calls.arrays import Array, address
 from linkwork.kernels.calls.interruptible_run import Task
 from linkwork.kernels.calls.rollout import TimedKernel
 from linkwork.kernels.codegen.driver import Frame, chunk_names, step_calls
@@ -151,23 +151,26 @@ class SweepKernel(TimedKernel):
         found = {port.name: np.empty((problems, knots, *port.shape), self.dtype) for port in p.recorded}
         found[p.total.name] = np.empty((problems, *p.total.shape), self.dtype)
         given = (p.once, inputs, False), (p.timed, inputs, True), (p.recorded, found, True), ((p.total,), found, False)
-        for port, arrays, timed in ((port, arrays, timed) for ports, arrays, timed in given for port in ports):
-            x = _in_rows(arrays[port.name], port, self.dtype)
-            kept.append(x)
-            start, axes = x.ctypes.data, x.ndim - len(port.shape)
-            row, step = x.strides[0] if axes > timed else 0, x.strides[axes - 1] if timed and axes else 0
-            if p.backward:
-                start, step = start + step * (knots - 1), -step
-            table += (start, row // size, step // size, 1 if timed else knots)
+        for ports, arrays, timed in given:
+            for port in ports:
+                x = in_rows(arrays[port.name], port.shape, self.dtype)
+                kept.append(x)
+                start, strides, axes = address(x), x.strides, x.ndim - len(port.shape)
+                row, step = strides[0] if axes > timed else 0, strides[axes - 1] if timed and axes else 0
+                if p.backward:
+                    start, step = start + step * (knots - 1), -step
+                table += (start, row // size, step // size, 1 if timed else knots)
         form = self.form(lanes)
         Task(form, np.array(table, np.int64), kept, problems, form.image.cost * knots, self.threads).run()
         return found
 
 
-def _in_rows(x: Array, port: Port, dtype: np.dtype[Any]) -> Array:
-    """The values of a port, each of them contiguous."""
+def in_rows(x: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Arrays of this shape behind other axes, each of them contiguous."""
+    if x.dtype == dtype and x.flags.c_contiguous:
+        return x
     expected = dtype.itemsize
-    for size, stride in zip(port.shape[::-1], x.strides[::-1], strict=False):
+    for size, stride in zip(shape[::-1], x.strides[::-1], strict=False):
         if stride != expected and size > 1:
             return copied(x, dtype)
         expected *= size

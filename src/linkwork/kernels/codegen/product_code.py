@@ -15,6 +15,9 @@ from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape
 from linkwork.kernels.programs.products import Product, Rows, Transfer, shape_of
 from linkwork.kernels.programs.program import Port
 
+AVX512 = 64
+"""Bytes of a register."""
+
 
 class Tile(NamedTuple):
     """How products are computed: the shape of a matrix's numbers and of registers, and a block of sums."""
@@ -31,6 +34,14 @@ class Tile(NamedTuple):
         if number.lanes > 1:
             return Tile(number, number, *((4, 6) if many else (3, 3)))
         return Tile(number, Shape(number.scalar, lanes), *((8, 3) if many else (4, 2)))
+
+    def holding(self, columns: int) -> Shape:
+        """The register for the last so many columns (0: as many as it has): half of one, if that is enough.
+
+        Zen 4 does the two halves of an AVX-512 register one after the other: half of one takes half the time.
+        """
+        r = self.register
+        return Shape(r.scalar, r.lanes // 2) if 0 < columns <= r.lanes // 2 and r.bytes == AVX512 else r
 
     @property
     def columns_each(self) -> int:
@@ -83,12 +94,10 @@ def product_module(
                 )
                 done += count * blocks
     functions = "\n".join(_block(block, kind, tile) for kind, block in kinds.items())
-    r, numbers = tile.register, tables.numbers or [0]
+    numbers = tables.numbers or [0]
     return f"""
 @offsets = internal constant [{len(numbers)} x i64] [{", ".join(f"i64 {x}" for x in numbers)}], align 64
-declare {r.vector} @llvm.fmuladd.{r.suffix}({r.vector}, {r.vector}, {r.vector})
-declare {r.vector} @llvm.masked.load.{r.suffix}.p0(ptr, i32, {r.mask}, {r.vector})
-declare void @llvm.masked.store.{r.suffix}.p0({r.vector}, ptr, i32, {r.mask})
+{"".join(_declared(r) for r in dict.fromkeys((tile.register, tile.holding(1))))}
 {functions}
 {_transfer(tile, add=False)}
 {_transfer(tile, add=True)}
@@ -98,6 +107,14 @@ entry:
   ret void
 }}
 {ATTRIBUTES}"""
+
+
+def _declared(r: Shape) -> str:
+    """The operations on registers of this shape."""
+    return f"""
+declare {r.vector} @llvm.fmuladd.{r.suffix}({r.vector}, {r.vector}, {r.vector})
+declare {r.vector} @llvm.masked.load.{r.suffix}.p0(ptr, i32, {r.mask}, {r.vector})
+declare void @llvm.masked.store.{r.suffix}.p0({r.vector}, ptr, i32, {r.mask})"""
 
 
 def _transfer(tile: Tile, add: bool) -> str:
@@ -174,26 +191,29 @@ def _block(name: str, kind: _Kind, tile: Tile) -> str:
 
     Tables ``c`` and ``a`` have the rows of C and A, ``k`` and ``b`` the columns of A and the rows of B.
     """
-    number, register, v = tile.number, tile.register, tile.register.vector
+    number, register = tile.number, tile.register
     rows, columns = range(kind.rows), range(kind.columns)
     sums = [(i, j) for i in rows for j in columns]
     spread = register.lanes > number.lanes
-    mask = ", ".join(f"i1 {'true' if lane < kind.last else 'false'}" for lane in range(register.lanes))
+    across = [register] * (kind.columns - 1) + [tile.holding(kind.last)]
+    mask = ", ".join(f"i1 {'true' if lane < kind.last else 'false'}" for lane in range(across[-1].lanes))
 
     def masked(j: int) -> bool:
-        return bool(kind.last) and j == kind.columns - 1
+        return j == kind.columns - 1 and 0 < kind.last < across[j].lanes
 
     def load(to: str, place: str, j: int) -> str:
+        r = across[j]
         if masked(j):
-            arguments = f"ptr {place}, i32 {number.size}, {register.mask} <{mask}>, {v} zeroinitializer"
-            return f"  {to} = call {v} @llvm.masked.load.{register.suffix}.p0({arguments})"
-        return f"  {to} = load {v}, ptr {place}, align {number.bytes}"
+            arguments = f"ptr {place}, i32 {number.size}, {r.mask} <{mask}>, {r.vector} zeroinitializer"
+            return f"  {to} = call {r.vector} @llvm.masked.load.{r.suffix}.p0({arguments})"
+        return f"  {to} = load {r.vector}, ptr {place}, align {number.bytes}"
 
     def store(x: str, place: str, j: int) -> str:
+        r = across[j]
         if masked(j):
-            arguments = f"{v} {x}, ptr {place}, i32 {number.size}, {register.mask} <{mask}>"
-            return f"  call void @llvm.masked.store.{register.suffix}.p0({arguments})"
-        return f"  store {v} {x}, ptr {place}, align {number.bytes}"
+            arguments = f"{r.vector} {x}, ptr {place}, i32 {number.size}, {r.mask} <{mask}>"
+            return f"  call void @llvm.masked.store.{r.suffix}.p0({arguments})"
+        return f"  store {r.vector} {x}, ptr {place}, align {number.bytes}"
 
     before, inside, after = list[str](), list[str](), list[str]()
     for i in rows:
@@ -204,19 +224,21 @@ def _block(name: str, kind: _Kind, tile: Tile) -> str:
             f"  %a{i} = getelementptr i8, ptr %ws, i64 %oa{i}",
         ]  # fmt: skip
         inside.append(f"  %pa{i} = getelementptr i8, ptr %a{i}, i64 %ok")
-        if spread:
+        if not spread:
+            inside.append(f"  %xa{i}_{number.lanes} = load {number.vector}, ptr %pa{i}, align {number.bytes}")
+            continue
+        inside.append(f"  %na{i} = load {number.scalar}, ptr %pa{i}, align {number.size}")
+        for r in dict.fromkeys(across):
+            v, one = r.vector, f"%ia{i}_{r.lanes}"
             inside += [
-                f"  %na{i} = load {number.scalar}, ptr %pa{i}, align {number.size}",
-                f"  %ia{i} = insertelement {v} poison, {number.scalar} %na{i}, i32 0",
-                f"  %xa{i} = shufflevector {v} %ia{i}, {v} poison, <{register.lanes} x i32> zeroinitializer",
+                f"  {one} = insertelement {v} poison, {number.scalar} %na{i}, i32 0",
+                f"  %xa{i}_{r.lanes} = shufflevector {v} {one}, {v} poison, <{r.lanes} x i32> zeroinitializer",
             ]
-        else:
-            inside.append(f"  %xa{i} = load {v}, ptr %pa{i}, align {number.bytes}")
     for j in columns:
         inside += [f"  %pb{j} = getelementptr i8, ptr %b, i64 {j * register.bytes}", load(f"%xb{j}", f"%pb{j}", j)]
+        v, fma = across[j].vector, f"@llvm.fmuladd.{across[j].suffix}"
         inside += [
-            f"  %y{i}_{j} = call {v} @llvm.fmuladd.{register.suffix}({v} %xa{i}, {v} %xb{j}, {v} %s{i}_{j})"
-            for i in rows
+            f"  %y{i}_{j} = call {v} {fma}({v} %xa{i}_{across[j].lanes}, {v} %xb{j}, {v} %s{i}_{j})" for i in rows
         ]
     for i, j in sums:
         before.append(f"  %pc{i}_{j} = getelementptr i8, ptr %c{i}, i64 {j * register.bytes}")
@@ -224,8 +246,9 @@ def _block(name: str, kind: _Kind, tile: Tile) -> str:
             before.append(load(f"%z{i}_{j}", f"%pc{i}_{j}", j))
         after.append(store(f"%e{i}_{j}", f"%pc{i}_{j}", j))
     zero = {(i, j): f"%z{i}_{j}" if kind.add else "zeroinitializer" for i, j in sums}
-    heads = [f"  %s{i}_{j} = phi {v} [{zero[i, j]}, %rows], [%y{i}_{j}, %loop]" for i, j in sums]
-    ends = [f"  %e{i}_{j} = phi {v} [{zero[i, j]}, %rows], [%y{i}_{j}, %loop]" for i, j in sums]
+    phi = {(i, j): f"phi {across[j].vector} [{zero[i, j]}, %rows], [%y{i}_{j}, %loop]" for i, j in sums}
+    heads = [f"  %s{i}_{j} = {phi[i, j]}" for i, j in sums]
+    ends = [f"  %e{i}_{j} = {phi[i, j]}" for i, j in sums]
     line = "\n".join
     return f"""
 define internal void {name}(ptr %ws, ptr %c, ptr %a, ptr %k, ptr %bs, i64 %blocks, i64 %inner, i64 %column)

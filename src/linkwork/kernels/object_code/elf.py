@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from linkwork.kernels.object_code.symbols import Symbols, need
@@ -67,8 +68,8 @@ def symbols(data: bytes) -> Symbols:
 
 def _symbols(data: bytes, sections: list[_Section], table: _Section) -> tuple[Symbols, int]:
     names = _strings(data, sections[table.link])
-    found, entries = Symbols(set(), set()), _entries(data, table, SYMBOL)
-    for k, (name, info, _, section, value, _) in enumerate(entries):
+    found = Symbols(set(), set())
+    for k, (name, info, _, section, value, _) in enumerate(_entries(data, table, SYMBOL)):
         need(name < names.size)
         if k and not section:
             need(name > 0 and info >> 4 in (1, 2) and info & 15 in (0, 2))  # a function that another object has
@@ -79,7 +80,7 @@ def _symbols(data: bytes, sections: list[_Section], table: _Section) -> tuple[Sy
             found.defined.add(text)
         elif text:
             found.missing.add(text)
-    return found, len(entries)
+    return found, table.size // table.each
 
 
 def _strings(data: bytes, section: _Section) -> _Section:
@@ -88,6 +89,7 @@ def _strings(data: bytes, section: _Section) -> _Section:
     return section
 
 
-def _entries(data: bytes, section: _Section, form: str) -> list[tuple[int, ...]]:
+def _entries(data: bytes, section: _Section, form: str) -> Iterator[tuple[int, ...]]:
+    """One after another: thousands of them in a list make Python look for garbage in all that is loaded."""
     need(section.each == struct.calcsize(form) and section.size % section.each == 0)
-    return list(struct.iter_unpack(form, data[section.offset : section.offset + section.size]))
+    return struct.iter_unpack(form, data[section.offset : section.offset + section.size])

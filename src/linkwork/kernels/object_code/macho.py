@@ -7,6 +7,7 @@ table with its names.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from linkwork.kernels.object_code.symbols import Symbols, need
 
@@ -93,6 +94,6 @@ def _symbols(data: bytes, table: tuple[int, ...], sections: list[tuple[int, ...]
     return found
 
 
-def _entries(data: bytes, offset: int, count: int, form: str) -> list[tuple[int, ...]]:
+def _entries(data: bytes, offset: int, count: int, form: str) -> Iterator[tuple[int, ...]]:
     need(offset + count * struct.calcsize(form) <= len(data))
-    return list(struct.iter_unpack(form, data[offset : offset + count * struct.calcsize(form)]))
+    return struct.iter_unpack(form, data[offset : offset + count * struct.calcsize(form)])

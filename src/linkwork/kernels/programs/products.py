@@ -13,7 +13,7 @@ would be as straight-line code. The rows of B and C, and the rows and columns of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -277,27 +277,35 @@ class ProductProgram:
         signed = values.replay(self.start.nodes, lambda node: 2 * values.number(node))
         known = {p.name: [signed[v] for v in r] for p, r in zip(self.start.outputs, self.start.results, strict=True)}
         known |= {p.name: [ZERO] * p.size for p in self.further}
-        wide = {n: shape_of(p)[1] for n, p in self.matrices.items()}
-        for p in self.products:
-            if isinstance(p, Transfer):
-                for i, j, row, column in p.entries:
-                    at, moved = i * wide[p.target] + j, known[p.source][row * wide[p.source] + column]
-                    known[p.target][at] = values.add(known[p.target][at], moved) if p.add else moved
-                continue
-            for i, (n, row) in enumerate(p.C.rows):
-                for j in range(p.width):
-                    at = row * wide[n] + p.C.first + j
-                    total = known[n][at] if p.add else ZERO
-                    for k, (other, below) in enumerate(p.B.rows):
-                        r, c = p.A.entry(i, k)
-                        x, y = (
-                            known[p.A.matrix][r * wide[p.A.matrix] + c],
-                            known[other][below * wide[other] + p.B.first + j],
-                        )
-                        total = values.add(total, values.mul(x, y))
-                    known[n][at] = total
+        unroll(values, known, self.matrices, self.products)
         empty = Program(self.inputs, self.outputs, (), [()] * len(self.outputs), self.name)
         return finished(empty, values, [known[port.name] for port in self.outputs])
+
+
+def unroll(
+    values: Values, known: dict[str, list[int]], matrices: Mapping[str, Port], products: Sequence[Product | Transfer]
+) -> None:
+    """Products as straight-line code.
+
+    `known` are the entries of all matrices, by name and row by row: those that products write are replaced.
+    """
+    wide = {n: shape_of(matrices[n])[1] for n in known}
+    for p in products:
+        if isinstance(p, Transfer):
+            for i, j, row, column in p.entries:
+                at, moved = i * wide[p.target] + j, known[p.source][row * wide[p.source] + column]
+                known[p.target][at] = values.add(known[p.target][at], moved) if p.add else moved
+            continue
+        A, columns = known[p.A.matrix], wide[p.A.matrix]
+        for i, (n, row) in enumerate(p.C.rows):
+            for j in range(p.width):
+                at = row * wide[n] + p.C.first + j
+                total = known[n][at] if p.add else ZERO
+                for k, (other, below) in enumerate(p.B.rows):
+                    r, c = p.A.entry(i, k)
+                    y = known[other][below * wide[other] + p.B.first + j]
+                    total = values.add(total, values.mul(A[r * columns + c], y))
+                known[n][at] = total
 
 
 def shape_of(port: Port) -> tuple[int, int]:

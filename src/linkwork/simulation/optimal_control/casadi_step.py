@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class EntryStep(Jacobians):
     """(q, v, u) -> the derivatives of the next q, the next v and the constraint forces, by entries."""
 
-    _by_products = False  # straight-line code goes on through the step
+    _goes_on = True
 
     def __init__(self, of: DiscreteStep) -> None:
         Differentiated.__init__(self, "entry_step", of.dynamics, of.wrt, {})

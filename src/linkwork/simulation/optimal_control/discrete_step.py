@@ -312,15 +312,16 @@ class DiscreteStep:
         for (name, (_, n)), x in zip(given.items(), arrays, strict=True):
             if x.ndim == 0 or x.shape[-1] != n:
                 raise InputError(f"{name} has shape {x.shape}; this model needs (..., {n})")
+        shapes = {x.shape[:-1] for x in arrays}
         try:
-            lead = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+            lead = np.broadcast_shapes(*shapes) if len(shapes) > 1 else shapes.pop()
         except ValueError:
-            shapes = ", ".join(str(x.shape) for x in arrays)
+            listed = ", ".join(str(x.shape) for x in arrays)
             raise InputError(
-                f"{', '.join(given)} have shapes {shapes}, whose first axes do not fit each other"
+                f"{', '.join(given)} have shapes {listed}, whose first axes do not fit each other"
             ) from None
-        whole = (interruptible.packed(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in arrays)
-        return {n: x.reshape(-1, x.shape[-1]) for n, x in zip(given, whole, strict=True)}, lead
+        whole = (x if x.shape[:-1] == lead else np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays)
+        return {n: interruptible.packed(x).reshape(-1, x.shape[-1]) for n, x in zip(given, whole, strict=True)}, lead
 
 
 @checked(
@@ -423,7 +424,7 @@ def _next(model: Model, dt: float, wrt: Sequence[str], options: dict[str, Any]) 
 class LinearStep(Jacobians):
     """(q, v, u) -> the next q and v, A and B: accelerations with derivatives, then the step."""
 
-    _by_products = False
+    _goes_on = True
 
     def __init__(self, of: Function[Any], model: Model, dt: float, wrt: Sequence[str], armed: bool) -> None:
         Differentiated.__init__(self, "linear_step", of, wrt, {})

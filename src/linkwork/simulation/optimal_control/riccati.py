@@ -24,7 +24,7 @@ from linkwork.backends import Array, Ops
 from linkwork.checks import NOT_NEGATIVE, Refused, checked, real_array, shown, whole
 from linkwork.errors import InputError, listing
 from linkwork.functions.options import OPTIONS
-from linkwork.kernels.calls.sweep import Copy, SweepKernel, SweepProgram
+from linkwork.kernels.calls.sweep import Copy, SweepKernel, SweepProgram, in_rows
 from linkwork.kernels.programs.products import Factor, Product, Rows, mirror
 from linkwork.kernels.programs.program import Port, Program
 from linkwork.kernels.programs.trace import Symbol, trace
@@ -120,6 +120,7 @@ class Riccati:
         """Both sweeps."""
         problems = 1 if batch is None else batch
         back, ahead = self._back["S" in x], self._ahead
+        x |= {name: in_rows(x[name], x[name].shape[-2:], back.dtype) for name in "AB"}  # once for both sweeps
         lanes = 1 if problems == 1 or self.n >= 2 * back.lanes else back.lanes  # columns fill registers well enough
         end = {"V": x["Q"][..., -1, :, :], "s": x["q"][..., -1, :], "counted": np.zeros(2)}
         found = back(T, problems, {**x, **end, "damping": np.full(1, damping)}, lanes)
@@ -129,7 +130,8 @@ class Riccati:
         counted, s = found["counted"], found["s'"]
         factored = counted[:, 0].astype(int)
         out = LinearQuadratic(states, then["u"], found["K"], found["k"], s, counted[:, 1], factored)
-        reached = states.sum((1, 2)) + out.u.sum((1, 2)) + s[:, 0].sum(-1) + x["Q"][..., 0, :, :].sum((-1, -2))
+        reached = sum(y.reshape(problems, -1).sum(1) for y in (states, out.u, s[:, 0]))
+        reached = reached + x["Q"][..., 0, :, :].sum((-1, -2))
         odd = ~np.isfinite(reached)  # every input is in one of these
         failed = odd | (factored < T)
         if failed.any():
