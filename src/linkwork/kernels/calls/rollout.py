@@ -48,6 +48,7 @@ from linkwork.kernels.object_code.image import (
     write_chunks,
 )
 from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.garbage import collector_paused
 from linkwork.kernels.programs.iterate import EXCESS, IterativeProgram
 from linkwork.kernels.programs.program import Node, Port, Program
 from linkwork.kernels.programs.schedule import Layout, Schedule, schedule
@@ -254,7 +255,7 @@ class TimedKernel:
                 if form is not None:
                     break
             else:
-                with emitter(options.target) as modules:
+                with emitter(options.target) as modules, collector_paused():
                     needs = self._lower(options, modules)
                     image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost, needs.tiles)
                 cache.save(key, image)

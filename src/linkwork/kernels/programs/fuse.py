@@ -98,7 +98,7 @@ def fuse_products(program: Program) -> Program:
 def swallow_signs(program: Program) -> Program:
     """``-(a - b)`` is ``b - a``, and a fused operation negates at no cost, if the sign is its only user."""
     nodes = list(program.nodes)
-    if not any([node[0] == "neg" for node in nodes]):
+    if not any(node[0] == "neg" for node in nodes):
         return program
     uses = users(program)
     for i, node in enumerate(nodes):
