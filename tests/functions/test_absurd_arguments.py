@@ -35,8 +35,9 @@ SECONDS = 5.0
 """A call takes no longer, whatever it is given."""
 
 
-SHARE = 3
-"""One attack in so many is tried here; this file as a program tries all."""
+SLOW = ("learn.mujoco.rollout", "write_html live", "ppo.train", "view", "identify")
+"""Calls that take half of the time of all, as most of what they are given is right: one attack in five is tried here on
+each argument. This file as a program tries all."""
 
 
 class Text(str):
@@ -277,10 +278,7 @@ def test_valid_calls_work(calls) -> None:
 
 
 def attacked(call: Call, share: int = 1) -> Iterator[tuple[str, str | None]]:
-    """Every attack on a call, or one in so many, and what is wrong with its end.
-
-    Which ones depends on the names of call and argument: arguments of a kind, which one check takes, meet all of them.
-    """
+    """Every attack on a call, or one in so many, others for each argument; and what is wrong with its end."""
     for argument, valid in call.arguments.items():
         first = crc32(f"{call.name} {argument}".encode())
         for k, (name, make, refused) in enumerate(variants(valid), first):
@@ -289,17 +287,17 @@ def attacked(call: Call, share: int = 1) -> Iterator[tuple[str, str | None]]:
 
 
 def test_absurd_arguments_end_well(calls, capsys) -> None:
-    tried, wrong, met = 0, [], set[str]()
+    tried, wrong = 0, []
+    assert {*SLOW} <= {*calls}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for attack, found in (end for call in calls.values() for end in attacked(call, SHARE)):
+        ends = (end for n, call in calls.items() for end in attacked(call, 5 if n in SLOW else 1))
+        for attack, found in ends:
             tried += 1
-            met.add(attack.partition("=")[2].removesuffix(")"))
             if found is not None:
                 wrong.append(f"{attack}: {found}")
     assert not wrong, f"{len(wrong)} of {tried}\n" + "\n".join(wrong[:200])
-    assert tried > 10_000
-    assert {*ABSURD} <= met
+    assert tried > 60_000
 
 
 if __name__ == "__main__":  # the same as a list, for counting
