@@ -44,8 +44,8 @@ from linkwork.kernels.object_code.image import (
     Options,
     cost_of,
     places_of,
-    sine_module,
     write_chunks,
+    write_shared,
 )
 from linkwork.kernels.programs.fuse import fuse
 from linkwork.kernels.programs.garbage import collector_paused
@@ -211,7 +211,7 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     else:
         modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost, 1 if block is None else block.tiles)
 
 
