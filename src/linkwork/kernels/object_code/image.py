@@ -264,8 +264,8 @@ def write_chunks(plan: Schedule, prefix: str, options: Options, modules: Modules
 
 def write_shared(options: Options, modules: Modules) -> None:
     """The modules that all kernels of a shape have: a process compiles each of them once."""
-    modules.append(sine_module(options))
     modules.append(transposition_module(options.shape))
+    modules.append(sine_module(options))
 
 
 def sine_module(options: Options) -> str:
