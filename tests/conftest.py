@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = Path(kept.mkdir("kernels") if kept else tempfile.mkdtemp(prefix="linkwork-"))
         folder.chmod(0o700)  # a cache that others can write to is not used
         os.environ["LINKWORK_CACHE"] = str(folder)
+    # matrices of tests are small: threads of BLAS that spin while they wait took 3 % of the processors
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if kept and os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(kept.mkdir("bytecode"))
 

@@ -38,6 +38,7 @@ def test_cassie() -> None:
     v = np.zeros((8, model.nv))
     v[:, :2] = 0.2 * np.random.default_rng(0).standard_normal((8, 2))
     run = lw.rollout(model, contacts=feet, pd=True, record=("forces",), threads=1)
+    run.kernel.form(run.kernel.lanes)  # with loops that are rarely needed: this fall needs them
     after = run(np.tile(q, (8, 1)), v, target=q, steps=300, every=10, **gains(model, 1000.0, 8.0))
     assert after.ok.all()
     assert after.converged.all()

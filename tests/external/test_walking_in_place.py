@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import linkwork as lw
+from linkwork.model import Limits
 from linkwork.robots.scenarios import cassie_posture
 from linkwork.simulation.ground.placing import on_ground
 
@@ -77,6 +78,7 @@ def test_cassie() -> None:
         for joint, both in STIFF.items():
             gains[:, model.topology.v_slices[model.joint(f"{side}-{joint}")]] = np.array(both)[:, None]
     run = lw.rollout(model, contacts=feet, pd=True, record=("forces",), threads=1)
+    run.kernel.form(run.kernel.lanes)  # with loops that are rarely needed: this walk needs them
     q, v = np.tile(stand, (8, 1)), np.zeros((8, model.nv))
     v[:, :2] = 0.05 * np.random.default_rng(0).standard_normal((8, 2))
     down = []
@@ -107,9 +109,12 @@ DIGIT_PERIOD, DIGIT_HEIGHT, DIGIT_SECONDS = 0.32, 0.06, 3.0
 
 
 def digit() -> lw.Model:
-    """Digit with frames at its soles, and without dry friction of joints, which is for slower solvers."""
+    """Digit with frames at its soles, without dry friction and stops of joints, which are for slower solvers."""
     model = load("digit_v3.xml")
-    smooth = [replace(x, passive=replace(x.passive, friction=0 * x.passive.friction)) for x in model.links[1:]]
+    smooth = [
+        replace(x, passive=replace(x.passive, friction=0 * x.passive.friction), limits=Limits())
+        for x in model.links[1:]
+    ]
     model = replace(model, links=(model.links[0], *smooth))
     for side, sign in (("left", -1.0), ("right", 1.0)):
         ahead, up = np.array([0, sign * 0.5, np.sqrt(0.75)]), np.array([0, -sign * np.sqrt(0.75), 0.5])
@@ -170,9 +175,12 @@ def test_digit() -> None:
             gains[:, model.topology.v_slices[model.joint(f"{side}-{joint}")]] = np.array(both)[:, None]
     motors = [[model.q_slice(f"{side}-leg/{motor}").start for motor in MOTORS] for side in SIDES]
     run = lw.rollout(model, contacts=feet, pd=True, record=("forces",), stabilisation=True, threads=1)
+    run.kernel.form(run.kernel.lanes)  # with loops that are rarely needed: this walk needs them
     q, v = np.tile(stand, (8, 1)), np.zeros((8, model.nv))
     v[:, :2] = 0.05 * np.random.default_rng(0).standard_normal((8, 2))
     down, heights = [], []
+    limits = [x.limits for x in load("digit_v3.xml").links]
+    stops = list(zip(model.topology.q_slices, limits, strict=True))[1:]
     for k in range(round(DIGIT_SECONDS / TICK)):
         target = np.tile(stand, (8, 1, 1))
         for lane, state in enumerate(zip(q, v, strict=True)):
@@ -184,6 +192,7 @@ def test_digit() -> None:
         q, v = after.q[:, -1], after.v[:, -1]
         down.append(after.forces[:, -1, :, 2].reshape(8, 2, 4).sum(axis=2) > 0)
         heights.append(q[:, 2])
+        assert all((q[:, at] > x.lower).all() and (q[:, at] < x.upper).all() for at, x in stops)  # far from them
     assert np.abs(np.array(heights) / stand[2] - 1).max() < 0.12
     assert np.abs(q[:, :2]).max() < 0.15  # in place
     assert (np.array(down).sum(axis=2) == 1).mean() > 0.4  # one foot at a time

@@ -17,6 +17,7 @@ from inspect import signature
 from itertools import count
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -32,6 +33,11 @@ PLAIN_JOINTS = ("KINDS", "SIMPLE", "Joint", "Fixed", "Free", "Planar", "Spherica
 
 SECONDS = 5.0
 """A call takes no longer, whatever it is given."""
+
+
+SLOW = ("learn.mujoco.rollout", "write_html live", "ppo.train", "view", "identify")
+"""Calls that take half of the time of all, as most of what they are given is right: one attack in five is tried here on
+each argument. This file as a program tries all."""
 
 
 class Text(str):
@@ -271,24 +277,27 @@ def test_valid_calls_work(calls) -> None:
             assert not hollow(call())
 
 
-def attacked(call: Call) -> Iterator[tuple[str, str | None]]:
-    """Every attack on a call, and what is wrong with its end."""
+def attacked(call: Call, share: int = 1) -> Iterator[tuple[str, str | None]]:
+    """Every attack on a call, or one in so many, others for each argument; and what is wrong with its end."""
     for argument, valid in call.arguments.items():
-        for name, make, refused in variants(valid):
-            if not excused(call, argument, name):
+        first = crc32(f"{call.name} {argument}".encode())
+        for k, (name, make, refused) in enumerate(variants(valid), first):
+            if k % share == 0 and not excused(call, argument, name):
                 yield f"{call.name}({argument}={name})", fault(call, argument, make, refused)
 
 
 def test_absurd_arguments_end_well(calls, capsys) -> None:
     tried, wrong = 0, []
+    assert {*SLOW} <= {*calls}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for attack, found in (end for call in calls.values() for end in attacked(call)):
+        ends = (end for n, call in calls.items() for end in attacked(call, 5 if n in SLOW else 1))
+        for attack, found in ends:
             tried += 1
             if found is not None:
                 wrong.append(f"{attack}: {found}")
     assert not wrong, f"{len(wrong)} of {tried}\n" + "\n".join(wrong[:200])
-    assert tried > 10_000
+    assert tried > 60_000
 
 
 if __name__ == "__main__":  # the same as a list, for counting

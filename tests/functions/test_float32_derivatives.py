@@ -19,6 +19,7 @@ STATES = 12
 ROBOTS = {
     "talos": ("free", lw.surface, ("leg_left_6_link", "leg_right_6_link", "arm_left_7_link", "arm_right_7_link")),
     "icub_reduced": ("free", lw.surface, ("l_ankle_2", "r_ankle_2", "l_hand", "r_hand")),
+    "icub_arms": ("fixed", lw.surface, ("l_hand", "r_hand")),
     "go1": ("free", lw.point, ("FL_foot", "FR_foot", "RL_foot", "RR_foot")),
 }
 
@@ -28,7 +29,7 @@ def robot(name: str) -> lw.Model:
         return mech.four_bar()
     base, kind, frames = ROBOTS[name]
     try:
-        return lw.load(name, base=base, passive=False).with_constraints(*map(kind, frames))
+        return lw.load(name.replace("arms", "reduced"), base=base, passive=False).with_constraints(*map(kind, frames))
     except lw.LinkworkError as problem:
         pytest.skip(f"the robot is not on this machine: {problem}")
 
@@ -62,15 +63,16 @@ def bare(function, given: list[np.ndarray]) -> list[np.ndarray]:
     return [np.array(x) for x in bound.outputs]
 
 
-CASES = [(n, p) for n in ("icub_reduced", "go1", "four_bar") for p in ("jvp", "vjp", "derivatives")]
+CASES = [(n, p) for n in ("go1", "four_bar") for p in ("jvp", "vjp", "derivatives")]
+CASES += [("icub_reduced", "jvp"), ("icub_reduced", "vjp"), ("talos", "derivatives"), ("go1", "hvp")]
 
 
-@pytest.mark.parametrize(("name", "product"), [*CASES, ("talos", "derivatives"), ("go1", "hvp")])
+@pytest.mark.parametrize(("name", "product"), CASES)
 def test_derivatives_keep_their_bound(name, product):
     model = robot(name)
     given = inputs(model, product)
     single, double = both(model, product)
-    right = double(*given)
+    right = double.program.interpret(*given)  # by NumPy: its machine code is for other tests
     assert off(single(*given), right).max() <= BOUND
     # and not because float64 has solved it: machine code in float32 does most states by itself
     found = bare(single, given)
@@ -103,7 +105,7 @@ def test_what_float32_does_not_resolve_float64_solves(kind, product):
 @pytest.mark.parametrize("product", ["vjp", "derivatives"])
 def test_joints_in_line(product):
     # shoulders of three axes, two of which are nearly in line: mass matrices with condition numbers up to 1e8
-    model = robot("icub_reduced")
+    model = robot("icub_arms")
     q = np.array([model.random_q(seed) for seed in range(600)])
     M = np.asarray(lw.mass_matrix(model)(q)).reshape(-1, model.nv, model.nv)
     root = np.sqrt(np.einsum("bii->bi", M))
@@ -111,6 +113,7 @@ def test_joints_in_line(product):
     given = inputs(model, product)
     given[0] = q[worst].astype(np.float32).astype(float)
     single, double = both(model, product)
+    assert np.isnan(np.concatenate([x.ravel() for x in bare(single, given)])).any()
     assert off(single(*given), double(*given)).max() <= BOUND
 
 

@@ -44,10 +44,11 @@ from linkwork.kernels.object_code.image import (
     Options,
     cost_of,
     places_of,
-    sine_module,
     write_chunks,
+    write_shared,
 )
 from linkwork.kernels.programs.fuse import fuse
+from linkwork.kernels.programs.garbage import collector_paused
 from linkwork.kernels.programs.iterate import EXCESS, IterativeProgram
 from linkwork.kernels.programs.program import Node, Port, Program
 from linkwork.kernels.programs.schedule import Layout, Schedule, schedule
@@ -210,7 +211,7 @@ def lower_rollout(program: RolloutProgram, options: Options, modules: Modules) -
     else:
         modules.append(time_driver(frame, len(program.timed), calls, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost, 1 if block is None else block.tiles)
 
 
@@ -254,7 +255,7 @@ class TimedKernel:
                 if form is not None:
                     break
             else:
-                with emitter(options.target) as modules:
+                with emitter(options.target) as modules, collector_paused():
                     needs = self._lower(options, modules)
                     image = Image(tuple(modules.objects()), needs.workspace, lanes, needs.cost, needs.tiles)
                 cache.save(key, image)

@@ -29,9 +29,9 @@ from linkwork.kernels.object_code.image import (
     Options,
     cost_of,
     places_of,
-    sine_module,
     tile_of,
     write_chunks,
+    write_shared,
 )
 from linkwork.kernels.programs.fuse import fuse
 from linkwork.kernels.programs.products import Product, Transfer
@@ -118,7 +118,7 @@ def lower_sweep(program: SweepProgram, options: Options, modules: Modules) -> Ne
     cost = cost_of(plans, (*program.timed, *program.recorded)) + products
     modules.append(time_driver(frame, len(program.timed), {"start": [], "step": calls, "blend": []}, names, cost))
     modules.append(object_module(Frame((), (), (), shape, workspace)))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost)
 
 

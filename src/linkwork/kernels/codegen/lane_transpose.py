@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import count
 
-from linkwork.kernels.codegen.lower import Shape, exchanged, watched
+from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape, exchanged, watched
 from linkwork.kernels.programs.output_stores import POINTER
 
 WATCHES = 4
@@ -28,13 +28,22 @@ declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 
 def transposition(shape: Shape) -> str:
-    """``take_in`` and ``take_out``: W rows of n elements to n vectors of W lanes, and back.
+    """What drivers call: ``take_in`` and ``take_out``, W rows of n elements to n vectors of W lanes, and back.
 
     With one lane, ``odd``.
     """
     if shape.lanes == 1:
-        return f"{ROWS}{_odd(shape)}"
-    return _take_in(shape) + _take_out(shape) + _slow(shape, True) + _slow(shape, False) + _masked(shape)
+        return f"{ROWS}declare i1 @odd(ptr, i64)\n"
+    types = "ptr, i64, ptr, i64, i64, i64"
+    return f"declare void @take_in({types})\ndeclare i1 @take_out({types})\n{_masked(shape)}"
+
+
+def transposition_module(shape: Shape) -> str:
+    """These functions themselves: the same for all kernels of a shape, so that they are compiled once."""
+    if shape.lanes == 1:
+        return _odd(shape) + ATTRIBUTES
+    moves = _take_in(shape) + _take_out(shape) + _slow(shape, True) + _slow(shape, False)
+    return moves + _masked(shape) + ATTRIBUTES
 
 
 def _masked(shape: Shape) -> str:
@@ -60,7 +69,7 @@ def _odd(shape: Shape) -> str:
     return f"""
 declare {bits} @llvm.vector.reduce.or.v{n}{bits}({v})
 
-define internal i1 @odd(ptr %x, i64 %n) #0 {{
+define i1 @odd(ptr %x, i64 %n) #0 {{
 entry:
   %few = icmp ult i64 %n, {n}
   %last = sub i64 %n, {n}
@@ -198,7 +207,7 @@ def _watched(shape: Shape) -> tuple[str, str]:
 
 def _take_in(shape: Shape) -> str:
     return f"""
-define internal void @take_in({_PARAMETERS}) noinline #0 {{
+define void @take_in({_PARAMETERS}) noinline #0 {{
 {_entry(shape, f"  call void @part_in({_PARAMETERS})", "  ret void")}
 {_blocks(shape, True, "")}
 exit:
@@ -210,7 +219,7 @@ exit:
 def _take_out(shape: Shape) -> str:
     head, end = _watched(shape)
     return f"""
-define internal i1 @take_out({_PARAMETERS}) noinline #0 {{
+define i1 @take_out({_PARAMETERS}) noinline #0 {{
 {_entry(shape, f"  %partly = call i1 @part_out({_PARAMETERS})", "  ret i1 %partly")}
 {_blocks(shape, False, head)}
 exit:

@@ -24,6 +24,7 @@ _INTRINSIC = {
     "sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "fmin": "minnum", "fmax": "maxnum",
     "copysign": "copysign",
 }  # fmt: skip
+_FOUND = ("const", "input", "sin_of", "cos_of")
 _COMPARE = {"lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}
 
 
@@ -110,20 +111,31 @@ def places_of_constants(schedule: Schedule, step: Code) -> dict[float, int]:
 
     A distance of up to 127 bytes (with AVX-512, numbers) takes one byte of an instruction instead of four.
     """
-    nodes = schedule.program.nodes
-    read = Counter(nodes[a][1] for i in step.order for a in (i, *arguments(nodes[i])) if nodes[a][0] == "const")
+    nodes, read = schedule.program.nodes, Counter[float]()
+    for i in step.order:
+        for a in (i, *arguments(nodes[i])):
+            node = nodes[a]
+            if node[0] == "const":
+                read[node[1]] += 1
     del read[0.0]
     return {value: -(k + 1) // 2 if k % 2 else k // 2 for k, (value, _) in enumerate(read.most_common())}
 
 
 class _Chunk:
+    """The text of a chunk while it is written.
+
+    Values are numbered, which LLVM reads faster than names: the number of a value is its place among the lines, a store
+    is part of the line before it.
+    """
+
     def __init__(self, schedule: Schedule, shape: Shape, constants: dict[float, int]) -> None:
         self.schedule, self.shape, self.constants = schedule, shape, constants
-        self.lines: list[str] = []
+        self.nodes, v = schedule.program.nodes, shape.vector
+        self.lines: list[str] = [""]  # the first one is for pointers, see `module`
         self.declared: set[str] = set()
         self.name: dict[int, str] = {}  # node -> its value in this chunk
         self.masks: dict[int, str] = {}  # node -> its mask, where it was computed as one
-        self.fresh = 0
+        self.infix = {kind: f"{instruction} {v}" for kind, instruction in _INFIX.items()}
         self.windows: set[tuple[str, int]] = set()
         self.ports: set[int] = set()  # the outputs that it puts
         self.sum = ""  # of products of what it puts
@@ -135,7 +147,8 @@ class _Chunk:
                 self.name.pop(value, None)
                 self.masks.pop(value, None)
         self.judge()
-        body = "\n".join([*self.middles(), *self.rows(), *self.lines])
+        self.lines[0] = "\n".join([*self.middles(), *self.rows()])
+        body = "\n".join(self.lines)
         return f"""
 {self.table()}
 define void @{name}(ptr %base, ptr %again) #0 {{
@@ -154,20 +167,24 @@ define void @{name}(ptr %base, ptr %again) #0 {{
 
     def node(self, i: int) -> None:
         """Emit one operation, and its stores."""
-        kind, *arguments = self.schedule.program.nodes[i]
-        if kind == "put":
-            self.put(i, arguments)
+        node = self.nodes[i]
+        kind = node[0]
+        infix = self.infix.get(kind)
+        if infix is not None:  # most of them
+            known, a, b = self.name, node[1], node[2]
+            self.name[i] = self.emit(f"{infix} {known.get(a) or self.value(a)}, {known.get(b) or self.value(b)}")
+        elif kind == "put":
+            self.put(i, node[1:])
             return
-        if kind not in ("const", "input", "sin_of", "cos_of"):
-            if kind in COMPARISONS:
-                self.masks[i] = self.truth(kind, arguments)
-            else:
-                self.name[i] = self.operation(kind, arguments)
+        elif kind in COMPARISONS:
+            self.masks[i] = self.truth(kind, node[1:])
+        elif kind not in _FOUND:
+            self.name[i] = self.operation(kind, node[1:])
         for slot in self.schedule.stores.get(i, ()):
             value, place = self.value(i), self.address(slot)
-            self.lines.append(f"  store {self.shape.vector} {value}, ptr {place}, align {self.shape.bytes}")
+            self.store(f"{self.shape.vector} {value}, ptr {place}, align {self.shape.bytes}")
 
-    def put(self, i: int, values: list[int]) -> None:
+    def put(self, i: int, values: Sequence[int]) -> None:
         """Transpose values and store them in the rows of outputs (see output_stores.py)."""
         assert self.schedule.outlet is not None
         shape, width, put = self.shape, len(values), self.schedule.outlet.puts[i]
@@ -181,7 +198,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
             for port, column in put.targets:
                 self.ports.add(port)
                 place = self.emit(f"getelementptr {shape.scalar}, ptr %row{port}_{row}, i64 {column}")
-                self.lines.append(f"  store <{width} x {shape.scalar}> {part}, ptr {place}, align {shape.size}")
+                self.store(f"<{width} x {shape.scalar}> {part}, ptr {place}, align {shape.size}")
 
     def part(self, x: str, first: int, width: int) -> str:
         """So many lanes of a vector."""
@@ -206,16 +223,15 @@ define void @{name}(ptr %base, ptr %again) #0 {{
             v, place = self.shape.vector, self.address(self.schedule.outlet.sum)
             others = self.emit(f"load {v}, ptr {place}, align {self.shape.bytes}")
             total = self.emit(f"fadd {v} {others}, {self.sum}")
-            self.lines.append(f"  store {v} {total}, ptr {place}, align {self.shape.bytes}")
+            self.store(f"{v} {total}, ptr {place}, align {self.shape.bytes}")
 
-    def operation(self, kind: str, arguments: list[int]) -> str:
+    def operation(self, kind: str, arguments: Sequence[int]) -> str:
         shape, v = self.shape, self.shape.vector
         if kind in ("if_else_zero", "select"):
             chosen = [self.value(a) for a in arguments[1:]] + [shape.constant(0.0)]
             return self.emit(f"select {shape.mask} {self.mask(arguments[0])}, {v} {chosen[0]}, {v} {chosen[1]}")
-        x = [self.value(a) for a in arguments]
-        if kind in _INFIX:
-            return self.emit(f"{_INFIX[kind]} {v} {x[0]}, {x[1]}")
+        known = self.name
+        x = [known.get(a) or self.value(a) for a in arguments]
         if kind in ("fma", "fms", "fnma", "fnms"):
             if kind in ("fnma", "fnms"):
                 x[0] = self.emit(f"fneg {v} {x[0]}")
@@ -236,7 +252,7 @@ define void @{name}(ptr %base, ptr %again) #0 {{
             return self.library(LIBM[kind], x)
         raise KernelError(f"operation '{kind}' has no machine form")
 
-    def truth(self, kind: str, arguments: list[int]) -> str:
+    def truth(self, kind: str, arguments: Sequence[int]) -> str:
         """A truth value as a mask."""
         mask = self.shape.mask
         if kind in _COMPARE:
@@ -258,9 +274,9 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         known = self.name.get(i)
         if known is not None:
             return known
-        kind, *rest = self.schedule.program.nodes[i]
-        if kind == "const":
-            return self.constant(rest[0])
+        node = self.nodes[i]
+        if node[0] == "const":
+            return self.constant(node[1])
         if i in self.masks:
             text = self.emit(f"uitofp {self.shape.mask} {self.masks[i]} to {self.shape.vector}")
         else:
@@ -287,10 +303,8 @@ define void @{name}(ptr %base, ptr %again) #0 {{
 
     def call(self, intrinsic: str, x: list[str]) -> str:
         v = self.shape.vector
-        types = ", ".join([v] * len(x))
-        self.declared.add(f"declare {v} @llvm.{intrinsic}.{self.shape.suffix}({types})\n")
-        listed = ", ".join(f"{v} {a}" for a in x)
-        return self.emit(f"call {v} @llvm.{intrinsic}.{self.shape.suffix}({listed})")
+        self.declared.add(f"declare {v} @llvm.{intrinsic}.{self.shape.suffix}({', '.join([v] * len(x))})\n")
+        return self.emit(f"call {v} @llvm.{intrinsic}.{self.shape.suffix}({v} {f', {v} '.join(x)})")
 
     def library(self, function: str, x: list[str]) -> str:
         """One call of the C library per lane, in double precision."""
@@ -330,7 +344,9 @@ define void @{name}(ptr %base, ptr %again) #0 {{
         return self.emit(f"getelementptr i8, ptr {base}{window}, i64 {offset}")
 
     def emit(self, code: str) -> str:
-        self.fresh += 1
-        result = f"%v{self.fresh}"
-        self.lines.append(f"  {result} = {code}")
-        return result
+        number = len(self.lines)
+        self.lines.append(f"  %{number} = {code}")
+        return f"%{number}"
+
+    def store(self, what: str) -> None:
+        self.lines[-1] += f"\n  store {what}"

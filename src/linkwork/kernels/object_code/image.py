@@ -20,6 +20,7 @@ from linkwork.kernels.codegen.driver import (
 )
 from linkwork.kernels.codegen.gathered_states import TILES
 from linkwork.kernels.codegen.gathering_driver import gathering_driver, with_lists
+from linkwork.kernels.codegen.lane_transpose import transposition_module
 from linkwork.kernels.codegen.lower import ATTRIBUTES, Shape, lower_chunk
 from linkwork.kernels.codegen.product_code import Tile, product_module
 from linkwork.kernels.codegen.python_calls import object_module
@@ -138,7 +139,7 @@ def lower(program: Program, options: Options, modules: Modules) -> Needs:
     cost = cost_of([plan], (*program.inputs, *program.outputs))
     modules.append(driver_module(frame, calls, chunk_names(plan, "chunk"), cost))
     modules.append(object_module(frame))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost)
 
 
@@ -165,7 +166,7 @@ def lower_squared(program: Program, squared: Squared, options: Options, modules:
     cost = cost_of([plan], program.inputs) + squared.products
     modules.append(driver_module(frame, calls, chunk_names(plan, "start"), cost))
     modules.append(object_module(frame))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost)
 
 
@@ -214,7 +215,7 @@ def lower_iterative(program: IterativeProgram, options: Options, modules: Module
     else:
         modules.append(driver_module(frame, [call for part in calls.values() for call in part], names, cost))
     modules.append(object_module(frame))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(frame.workspace, cost, TILES if gathers else 1)
 
 
@@ -239,7 +240,7 @@ def lower_products(program: ProductProgram, options: Options, modules: Modules) 
         driver_module(frame, calls, [*chunk_names(start, "start"), *(f"products{k}" for k in range(len(parts)))], cost)
     )
     modules.append(object_module(frame))
-    modules.append(sine_module(options))
+    write_shared(options, modules)
     return Needs(workspace, cost)
 
 
@@ -259,6 +260,12 @@ def write_chunks(plan: Schedule, prefix: str, options: Options, modules: Modules
     for k, step in enumerate(plan.steps):
         if isinstance(step, Code):
             modules.append(lower_chunk(plan, step, f"{prefix}{k}", options.shape))
+
+
+def write_shared(options: Options, modules: Modules) -> None:
+    """The modules that all kernels of a shape have: a process compiles each of them once."""
+    modules.append(transposition_module(options.shape))
+    modules.append(sine_module(options))
 
 
 def sine_module(options: Options) -> str:

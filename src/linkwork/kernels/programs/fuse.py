@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from linkwork.kernels.programs.program import Node, Program
 from linkwork.kernels.programs.recent import cached_of_recent
-from linkwork.kernels.programs.simplify import remove_dead
+from linkwork.kernels.programs.simplify import LEAVES, moved, remove_dead
 
 _NEGATED = {"fma": "fnms", "fnms": "fma", "fms": "fnma", "fnma": "fms"}
 LATENCY = {"div": 14, "sqrt": 18, "const": 0, "input": 0, "sin_of": 0, "cos_of": 0, "sincos": 40}
@@ -25,7 +25,12 @@ def users(program: Program) -> list[list[int]]:
     """The nodes that use each node, with repetition; an output counts as user -1."""
     table: list[list[int]] = [[] for _ in program.nodes]
     for i, node in enumerate(program.nodes):
-        if node[0] not in ("const", "input"):
+        if node[0] in LEAVES:
+            continue
+        if len(node) == 3:
+            table[node[1]].append(i)
+            table[node[2]].append(i)
+        else:
             for a in node[1:]:
                 table[a].append(i)
     for result in program.results:
@@ -48,12 +53,13 @@ def pair_sines(program: Program) -> Program:
             if argument not in pairs:
                 pairs[argument] = len(nodes)
                 nodes.append(("sincos", argument))
-            nodes.append((node[0] + "_of", pairs[argument]))
-        elif node[0] in ("const", "input"):
-            nodes.append(node)
+            node = (node[0] + "_of", pairs[argument])
         else:
-            nodes.append((node[0], *[place[a] for a in node[1:]]))
-        place.append(len(nodes) - 1)
+            node = moved(node, place)
+        place.append(len(nodes))
+        nodes.append(node)
+    if not pairs:
+        return program
     return program.derive(nodes, [[place[v] for v in result] for result in program.results])
 
 
@@ -65,10 +71,10 @@ def fuse_products(program: Program) -> Program:
     taken: dict[int, int] = {}  # sum -> the product that it takes
 
     def ready(product: int) -> int:
-        return max(depth[a] for a in nodes[product][1:])
+        return max(depth[nodes[product][1]], depth[nodes[product][2]])
 
     for i, node in enumerate(nodes):  # products used once
-        if node[0] in ("add", "sub") and node[1] != node[2]:
+        if (node[0] == "add" or node[0] == "sub") and node[1] != node[2]:
             single = [a for a in node[1:] if nodes[a][0] == "mul" and len(uses[a]) == 1]
             if single:
                 taken[i] = max(single, key=ready)
@@ -92,6 +98,8 @@ def fuse_products(program: Program) -> Program:
 def swallow_signs(program: Program) -> Program:
     """``-(a - b)`` is ``b - a``, and a fused operation negates at no cost, if the sign is its only user."""
     nodes = list(program.nodes)
+    if not any(node[0] == "neg" for node in nodes):
+        return program
     uses = users(program)
     for i, node in enumerate(nodes):
         if node[0] != "neg" or len(uses[node[1]]) != 1:
@@ -109,6 +117,12 @@ def depths(program: Program) -> list[int]:
     depth: list[int] = []
     for node in program.nodes:
         kind = node[0]
-        start = 0 if kind in ("const", "input") else max(depth[a] for a in node[1:])
+        if kind in LEAVES:
+            start = 0
+        elif len(node) == 3:
+            a, b = depth[node[1]], depth[node[2]]
+            start = a if a > b else b
+        else:
+            start = max([depth[a] for a in node[1:]])
         depth.append(start + LATENCY.get(kind, 4))
     return depth

@@ -58,13 +58,19 @@ class _Graph:
         place = {v: k for k, v in enumerate(block)}
         self.latency = [LATENCY.get(nodes[v][0], USUAL_LATENCY) for v in block]
         self.operands: list[list[int]] = []
-        for v in block:
-            used = [a for a in arguments(nodes[v]) if nodes[a][0] != "const"]
-            self.operands.append([place.setdefault(a, len(place)) for a in used])
-        self.users: list[list[int]] = [[] for _ in place]
-        for k, used in enumerate(self.operands):
-            for a in used:
-                self.users[a].append(k)
+        self.users: list[list[int]] = [[] for _ in block]
+        for k, v in enumerate(block):
+            operands = []
+            for a in arguments(nodes[v]):
+                if nodes[a][0] != "const":
+                    at = place.setdefault(a, len(self.users))
+                    if at == len(self.users):
+                        self.users.append([])
+                    self.users[at].append(k)
+                    operands.append(at)
+            self.operands.append(operands)
+        self.uses = [len(u) for u in self.users]
+        self.inside = [sum([a < self.size for a in used]) for used in self.operands]
 
 
 def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
@@ -73,55 +79,63 @@ def _forward(graph: _Graph, ties: Sequence[int]) -> list[int]:
     rank = [0] * size
     for t, v in enumerate(ties):
         rank[v] = t
-    left = [len(u) for u in users]
-    missing = [sum([a < size for a in used]) for used in operands]
-    alive = bytearray(len(users))
-    growth: dict[int, int] = {}  # of every operation that could come next: how many more values are alive after it
+    left, missing, alive = graph.uses.copy(), graph.inside.copy(), bytearray(len(users))
+    # how many more values are alive after an operation; it only falls as others are placed
+    growth = [
+        (left[v] > 0) + (0 if missing[v] == len(used) else sum([left[a] > 1 for a in used if a >= size]))
+        for v, used in enumerate(operands)
+    ]
+    placed, could = bytearray(size), bytearray(size)  # what could come next
     start = [0] * size  # when its operands are there
-    finish = [0] * len(users)
     # heaps of pairs (a, b) as numbers a * size + b
     ready: list[int] = []  # (growth, rank): need not wait
     early: list[int] = []  # (growth, rank): would have to wait
     alarm: list[int] = []  # (time, operation): until then
-    now, touched, result = 0, {v for v in range(size) if not missing[v]}, list[int]()
-    while touched or growth:
+    now, touched, result = 0, [v for v in range(size) if not missing[v]], list[int]()
+    for v in touched:
+        could[v] = 1
+    while len(result) < size:
         horizon = now + AHEAD
         for u in touched:  # offer these again
-            change = 1 if users[u] else 0
-            for a in operands[u]:
-                if alive[a]:
-                    change -= left[a] == 1
-                else:
-                    change += left[a] > 1
-            if growth.get(u) != change:
-                growth[u] = change
-                heappush(ready if start[u] <= horizon else early, change * size + rank[u])
+            heappush(ready if start[u] <= horizon else early, growth[u] * size + rank[u])
         while alarm and alarm[0] < (horizon + 1) * size:
             v = heappop(alarm) % size
-            if v in growth:
+            if could[v]:
                 heappush(ready, growth[v] * size + rank[v])
         v = -1
         for heap in (ready, early):
             while v < 0 and heap:
                 change, t = divmod(heappop(heap), size)
-                v = ties[t] if growth.get(ties[t]) == change else -1  # otherwise an old offer
-        del growth[v]
+                u = ties[t]
+                v = u if could[u] and growth[u] == change else -1  # otherwise an old offer
+        placed[v], could[v] = 1, 0
         result.append(v)
-        now = max(now, start[v] - AHEAD) + 1
-        finish[v] = max(now, start[v]) + latency[v]
-        touched = set()
+        begun = start[v]
+        now = max(now, begun - AHEAD) + 1
+        finish = max(now, begun) + latency[v]
+        touched = []
         for a in operands[v]:
-            left[a] -= 1
-            if not alive[a] or left[a] == 1:
-                touched.update([u for u in users[a] if u in growth])
-            alive[a] = left[a] > 0
+            left[a] = others = left[a] - 1
+            if not others or (alive[a] and others > 1):
+                continue
+            less = 1 if alive[a] or others > 1 else 2  # the last use ends it, and a value from outside is there now
+            alive[a] = 1
+            for u in users[a]:
+                if not placed[u]:
+                    growth[u] -= less
+                    if could[u]:
+                        touched.append(u)
         if users[v]:
             alive[v] = 1
+            if left[v] == 1:
+                growth[users[v][0]] -= 1
             for u in users[v]:
                 missing[u] -= 1
+                if finish > start[u]:
+                    start[u] = finish
                 if not missing[u]:
-                    start[u] = max([finish[a] for a in operands[u]])
-                    touched.add(u)
+                    could[u] = 1
+                    touched.append(u)
                     if start[u] > now + AHEAD:
                         heappush(alarm, start[u] * size + u)
     return result
@@ -133,41 +147,38 @@ def _backward(graph: _Graph, sign: int) -> list[int]:
     Ties: the last of the program, or with ``sign`` -1 the first.
     """
     size, operands, users = graph.size, graph.operands, graph.users
-    left = [len(u) for u in users]
-    alive = bytearray(len(users))
-    growth: dict[int, int] = {}
-    heap: list[tuple[int, int]] = []
+    left = graph.uses.copy()
+    alive, could = bytearray(len(users)), bytearray(size)
+    growth = [len(used) - (left[v] > 0) for v, used in enumerate(operands)]  # values alive before it, not after it
+    tie = range(size - 1, -1, -1) if sign > 0 else range(size)
+    heap: list[int] = []  # pairs (growth, tie) as numbers growth * size + tie
 
     def offer(v: int) -> None:
-        change = -alive[v]
-        for a in operands[v]:
-            change += not alive[a]
-        if growth.get(v) != change:
-            growth[v] = change
-            heappush(heap, (change, -sign * v))
+        heappush(heap, growth[v] * size + tie[v])
 
     for v in range(size):
         if not left[v]:
+            could[v] = 1
             offer(v)
     result: list[int] = []
     while heap:
-        change, v = heappop(heap)
-        v *= -sign
-        if growth.get(v) != change:
+        change, t = divmod(heappop(heap), size)
+        v = tie[t]
+        if not could[v] or growth[v] != change:
             continue  # an old offer
-        del growth[v]
+        could[v] = 0
         result.append(v)
-        alive[v] = 0
-        touched: set[int] = set()
         for a in operands[v]:
             left[a] -= 1
             if not alive[a]:
                 alive[a] = 1
-                touched.update([u for u in users[a] if u in growth])
+                for u in users[a]:
+                    growth[u] -= 1
+                    if could[u]:
+                        offer(u)
             if not left[a] and a < size:
-                touched.add(a)
-        for u in touched:
-            offer(u)
+                could[a] = 1
+                offer(a)
     return result[::-1]
 
 
@@ -237,4 +248,6 @@ def arguments(node: Node) -> tuple[int, ...]:
     """The nodes that a node uses, each once."""
     if node[0] in LEAVES:
         return ()
+    if len(node) == 3:
+        return node[1:] if node[1] != node[2] else node[1:2]
     return node[1:] if len({*node[1:]}) == len(node) - 1 else tuple(dict.fromkeys(node[1:]))
