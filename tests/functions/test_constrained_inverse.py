@@ -11,7 +11,8 @@ from linkwork.algorithms.tree.crba import crba
 from linkwork.closure.actuation import actuated_freedoms
 from linkwork.constraints import jacobian
 from linkwork.errors import ActuationError, InputError, LoadError, NotFound
-from linkwork.model import Model
+from linkwork.joints import Revolute
+from linkwork.model import BodyInertia, Builder, Model, Placement
 from linkwork.robots import mechanisms as mech
 
 
@@ -139,6 +140,19 @@ def test_too_few_motors() -> None:
     assert inverse(q, v, forward(q, v, np.eye(4)[hip]).a).tau[hip] == pytest.approx(1.0)
     with pytest.raises(ActuationError, match="left over"):
         inverse(q, v, forward(q, v, np.eye(4)[crank]).a)
+
+
+def test_joints_that_move_no_inertia_may_have_motors() -> None:
+    """Whether motors are enough does not depend on masses."""
+    b = Builder("light")
+    b.link("first", "world", Revolute("z"), inertia=BodyInertia(1.0, np.array([0.5, 0.0, 0.0]), np.eye(3)))
+    b.link("second", "first", Revolute("z"))
+    b.frame("tip", "second", Placement(p=np.array([1.0, 0.0, 0.0])))
+    model = b.build().with_constraints(lw.Coupling("second_joint", {"first_joint": [1.0]}))
+    found = lw.constrained_inverse_dynamics(model, ["first_joint"])(np.zeros(2), np.zeros(2), np.ones(2))
+    np.testing.assert_allclose(
+        found.tau, lw.inverse_dynamics(model.without_constraints())(*np.zeros((2, 2)), np.ones(2)).tau
+    )
 
 
 def test_bad_input() -> None:

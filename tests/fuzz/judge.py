@@ -602,9 +602,12 @@ def solve(eq: Equations) -> Verdict:
     # what is left is known to rounding of the terms of J a, by kappa more, and of the free accelerations that a came of
     known = kappa * (eq.J_terms @ np.abs(a) + eq.k_terms) + eq.J_terms @ np.abs(free)
     conflict = bool((np.abs(k - J @ a) > 100 * EPS * np.where(known > 0, known, 1.0)).any())
+    plain = np.linalg.pinv(tall, rcond=1e-14) if rank else onto
+    # rows that contradict each other are met by weight: where they, as given, say something else, that is in doubt
+    other = free + back @ (span @ (plain @ rhs))
+    doubt = np.abs(other + back @ (span @ (plain @ (k - J @ other))) - a)
     if conflict:
-        onto = np.linalg.pinv(tall, rcond=1e-14)
-        onto = onto if rank else np.zeros((0, len(k)))
+        onto = plain
     y = span @ (onto @ rhs)
     y = y + span @ (onto @ (k - J @ (free + back @ y)))  # where rows take most of a large free acceleration away
     a, lam = free + back @ y, onto.T @ (span.T @ y)
@@ -622,6 +625,10 @@ def solve(eq: Equations) -> Verdict:
         # of least squares |A y - b| with r = b - A y left, rounding dA also moves y by (A^T A)^-1 dA^T r
         through = back @ span @ onto
         sensitivity = sensitivity + np.abs(through @ through.T) @ (eq.J_terms.T @ np.abs(k - J @ a))
+    else:
+        decided = (
+            decided and not (doubt > np.maximum(1000 * EPS * sensitivity, 1e-6 * np.abs(a).max(initial=0.0))).any()
+        )
     left = back - back @ span @ span.T
     return Verdict(eq, a, lam, free, rank, kappa, conflict, decided, sensitivity, inverse, left @ left.T)
 

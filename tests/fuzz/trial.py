@@ -20,7 +20,8 @@ from built import build, with_directions
 
 import linkwork as lw
 from linkwork.algorithms.registry import Method, methods
-from linkwork.errors import ModelError, SingularError, UnsupportedError
+from linkwork.closure.actuation import actuated_freedoms
+from linkwork.errors import ActuationError, ModelError, SingularError, UnsupportedError
 from linkwork.model import Model
 
 C = 1000.0
@@ -366,12 +367,21 @@ class Trial:
         """The least torques and forces that cause the judge's accelerations."""
         if not self.verdict.decided or not self.model.nv:
             return Outcome("", "undecided")
-        f = lw.constrained_inverse_dynamics(self.model, underactuated=True, backend="numpy", external_forces=True)
-        result, eq = f(self.q, self.v, self.verdict.a, self.fext), self.eq
-        h, A = eq.M @ self.verdict.a + eq.c, np.hstack([np.eye(len(eq.c)), eq.J.T / 1e-3])
+        names = [link.joint_name for link in self.model.links[1:] if link.joint.nv]
+        motors, options = [n for n in names if self.rng.random() < 0.6], {"backend": "numpy", "external_forces": True}
+        try:
+            f = lw.constrained_inverse_dynamics(self.model, motors, **options)  # type: ignore[arg-type]
+        except ActuationError:
+            motors = names
+            f = lw.constrained_inverse_dynamics(self.model, motors, underactuated=True, **options)  # type: ignore[arg-type]
+        eq, driven = self.eq, actuated_freedoms(self.model, motors)
+        h, A = eq.M @ self.verdict.a + eq.c, np.hstack([np.eye(len(eq.c))[:, driven], eq.J.T / 1e-3])
+        s = np.linalg.svd(A, compute_uv=False)
+        if s[-1] <= 1e-9 * s[0]:
+            return Outcome("", "undecided")
+        result = f(self.q, self.v, self.verdict.a, self.fext)
         left = result.tau + eq.J.T @ result.lam - h
         size = eq.M_terms @ np.abs(self.verdict.a) + eq.c_terms + eq.J_terms.T @ np.abs(result.lam) + np.abs(result.tau)
-        s = np.linalg.svd(A, compute_uv=False)
         least = np.linalg.norm(np.linalg.lstsq(A, h, rcond=1e-14)[0])
         found = np.linalg.norm([*result.tau, *(1e-3 * result.lam)])
         kappa = float(s[0] / s[-1])

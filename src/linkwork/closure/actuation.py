@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwork.backends.numpy_ import NUMPY
-from linkwork.closure.random_states import random_state
+from linkwork.closure.random_states import random_position
 from linkwork.closure.velocities import REDUNDANT
 from linkwork.constraints import Closure, LinkRows, jacobian
 from linkwork.errors import ActuationError, AssemblyError, listing
@@ -32,7 +32,7 @@ def check_actuation(model: Model, driven: np.ndarray) -> None:
     contacts = {c.name for c in model.constraints if isinstance(c, Closure) and WORLD in (c.a, c.b)}
     loops = [c.name for c in model.constraints if not isinstance(c, LinkRows) and c.name not in contacts]
     try:
-        q, _ = random_state(model, 0, only=loops)
+        q = random_position(model, np.random.default_rng(0), loops)
     except AssemblyError as problem:  # any posture will do
         q = problem.q
     N = _allowed(jacobian(Motion(model, q[:, None], np.zeros((model.nv, 1)), NUMPY)))

@@ -57,10 +57,16 @@ def random_state(
             np.array([s[0] for s in states]).reshape(batch, model.nq),
             np.array([s[1] for s in states]).reshape(batch, model.nv),
         )
-    q = _random_position(model, rng, only, tolerance, limited=True)
-    if q is None:
-        q = assemble(model, model.neutral(), only=only, tolerance=tolerance)
+    q = random_position(model, rng, only, tolerance)
     return q, project_velocity(model, q, rng.normal(size=model.nv))
+
+
+def random_position(
+    model: Model, rng: np.random.Generator, only: Sequence[str], tolerance: float = 1e-12
+) -> np.ndarray:
+    """That of `random_state`: of joints without inertia, too, whose velocities kinetic energy does not tell."""
+    q = _random_position(model, rng, only, tolerance, limited=True)
+    return assemble(model, model.neutral(), only=only, tolerance=tolerance) if q is None else q
 
 
 def closed_states(model: Model, rng: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -267,7 +267,7 @@ def constrained_inverse_dynamics(
     def body(xp: Ops, x: Mapping[str, Array]) -> Mapping[str, Array]:
         motion = Rewritten(model).motion(x["q"], x["v"], xp, x)
         applied = joint_forces(model, x["q"], x["v"], xp, x)
-        out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied)
+        out = constrained_inverse(motion, x["a"], driven, weight, x.get("fext"), applied, not underactuated)
         return dict(zip(("tau", "lam", "residual"), out, strict=True))
 
     more, valid = _optional(model, external_forces), (*BY_FORCE, "link_rows")

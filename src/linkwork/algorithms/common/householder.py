@@ -33,6 +33,50 @@ def reflection(e: Array, xp: Ops) -> Reflection:
     return Reflection(w, 1 / xp.where(n2 > 0, n2 + first * signed, 1.0), -signed)
 
 
+class QR:
+    """K = Q [R; 0] for at least as many rows as columns.
+
+    A column whose part that no earlier one has is not above `least` of it, counts as dependent on these, and R is NaN.
+    """
+
+    def __init__(self, K: Array, xp: Ops, least: float = 0.0) -> None:
+        self.xp, self.columns, self.turns, rows = xp, K.shape[1], list[Reflection](), list[Array]()
+        for j in range(self.columns):
+            Q, size = reflection(K[:, 0:1], xp), (K[:, 0:1].T @ K[:, 0:1])[0, 0]
+            if rows:
+                size = size + sum(r[0, j] * r[0, j] for r in rows)
+            pivot = xp.where(Q.length * Q.length > least**2 * size, Q.length, float("nan"))
+            K = Q @ K[:, 1:]
+            self.turns.append(Q)
+            rows.append(xp.hstack([xp.zeros(1, j), xp.matrix([[pivot]]), K[0:1, :]]))
+            K = K[1:, :]
+        self.R = xp.vstack([xp.zeros(0, self.columns), *rows])
+
+    def apply(self, x: Array) -> Array:
+        """Q^T x, for columns."""
+        done = [x[0:0, :]]
+        for Q in self.turns:
+            x = Q @ x
+            done.append(x[0:1, :])
+            x = x[1:, :]
+        return self.xp.vstack([*done, x])
+
+    def expand(self, x: Array) -> Array:
+        """Q x, for columns."""
+        rest = x[self.columns :, :]
+        for j in reversed(range(self.columns)):
+            rest = self.turns[j] @ self.xp.vstack([x[j : j + 1, :], rest])
+        return rest
+
+    def solve(self, x: Array) -> Array:
+        """R^-1 x."""
+        return self.xp.solve_upper(self.R, x)
+
+    def solve_transposed(self, x: Array) -> Array:
+        """R^-T x."""
+        return self.xp.solve_lower(self.R.T, x)
+
+
 @dataclass(frozen=True)
 class Compression:
     """Rows compressed by QR to as many as columns, K = Q [R; 0]; unchanged if there are not more."""

@@ -10,6 +10,7 @@ import numpy as np
 from linkwork.backends import Array, Ops
 from linkwork.backends.numpy_ import NUMPY
 from linkwork.errors import InputError, UnsupportedError, not_found
+from linkwork.functions.actuated import ActuatedFunction
 from linkwork.functions.differentiation.row_slopes import configuration_seeds, put
 from linkwork.functions.function import Function
 from linkwork.functions.recipes import remade
@@ -90,7 +91,7 @@ class Differentiated(Function[Any]):
     def _sound(self, result: Any, arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result; in states without one that of singular values, for float32 that of float64."""
         bad = self._odd(list(result), batch)
-        if not bad or not isinstance(self.of, SolverFunction):
+        if not bad or not isinstance(self.of, SolverFunction | ActuatedFunction):
             return super()._sound(result, arrays, batch)
         if self._in_double is None:
             return self._resolved(result, bad, arrays, batch)
@@ -105,7 +106,8 @@ class Differentiated(Function[Any]):
     def _resolved(self, result: Any, bad: list[Any], arrays: list[np.ndarray], batch: int | None) -> Any:
         """The result with that of singular values in these states."""
         for b in bad:
-            found = self._dense([x if x.ndim == 1 else x[b] for x in arrays])
+            one = [x if x.ndim == 1 else x[b] for x in arrays]
+            found = self._dense(one) if isinstance(self.of, SolverFunction) else None
             if found is None or not all(np.isfinite(x).all() for x in found.values()):
                 where = "" if batch is None else f" in {len(bad)} of {batch} states"
                 raise self.of._singular(where, self.of._state(arrays[: len(self.of.inputs)], b))
@@ -123,7 +125,7 @@ class Differentiated(Function[Any]):
     @cached_property
     def _in_double(self) -> Function[Any] | None:
         """The same derivatives in float64, of solutions in float32."""
-        if self.dtype == "float64" or not isinstance(self.of, SolverFunction) or not (self.recipe and self.of.recipe):
+        if self.dtype == "float64" or not (self.recipe and self.of.recipe):
             return None
         module, name, args, named = self.of.recipe
         of = remade(module, name, args, {**named, "dtype": "float64"}, None)

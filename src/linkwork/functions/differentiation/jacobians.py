@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwork.algorithms.derivatives.base_frame_motion import Rooted
 from linkwork.algorithms.derivatives.forward_derivatives import Solver, forward_derivatives
-from linkwork.algorithms.derivatives.inverse_derivatives import LeastForces
+from linkwork.algorithms.derivatives.inverse_derivatives import InverseSolution
 from linkwork.algorithms.derivatives.kkt_solution import Implicit
 from linkwork.algorithms.derivatives.limb_solution import LimbSolution
 from linkwork.algorithms.derivatives.rnea_derivatives import placed, rnea_derivatives
@@ -95,8 +95,8 @@ class Jacobians(Differentiated):
             out = self._of_solution(xp, inputs, symbol)
         elif self._of_tree_forces and self._analytic:
             out = self._of_forces(xp, inputs)
-        elif isinstance(self.of, ActuatedFunction) and self.of.least is not None and self._analytic:
-            out = self._of_least_forces(xp, inputs, self.of.least)
+        elif (least := self._least) is not None:
+            out = self._of_least_forces(xp, inputs, least)
         else:
             return self._by_operations(xp, inputs)
         for n, x in out.items():
@@ -182,9 +182,9 @@ class Jacobians(Differentiated):
         passive = joint_forces(self.model, inputs["q"], inputs["v"], xp, inputs)
         forces = forces_on_links(motion, inputs.get("fext"))
         tau = xp.zeros(self.model.nv) if passive is None else passive
-        solver = partial(LeastForces, a=inputs["a"], actuated=least.actuated, weight=least.weight)
+        solver = partial(InverseSolution, a=inputs["a"], actuated=least.actuated, weight=least.weight)
         solved, s = forward_derivatives(motion, tau, forces, partial(row_slopes, v=inputs["v"]), solver=solver)
-        assert isinstance(solved, LeastForces)
+        assert isinstance(solved, InverseSolution)
         pushed, none = self._slopes_of(xp, passive, inputs), partial(xp.zeros, self.model.rows)
         sides: dict[str, Callable[[], tuple[Array, Array]]] = {
             "q": lambda: (s.force_q + solved.M @ s.known_q - pushed("q"), self._turning(xp, solved, inputs)),
@@ -195,12 +195,22 @@ class Jacobians(Differentiated):
         found = {w: solved.solve(*sides[w]()) for w in self.wrt}
         return {f"d{name}_d{w}": x[k] for k, name in enumerate(("tau", "lam")) for w, x in found.items()}
 
-    def _turning(self, xp: Tracer, solved: LeastForces, inputs: Mapping[str, Array]) -> Array:
+    def _turning(self, xp: Tracer, solved: InverseSolution, inputs: Mapping[str, Array]) -> Array:
         """(dJ) y by q, for fixed y."""
         seeds, places = self._seeds(xp, inputs)
         seeds.update({r >> 1: {} for r in solved.y.refs if xp.values.value(r) is None})
         rates = solved.J @ solved.y
         return by_columns(xp, tangents(xp.values, [r >> 1 for r in rates.refs], seeds), rates, places["q"])
+
+    @property
+    def _least(self) -> LeastCost | None:
+        """What is least, if it differentiates inverse dynamics with constraints by its algorithm."""
+        return self.of.least if isinstance(self.of, ActuatedFunction) and self._analytic else None
+
+    def _guard(self, xp: Ops, inputs: Mapping[str, Array]) -> Array:
+        if isinstance(self.of, ActuatedFunction) and self._least is not None:
+            return self.of._guard_of_inputs(xp, inputs)
+        return super()._guard(xp, inputs)
 
     @property
     def _of_tree_forces(self) -> bool:
