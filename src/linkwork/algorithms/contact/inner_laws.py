@@ -1,4 +1,4 @@
-"""The laws of contacts and joints in a step of the interior-point method (interior_point.py): dp = b - E du.
+"""The laws of contacts and joints in a step of interior_point.py: dp = b - E du.
 
 With the other unknowns w and s eliminated a contact has E = (S + damping)^-1,
 

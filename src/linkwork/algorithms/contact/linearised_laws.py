@@ -1,4 +1,4 @@
-"""The laws of contacts and joints in a step of Newton's method (newton.py): dp = b - E du.
+"""The laws of contacts and joints in a step of newton.py: dp = b - E du.
 
 With y = p - r u, k = r / lambda and e = y_t / |y_t| a contact
 
